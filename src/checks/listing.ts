@@ -7,7 +7,7 @@ import {
 } from '../pagination/page-styles/listing-request.ts';
 import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
-import { countIn } from '../pagination/requests/body-account.ts';
+import { countIn } from '../pagination/requests/listing-signals.ts';
 import { recordsOf } from '../pagination/requests/read-page.ts';
 import type { OtherCaller } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';

@@ -1,16 +1,16 @@
 import { Command, Option } from 'commander';
 import { z } from 'zod';
-import { decodeText } from '../http/body/decode-text.ts';
+import { openInboxToRead } from '../database/databases.ts';
+import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';
+import { decodeText } from '../http/outcome/read-answer.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { findDelivery, replayDeliveries, replayedText, type Replayed } from '../server/controls/replay-deliveries.ts';
-import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';
-import { openInboxToRead } from '../database/databases.ts';
+import { findDelivery, replayDeliveries, type Replayed, replayedText } from '../server/controls/replay-deliveries.ts';
 import type { CliContext } from './command/context.ts';
 import { failureOf, findServe } from './command/find-serve.ts';
-import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
 import { alignedLines, print } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { whileOpen } from './command/with-app.ts';
 import { limitFrom } from './runs.ts';
 

@@ -1,9 +1,9 @@
+import type { AnswerRule } from '../config/profile/http-fields.ts';
 import type { AnswerAge } from '../model/answer-age.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
-import type { AnswerRule } from '../config/profile/http-fields.ts';
 import type { AnswerHold } from './body/answer-memory.ts';
-import type { BodySink } from './body/body-sink.ts';
+import type { BodySink } from './body/read-body.ts';
 
 /** Counters that a caller hands in and reads afterwards, also when the request fails. */
 export interface RequestMeter {
@@ -42,7 +42,7 @@ export interface ApiRequest {
    * it was not taken (a limit, a credential that has run out), and a 2xx needs no body.
    */
   write?: boolean | undefined;
-  /** Headers besides those of the profile, by name in lower case. They only go to the home origin. */
+  /** Headers besides those of the profile, names in lower case. They are only sent to the home origin. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */
   body?: string | undefined;
@@ -53,7 +53,7 @@ export interface ApiRequest {
   as?: OtherCaller | undefined;
   /** `skip`: a 404 or 410 is an answer (outcome `skip`), not an error. */
   missing?: 'skip' | undefined;
-  /** True for an answer that says that what was asked for is not there: it is an answer (outcome `skip`), not an error. */
+  /** True for a response that says that the record does not exist: it has the outcome `skip` and is no error. */
   isGone?: ((answer: { status: number; json: JsonValue | undefined }) => boolean) | undefined;
   /** Answers that are none of an error (outcome `skip`, code `declared`), whatever the outcome table says of them. */
   skips?: AnswerRule | undefined;
@@ -84,7 +84,7 @@ export interface ApiAnswer {
    */
   requestedAt: number;
   age: AnswerAge;
-  /** The answer's own `Date` as epoch milliseconds; null if there is none that can be believed. */
+  /** The response's own `Date` as epoch milliseconds; null if it is absent or implausible. */
   serverDate: number | null;
   /** Query parameters that hold the credential: a link of the answer may echo them, and no position has them. */
   withheld?: readonly string[] | undefined;
@@ -93,12 +93,12 @@ export interface ApiAnswer {
 /** One request, done properly: auth, slot, outcome, retries, redirects, limits. */
 export interface ApiClient {
   get(request: ApiRequest): Promise<ApiAnswer>;
-  /** Forgets that a credential was refused, because a person has mended it. */
+  /** Forgets that a credential was refused, because an operator has fixed it. */
   retry(): void;
   close(): Promise<void>;
 }
 
-/** An attempt that failed and is made again after a wait, for the log and for whoever watches. */
+/** A failed attempt that is retried after a wait, for the log and live progress. */
 export interface RetryEvent {
   method: HttpMethod;
   url: string;

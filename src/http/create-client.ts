@@ -1,7 +1,3 @@
-import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
-import { isSecretName } from '../model/secret-name.ts';
-import type { Governor } from './rate-limit/governor.ts';
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { isOwnHeader } from '../config/profile/basic-fields.ts';
@@ -9,25 +5,26 @@ import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
 import type { HttpProfile, Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import { isSecretName } from '../model/secret-name.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
-import { BACKOFF, type BackoffLimits, createRetryQuota } from './backoff.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
-import { createAgent, type Way } from './dispatcher.ts';
-import { createExchange } from './exchange.ts';
-import { recordFinder } from './outcome/interpret.ts';
-import type { AnswerHeaders } from './outcome/outcome-table.ts';
-import { createJudge } from './outcome/outcome.ts';
-import { type LoopParts, runRequest } from './request-loop.ts';
+import { createAgent, createExchange } from './exchange.ts';
+import { recordFinder } from './outcome/read-answer.ts';
+import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
+import type { Governor } from './rate-limit/rate-limiter.ts';
+import { BACKOFF, type BackoffLimits, createRetryQuota, type LoopParts, runRequest } from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;
   profile: Profile;
   auth: AuthSettings;
-  governor: Governor;
+  rateLimiter: Governor;
   /** Of an OAuth token endpoint with an origin of its own. */
-  tokenGovernor?: Governor | undefined;
+  tokenRateLimiter?: Governor | undefined;
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;
@@ -35,14 +32,8 @@ export interface ClientOptions {
   retried?: ((event: RetryEvent) => void) | undefined;
   /** Called with every answer of the service itself: with its headers and the address that was asked. */
   answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
-  /** Origins besides the base URL's that may be asked or redirected to. They never get the credential. */
-  allowedOrigins?: readonly string[] | undefined;
   /** Proxy, authorities and client certificate of the source's settings. */
   network?: Network | undefined;
-  /** PEM of a certificate authority to trust besides the system's. */
-  ca?: string | undefined;
-  /** Accepts any certificate; for tests only. */
-  insecureTls?: boolean | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
   secrets?: string[] | undefined;
   /** The store of OAuth tokens that other processes use too; the client has its own if absent. */
@@ -50,14 +41,14 @@ export interface ClientOptions {
   /** 0 <= x < 1; `Math.random` if absent. */
   random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
-  /** The memory for all answers in hand; the process's own if absent. */
+  /** The memory for all responses; that of the process if absent. */
   memory?: AnswerMemory | undefined;
 }
 
 /** What a client sends requests with, for others that send to the same service. */
 export interface ClientParts extends LoopParts {
   http: HttpProfile;
-  way: Way;
+  network: Network | undefined;
 }
 
 /** A client, and what it is made of. */
@@ -66,38 +57,35 @@ export interface Client extends ApiClient {
 }
 
 /**
- * The client of one source: one governor, one credential, one pool of connections. Throws `ConfigError` for settings
+ * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for settings
  * under which nothing may be sent.
  */
 export function createClient(options: ClientOptions): Client {
-  const { profile, clock, governor, memory = answerMemory } = options;
-  refuseUncheckedTls(options.insecureTls ?? false);
+  const { profile, clock, rateLimiter, memory = answerMemory } = options;
+  refuseUncheckedTls();
   const secrets = options.secrets ?? [];
-  const way = { network: options.network, ca: options.ca, insecure: options.insecureTls ?? false };
-  const agent = createAgent(profile.http, way);
+  const { network } = options;
+  const agent = createAgent(profile.http, network);
   const exchange = createExchange(agent, profile.http, clock);
   const version = requestedVersion(profile);
   const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
   const parts: ClientParts = {
     http: profile.http,
-    way,
+    network,
     clock,
-    governorOf: () => governor,
+    limiterFor: () => rateLimiter,
     exchange,
     plainHeaders,
     homeHeaders,
     memory,
     bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
     memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory, exchange }, keeperIn(secrets)),
+    credentials: createCredentials({ ...options, memory, exchange }, createSecretKeeper(secrets)),
     judge: createJudge(profile.outcomes),
     isRecord: recordFinder(profile),
     origins: {
       home: options.baseUrl.origin,
-      allowed: new Set([
-        options.baseUrl.origin,
-        ...(options.allowedOrigins ?? []).map((origin) => new URL(origin).origin),
-      ]),
+      allowsOthers: false,
       secrets,
     },
     attempts: profile.http.attempts,
@@ -119,38 +107,38 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /** Tokens that are remembered as secrets: those before have run out. */
-const MOST_ISSUED = 200;
+const MAX_ISSUED_SECRETS = 200;
 
 /** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
-function keeperIn(secrets: string[]): SecretKeeper {
+function createSecretKeeper(secrets: string[]): SecretKeeper {
   const issued: string[] = [];
   const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
   return {
     forGood: add,
     forAWhile(secret) {
-      if (!add(secret) || issued.push(secret) <= MOST_ISSUED) return;
-      const ended = new Set(issued.splice(0, MOST_ISSUED / 2));
+      if (!add(secret) || issued.push(secret) <= MAX_ISSUED_SECRETS) return;
+      const ended = new Set(issued.splice(0, MAX_ISSUED_SECRETS / 2));
       secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
     },
   };
 }
 
-/** Node honours this variable deep inside TLS: nobody who sets it for something else means this program. */
-function refuseUncheckedTls(insecure: boolean): void {
-  if (insecure || process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
+/** Node applies this variable deep inside TLS, and it is rarely set with this program in mind. */
+function refuseUncheckedTls(): void {
+  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
   throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
     hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
   });
 }
 
-/** Headers by name in lower case: what goes to any allowed origin, and what goes home as well. */
+/** Headers with names in lower case: those for any allowed origin, and those for the home origin. */
 function requestHeaders(profile: Readonly<Record<string, string>>) {
   const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
   // The service's document shows Content-Type on a request without a body.
   const homeHeaders: Record<string, string> = {
     ...plainHeaders,
     'content-type': 'application/json',
-    // What a cache has kept may be from before the change that is asked for.
+    // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
   };
   for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;

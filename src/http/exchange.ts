@@ -1,14 +1,15 @@
-import { type Dispatcher, errors, request as send } from 'undici';
-import type { Clock } from '../model/clock.ts';
+import { getCACertificates } from 'node:tls';
+import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, errors, request as send } from 'undici';
+import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
-import type { AnswerHold } from './body/answer-memory.ts';
-import type { HttpMethod } from './client.ts';
-import { ACCEPTED_ENCODINGS, readBody } from './body/body.ts';
-import type { BodySink } from './body/body-sink.ts';
-import type { AnswerHeaders } from './outcome/outcome-table.ts';
-import type { AnswerFacts } from './rate-limit/governor.ts';
-import type { AnswerLimits } from './rate-limit/limits/answer-limits.ts';
+import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
+import type { AnswerHold } from './body/answer-memory.ts';
+import { ACCEPTED_ENCODINGS, type BodySink, readBody } from './body/read-body.ts';
+import type { HttpMethod } from './client.ts';
+import type { AnswerHeaders } from './outcome/outcome-table.ts';
+import type { AnswerFacts } from './rate-limit/rate-limiter.ts';
+import type { AnswerLimits } from './rate-limit/answer-limits.ts';
 
 /** The body of an error answer is only shown, in part. */
 const MAX_ERROR_BYTES = 1_048_576;
@@ -55,13 +56,13 @@ interface BodyAccount {
 }
 
 /** Sends one request. Throws only the signal's reason, and bugs. */
-export type Exchange = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
+export type SendRequest = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
 /**
  * One request over the agent with one total deadline, decompressed under the profile's cap; a body that goes into a sink
  * comes as it is. Follows no redirect.
  */
-export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): Exchange {
+export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
   let answered = false;
   return async (request, { count, hold }) => {
     const start = clock.monotonic();
@@ -79,7 +80,7 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
-        const limit = { cap: mostBytes(request, answer.status, http), hold };
+        const limit = { cap: maxBytes(request, answer.status, http), hold };
         answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
       }
     } catch (error) {
@@ -103,7 +104,7 @@ export function encodingOf(headers: AnswerHeaders): string {
   return text.trim().toLowerCase() === 'identity' ? '' : text;
 }
 
-function mostBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
+function maxBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
   return Math.min(most ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
 }
 
@@ -147,14 +148,14 @@ function bytesReadBefore(error: unknown): number {
   return typeof read === 'number' ? read : 0;
 }
 
-/** The governor's part of an answer; null if none came. */
+/** The rate limiter's part of an answer; null if none came. */
 export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
   const { status, receivedAt, latencyMs } = answer;
   return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
 }
 
-/** Bytes without which a body does not move: whoever sends single ones holds a connection no longer than who sends none. */
-const LEAST_PROGRESS = 16_384;
+/** Bytes per interval below which a body counts as stalled, so that single bytes cannot hold a connection. */
+const MIN_PROGRESS_BYTES = 16_384;
 
 /** What ends an exchange that takes too long. */
 interface Deadline {
@@ -176,7 +177,7 @@ function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' |
   const reason = of === 'whole' ? `no whole answer within ${ms} ms` : `next to nothing came for ${ms} ms`;
   let moved = 0;
   const timer = setInterval(() => {
-    const isMoving = of === 'silence' && moved >= LEAST_PROGRESS;
+    const isMoving = of === 'silence' && moved >= MIN_PROGRESS_BYTES;
     moved = 0;
     if (!isMoving) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
   }, ms);
@@ -189,4 +190,38 @@ function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' |
       outer?.removeEventListener('abort', passOn);
     },
   };
+}
+
+const MAX_HEADER_BYTES = 16_384;
+
+/** Makes the connector of an agent out of its options; it is not asked about connections of a proxy. */
+export type ConnectorMaker = (options: buildConnector.BuildOptions) => buildConnector.connector;
+
+/** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
+export function createAgent(http: HttpProfile, network: Network | undefined, make?: ConnectorMaker): Dispatcher {
+  const authorities = network?.ca === undefined ? {} : { ca: [...getCACertificates('default'), network.ca] };
+  const { cert, key, passphrase } = network ?? {};
+  const proof = cert === undefined ? {} : { cert, key, passphrase };
+  const tls = { timeout: http.headers_timeout, rejectUnauthorized: true, ...authorities };
+  const connect = { ...tls, ...proof };
+  const options = {
+    connections: http.concurrency,
+    allowH2: false,
+    headersTimeout: http.headers_timeout,
+    // The total deadline covers the body: a timeout between chunks does not end a drip.
+    bodyTimeout: 0,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    connect: make === undefined ? connect : make({ ...connect, allowH2: false }),
+  };
+  const { http: httpProxy = '', https: httpsProxy = '', except: noProxy = '' } = network?.proxies ?? {};
+  if (httpProxy === '' && httpsProxy === '') return new Agent(options);
+  // The certificate is for the service; a proxy gets none.
+  return new EnvHttpProxyAgent({
+    ...options,
+    httpProxy,
+    httpsProxy,
+    noProxy,
+    requestTls: { ...tls, ...proof },
+    proxyTls: tls,
+  });
 }

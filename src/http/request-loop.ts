@@ -1,45 +1,93 @@
-import { ageOf } from '../model/answer-age.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
-import type { Clock } from '../model/clock.ts';
-import type { JsonValue } from '../model/json.ts';
-import type { Outcome } from '../model/vocabulary.ts';
-import type { Attempted, Governor } from './rate-limit/governor.ts';
-import { readAnswerLimits } from './rate-limit/limits/answer-limits.ts';
 import type { RequestedVersion } from '../config/profile/http-fields.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
-import { type Credentials, NO_PROOF, type Proof } from './auth/credentials.ts';
-import { backoffDelay, type BackoffLimits, type RetryQuota } from './backoff.ts';
+import { ageOf } from '../model/answer-age.ts';
+import type { Clock } from '../model/clock.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import { clockOf } from '../model/http-date.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Outcome } from '../model/vocabulary.ts';
+import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
-import { type Exchange, factsOf, type WireAnswer } from './exchange.ts';
-import { type BodyBounds, interpret } from './outcome/interpret.ts';
-import type { AnswerHeaders, Seen } from './outcome/outcome-table.ts';
-import { declaredVerdict, type OutcomeVerdict } from './outcome/outcome.ts';
-import { hintFor, type Judged, requestError, requestId } from './outcome/request-failure.ts';
-import { withAppended, withoutParams, withVersionQuery } from './query.ts';
-import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect } from './redirect.ts';
+import { type SendRequest, factsOf, type WireAnswer } from './exchange.ts';
+import { type BodyBounds, interpret } from './outcome/read-answer.ts';
+import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
+import type { Attempted, RequestRunner } from './rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from './rate-limit/answer-limits.ts';
+import {
+  firstHop,
+  type Hop,
+  nextHop,
+  type OriginPolicy,
+  refusePostRedirect,
+  withAppended,
+  withoutParams,
+  withVersionQuery,
+} from './redirect.ts';
+
+/** How long to wait between attempts when the service did not say; milliseconds. */
+export interface BackoffLimits {
+  base: number;
+  cap: number;
+}
+
+export const BACKOFF: BackoffLimits = { base: 500, cap: 30_000 };
+
+/** Retries in a row without any success in between, over all requests of one client. */
+const QUOTA = 50;
+
+/**
+ * The wait after the given number of failures (1 or more): doubling from `base` to `cap`, of which a random half to
+ * whole is taken, so that requests which failed together do not come back together. `random` gives 0 <= x < 1.
+ * Waits that the service names are the rate limiter's and get no jitter.
+ */
+export function backoffDelay(failures: number, limits: BackoffLimits, random: () => number): number {
+  const whole = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
+  return Math.round(whole * (0.5 + random() / 2));
+}
+
+/** Bounds what a full outage costs: retries draw from it, successes give back. */
+export interface RetryQuota {
+  /** False when the quota is used up: the request fails now instead of adding to the outage. */
+  take(): boolean;
+  refund(): void;
+}
+
+export function createRetryQuota(capacity = QUOTA): RetryQuota {
+  let left = capacity;
+  return {
+    take() {
+      if (left === 0) return false;
+      left -= 1;
+      return true;
+    },
+    refund() {
+      left = Math.min(capacity, left + 1);
+    },
+  };
+}
 
 /** Answers of "too many requests" to one request after which something else must be wrong. */
-const MOST_LIMITED = 50;
+const MAX_LIMITED_ANSWERS = 50;
 
-/** Tokens that may end on the way of one request. */
-const MOST_RENEWALS = 5;
+/** Tokens that may expire during one request. */
+const MAX_RENEWALS = 5;
 
 /** The parts that all requests of a client have in common. */
 export interface LoopParts {
   clock: Clock;
   credentials: Credentials;
-  exchange: Exchange;
+  exchange: SendRequest;
   judge: (seen: Seen) => OutcomeVerdict;
   isRecord: (body: JsonValue) => boolean;
   bounds: BodyBounds;
   /** Headers for the home origin (the profile's), and those that go anywhere. */
   homeHeaders: Readonly<Record<string, string>>;
   plainHeaders: Readonly<Record<string, string>>;
-  /** That of the origin which is asked. */
-  governorOf: (url: URL) => Pick<Governor, 'run'>;
+  /** Returns the rate limiter of an origin. */
+  limiterFor: (url: URL) => RequestRunner;
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
   memoryWait: number;
@@ -62,16 +110,15 @@ export interface LoopParts {
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 
 /** The state of one request. */
-interface Progress {
+interface RequestProgress {
   request: ApiRequest;
   hop: Hop;
   hold: AnswerHold;
   /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
   failures: number;
   limited: number;
-  /** Refusals of the credential, and whether the last one was of one that nothing speaks against. */
+  /** Refusals of the credential. */
   renewals: number;
-  isDoubted: boolean;
   staleUsed: boolean;
   /** Send even a credential that is known to have run out: it was renewed for this request already. */
   evenStale: boolean;
@@ -87,7 +134,7 @@ type AttemptResult =
 /**
  * One request from its first attempt to its answer. The loop is outside and the slot inside: every attempt and every
  * redirect pays for itself, and nothing is held while waiting. Throws `SyncError` when it is over without an answer,
- * the governor's `DeferredError`, and the signal's reason.
+ * the rate limiter's `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
   const hold = request.hold ?? parts.memory.open();
@@ -105,8 +152,8 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   const { origins, version, credentials } = parts;
   const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
   const hop = firstHop(url, origins);
-  const begun = { failures: 0, limited: 0, renewals: 0, isDoubted: false, staleUsed: false, evenStale: false };
-  const state: Progress = { request, hop, hold, ...begun };
+  const begun = { failures: 0, limited: 0, renewals: 0, staleUsed: false, evenStale: false };
+  const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
@@ -123,13 +170,13 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
 }
 
 /** By the caller's own rule; a limit of the service's and a refused credential are about neither. */
-function isGone({ request }: Progress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+function isGone({ request }: RequestProgress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
   if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
   return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
-/** One attempt through the governor; null if the credential could not be had yet and it is worth another try. */
-async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResult | null> {
+/** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
+async function takeSlot(parts: LoopParts, state: RequestProgress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
   if (state.hop.credentialed) {
     try {
@@ -139,29 +186,33 @@ async function takeSlot(parts: LoopParts, state: Progress): Promise<AttemptResul
       return null;
     }
   }
-  return parts.governorOf(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
+  return parts.limiterFor(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the governor. */
-async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
+/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the rate limiter. */
+async function attempt(
+  parts: LoopParts,
+  state: RequestProgress,
+  dialect: RateDialect,
+): Promise<Attempted<AttemptResult>> {
   const { credentials } = parts;
   const { request, hop, hold } = state;
   const { meter, into, signal, body } = request;
   if (hop.credentialed && !state.evenStale && !credentials.fresh()) {
     return { result: { kind: 'stale_credential' }, facts: null };
   }
-  const proof = hop.credentialed ? proofOf(request, credentials) : NO_PROOF;
+  const credential = hop.credentialed ? credentialFor(request, credentials) : NO_CREDENTIAL;
   // The credential is not renewed because another caller's was refused.
   const isOwn = hop.credentialed && request.as === undefined;
-  const sent = isOwn ? { proof, holdsUntil: credentials.holdsUntil() } : { proof: null, holdsUntil: Infinity };
+  const sent = isOwn ? credential : null;
   meter.requests += 1;
   // Of an attempt before this one nothing is needed any more.
   hold.resize(0);
-  // At the last moment: nothing that is stored or written ever sees a credential in the query.
-  const url = withAppended(hop.url, proof.query);
-  const headers = { ...headersFor(parts, state, proof), ...into?.headers() };
+  // Added last: a credential in the query is never stored or logged.
+  const url = withAppended(hop.url, credential.query);
+  const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
   const answer = await parts.exchange(
     { url, method: methodOf(state), headers, ...(body === undefined ? {} : { body }), signal, into },
     { count: (bytes) => (meter.bytes += bytes), hold },
@@ -174,27 +225,30 @@ async function attempt(parts: LoopParts, state: Progress, dialect: RateDialect):
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const seen = { ...reading.seen, limits };
   const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
-  if (sent.proof !== null && verdict.outcome === 'ok') credentials.accepted(sent.proof);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
 }
 
-function proofOf({ as }: ApiRequest, credentials: Credentials): Proof {
-  if (as === undefined) return credentials.proof();
-  return as === 'nobody' ? NO_PROOF : credentials.falseProof();
+function credentialFor({ as }: ApiRequest, credentials: Credentials): SentCredential {
+  if (as === undefined) return credentials.current();
+  return as === 'nobody' ? NO_CREDENTIAL : credentials.falseCredential();
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
-function headersFor(parts: LoopParts, { request, hop }: Progress, { headers }: Proof): Record<string, string> {
+function headersFor(
+  parts: LoopParts,
+  { request, hop }: RequestProgress,
+  { headers }: SentCredential,
+): Record<string, string> {
   if (!hop.credentialed) return { ...parts.plainHeaders };
   const all = [parts.homeHeaders, request.headers ?? {}, headers];
   const cookies = all.flatMap((each) => each['cookie'] ?? []);
   return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
 }
 
-async function retryCredential(parts: LoopParts, state: Progress, error: unknown): Promise<void> {
+async function retryCredential(parts: LoopParts, state: RequestProgress, error: unknown): Promise<void> {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
   if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
@@ -202,9 +256,13 @@ async function retryCredential(parts: LoopParts, state: Progress, error: unknown
   await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.attempts - 1 });
 }
 
-function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptResult, { kind: 'redirect' }>): void {
+function follow(
+  parts: LoopParts,
+  state: RequestProgress,
+  { answer }: Extract<AttemptResult, { kind: 'redirect' }>,
+): void {
   try {
-    if (methodOf(state) !== 'GET') refusePostRedirect(answer, state.hop);
+    if (methodOf(state) !== 'GET') refusePostRedirect(answer.status);
     const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
     state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
   } catch (error) {
@@ -214,7 +272,7 @@ function follow(parts: LoopParts, state: Progress, { answer }: Extract<AttemptRe
   }
 }
 
-type Reaction = (parts: LoopParts, state: Progress, judged: Judged) => Promise<ApiAnswer | null>;
+type Reaction = (parts: LoopParts, state: RequestProgress, judged: Judged) => Promise<ApiAnswer | null>;
 
 /** How a request reacts to each outcome: an answer, an error, or null for another attempt. */
 const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
@@ -224,15 +282,14 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   limited: async (parts, state, judged) => {
     state.request.meter.limited += 1;
     state.limited += 1;
-    if (state.limited >= MOST_LIMITED) throw failure(parts, state, judged, 'it never stopped limiting');
+    if (state.limited >= MAX_LIMITED_ANSWERS) throw failure(parts, state, judged, 'it never stopped limiting');
     return null;
   },
   reauth: async (parts, state, judged) => {
-    const { proof } = judged.sent;
-    const renewal = proof === null ? 'none' : parts.credentials.renew(proof, state.renewals > 0);
+    const { sent } = judged;
+    const isRenewed = sent !== null && parts.credentials.renew(sent, state.renewals > 0);
     state.renewals += 1;
-    if (renewal === 'none' || state.isDoubted || state.renewals > MOST_RENEWALS) throw failure(parts, state, judged);
-    state.isDoubted = renewal === 'doubted';
+    if (!isRenewed || state.renewals > MAX_RENEWALS) throw failure(parts, state, judged);
     return null;
   },
   stop: async (parts, state, judged) => {
@@ -242,10 +299,10 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
 };
 
-/** What a read would be asked for again because of, in an answer to a write that was done. */
+/** Codes that are no failure if the response to a write is a success. */
 const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
 
-async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Promise<ApiAnswer | null> {
+async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
   if (state.request.write === true) {
     if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
     throw failure(parts, state, judged, 'it may have been done all the same, and is not sent a second time');
@@ -272,10 +329,10 @@ async function retryLater(parts: LoopParts, state: Progress, judged: Judged): Pr
   return null;
 }
 
-/** The wait before a retry, of which it is told first. */
+/** Waits before a retry, after reporting it. */
 function waitToRetry(
   parts: LoopParts,
-  state: Progress,
+  state: RequestProgress,
   failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>,
 ): Promise<void> {
   const { failures: retry, request } = state;
@@ -285,7 +342,7 @@ function waitToRetry(
 }
 
 /** Outside of the slot, and holding nothing: the request that has the memory may need either. */
-async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): Promise<null> {
+async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<null> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
@@ -299,25 +356,25 @@ async function awaitMemory(parts: LoopParts, state: Progress, judged: Judged): P
   return null;
 }
 
-function answerOf(parts: LoopParts, state: Progress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
+function answerOf(parts: LoopParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
   parts.quota.refund();
   return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
 }
 
-function failure(parts: LoopParts, state: Progress, judged: Judged, note?: string): SyncError {
-  const { version, clock } = parts;
+function failure(parts: LoopParts, state: RequestProgress, judged: Judged, note?: string): SyncError {
+  const { version } = parts;
   return requestError({
     judged,
     method: methodOf(state),
     url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix, now: clock.monotonic() }),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
     ...(note === undefined ? {} : { note }),
   });
 }
 
-function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged): void {
+function report(parts: LoopParts, state: RequestProgress, { answer, verdict }: Judged): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
   if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
@@ -334,11 +391,11 @@ function report(parts: LoopParts, state: Progress, { answer, verdict }: Judged):
   });
 }
 
-function methodOf({ request }: Progress): HttpMethod {
+function methodOf({ request }: RequestProgress): HttpMethod {
   return request.method ?? 'GET';
 }
 
-function urlOf(parts: LoopParts, state: Progress): string {
+function urlOf(parts: LoopParts, state: RequestProgress): string {
   return shownUrl(state.hop.url, parts.shownQuery);
 }
 

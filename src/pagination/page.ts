@@ -4,17 +4,23 @@ import type { ApiAnswer } from '../http/client.ts';
 /** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
 
-/** One page of a walk, checked by the guards, in the order of the listing. */
-export interface Page {
-  /** 1 for the first page of the whole walk, counted on over a resume. */
+/** One page of a scan, verified, in the order of the listing. */
+export interface Page extends WalkedPage {
+  /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;
+  /** Releases the memory that the page counts for. May be called again. */
+  release: () => void;
+}
+
+/** A page before it is returned to the consumer. */
+export interface WalkedPage {
   position: PagePosition;
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
   /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
   again: number;
-  /** Local epoch milliseconds just before the page was asked for. */
+  /** Local epoch milliseconds just before the request. */
   requestedAt: number;
   /** The service's clock by the answer's `Date`; null if it has none. */
   serverDate: number | null;
@@ -26,34 +32,27 @@ export interface Page {
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
-  /** Gives back the memory that the page takes; nothing of it is read afterwards. May be called again. */
-  release: () => void;
-  /**
-   * The same for whoever has written the page and is the only one who had its records: their bytes are gone at once, and
-   * views of them are empty.
-   */
-  discard: () => void;
-  /** How the walk ended with this page; null if it goes on. */
+  /** How the scan ended with this page; null if it continues. */
   end: WalkEnd | null;
-  /** The answer of the last page, in which a service may say where its changes are to be asked for from now on. */
+  /** The response of the last page, in which a service may name where its changes are listed from now on. */
   answer?: ApiAnswer;
 }
 
 /**
- * The sign that a listing has ended: the answer said so, told a total or a number of pages that is reached, was
- * shorter than the pages that the service gives, or was empty. As the profile declares it: the page after it was refused
- * by a `status` and in words that say so, it named itself as the next one (`unchanged`), or it is the `whole` list.
+ * What shows that a listing has ended: a marker, a total or number of pages that is reached, a page shorter than the
+ * others, or an empty one. As the profile declares: the page after it was refused by a `status` and its words, it
+ * named itself as the next one (`unchanged`), or it is the `whole` list.
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
 /** Why a walk that came to its end may not have met every record. */
 export interface Doubt {
   /**
-   * `unproved`: nothing shows that the listing ended. `fewer`: it told a total that was not reached. `slipped`: a record
-   * moved over a boundary of pages, and another one may have moved the other way unseen. `entered`: records moved from
-   * pages still to come to pages that were read, which a filter by time lists. `unwatched`: pages by number that tell
-   * no total show no movement; a second walk that meets the same shows that there was none. `cached`: pages are from
-   * other moments than the walk. `unread`: the service refused one of several listings.
+   * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
+   * between pages, and another one may have moved the other way unnoticed. `entered`: records moved from later pages
+   * to pages that were read, which a filter by time lists. `unwatched`: numbered pages without a total show no
+   * movement; a second scan with the same result shows that there was none. `cached`: pages show other times than the
+   * scan. `unread`: the service refused one of several listings.
    */
   code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached' | 'unread';
   /** The observation, as a sentence without its final period. */
@@ -65,7 +64,7 @@ export interface Doubt {
 /** The end of a walk. It is proved if there is no doubt. */
 export interface WalkEnd {
   proof: EndProof | null;
-  /** Records that it met; null if nobody counted. */
+  /** Distinct records; null if unknown. */
   records: number | null;
   doubts: readonly Doubt[];
   /** For a walk that is made again: what this one met, page by page. */
@@ -75,8 +74,8 @@ export interface WalkEnd {
   /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
   shortfall: MissingRecords | null;
   /**
-   * Milliseconds after which a cache in front gives none of these pages again, or tells which; 0 if no cache shows, null
-   * if it keeps them for nobody knows how long.
+   * Milliseconds after which a cache returns none of these pages again, or says so; 0 if no cache shows, null if
+   * unknown.
    */
   settleMs: number | null;
 }

@@ -7,12 +7,12 @@ import { longerOf } from './guards/page-ages.ts';
 import { isExpired, isUnitRefusal } from './requests/ask.ts';
 import { walk, type WalkOptions } from './walk.ts';
 
-/** The place of a walk over several listings besides the place within the one in hand. */
+/** The position of a scan over several listings, without the position within the current one. */
 export interface PartitionPlace {
   partition: string;
   /** Records that the walk has met in this listing. */
   records: number;
-  /** The smallest total that it told; null if it told none. */
+  /** The smallest total of the service; null if it reported none. */
   leastTotal: number | null;
   /** What speaks against the listings before it. */
   doubts: readonly Doubt[];
@@ -133,7 +133,7 @@ export async function* partitionedWalk(
   if (values.length === 0) yield emptyPage(number + 1, whole.end(), partitions.now());
 }
 
-/** The listings from the one in hand on, and those that changed where the walk has been. */
+/** Returns the listings from the current one on, and earlier ones that changed. */
 function leftFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
   const at = values.indexOf(partition);
   // Listings of parents are in the order of their values: one that has gone leaves its place to the next.
@@ -305,7 +305,6 @@ function emptyPage(number: number, end: WalkEnd, requestedAt: number): Page {
     keys: new Uint8Array(),
     kept: 0,
     release: () => undefined,
-    discard: () => undefined,
     end,
   };
 }

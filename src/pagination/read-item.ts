@@ -1,5 +1,8 @@
+import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
+import type { GoneRule } from '../config/profile/delete-fields.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
-import { bodyMatches } from '../http/outcome/outcome.ts';
+import { bodyMatches } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -8,9 +11,6 @@ import { isObject, withField } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
-import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
-import type { GoneRule } from '../config/profile/delete-fields.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -23,8 +23,8 @@ export interface ItemSource {
 }
 
 /**
- * One record as the service has it at a moment (local epoch milliseconds), or that there is none; then with the record
- * by which the service states its delete, if it answered with one, or the record that the profile's filter leaves out.
+ * One record at a time (local epoch milliseconds), or that it does not exist; then with the tombstone in the response,
+ * or the record that the profile's filter leaves out.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
@@ -81,7 +81,7 @@ export function isOtherAnswer({ code }: SyncError): boolean {
   return OTHER_ANSWERS.has(code);
 }
 
-/** Read alone, a record may lie in no map whose key would be its id. */
+/** Fetched individually, a record may be in no map whose key would be its id. */
 function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
   const { id } = keyParts(profile, key);
   const { key_field } = profile;

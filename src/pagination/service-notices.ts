@@ -1,6 +1,6 @@
 import { httpDate } from '../model/http-date.ts';
 import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
-import { parseLinkHeader } from './page-styles/link-header.ts';
+import { parseLinkHeader } from './requests/listing-signals.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -11,7 +11,7 @@ const RELATIONS: Readonly<Record<string, NoticeKind>> = {
   'successor-version': 'successor',
 };
 const MENTIONS_RELATION = /deprecation|sunset|successor-version/i;
-const MOST_LINK = 500;
+const MAX_LINK_LENGTH = 500;
 
 /**
  * What an answer says of the end of the API; almost always nothing, which costs three look-ups. `url` is the address
@@ -46,29 +46,29 @@ function sunsetIn(text: string, now: number): Said[] {
 function linksIn(link: string | string[], url: URL): Said[] {
   return (parseLinkHeader(link) ?? []).flatMap(({ uri, rels }) => {
     const target = URL.parse(uri, url.href);
-    if (target === null || !/^https?:$/.test(target.protocol) || target.href.length > MOST_LINK) return [];
+    if (target === null || !/^https?:$/.test(target.protocol) || target.href.length > MAX_LINK_LENGTH) return [];
     const kinds = new Set(rels.flatMap((rel) => (Object.hasOwn(RELATIONS, rel) ? (RELATIONS[rel] ?? []) : [])));
     return [...kinds].map((kind) => [kind, target.href] as const);
   });
 }
 
 /** A year has four digits. */
-const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z');
+const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59Z');
 
 function dated(kind: NoticeKind, at: number | null): Said[] {
-  if (at === null || Math.abs(at) > LAST_MOMENT) return [];
+  if (at === null || Math.abs(at) > MAX_TIME_MS) return [];
   return [[kind, new Date(at).toISOString().replace('.000Z', 'Z')]];
 }
 
 /** What was heard from one service by this process. */
 export interface NoticeBoard {
   hear(headers: Headers, url: URL): void;
-  /** All that was heard since a moment, in epoch milliseconds. */
+  /** Returns all notices since a time in epoch milliseconds. */
   since(moment: number): HeardNotice[];
 }
 
 /** A service that says another date in every answer is not remembered beyond this. */
-const MOST_HEARD = 50;
+const MAX_NOTICES = 50;
 
 /** `scrub` takes secrets out of a text: a service may repeat the credential in its links. */
 export function createNoticeBoard(clock: { now(): number }, scrub: (text: string) => string): NoticeBoard {
@@ -80,11 +80,11 @@ export function createNoticeBoard(clock: { now(): number }, scrub: (text: string
         const notice = { kind, value: scrub(said.value), path: scrub(said.path) };
         const key = `${notice.kind} ${notice.value}`;
         const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
-        // The one that was heard last stands last.
+        // The latest notice is last.
         heard.delete(key);
         heard.set(key, { ...notice, path, firstHeard, lastHeard: now });
         const [oldest] = heard.keys();
-        if (heard.size > MOST_HEARD && oldest !== undefined) heard.delete(oldest);
+        if (heard.size > MAX_NOTICES && oldest !== undefined) heard.delete(oldest);
       }
     },
     since: (moment) => [...heard.values()].filter(({ lastHeard }) => lastHeard >= moment),

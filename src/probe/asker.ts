@@ -1,20 +1,18 @@
+import type { Network } from '../config/network.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 import { answerMemory } from '../http/body/answer-memory.ts';
-import { createAgent } from '../http/dispatcher.ts';
-import { createExchange, type Exchange, type WireAnswer } from '../http/exchange.ts';
-import { interpret } from '../http/outcome/interpret.ts';
-import type { AnswerHeaders } from '../http/outcome/outcome-table.ts';
-import { createJudge, type OutcomeVerdict } from '../http/outcome/outcome.ts';
+import { createAgent, createExchange, type SendRequest, type WireAnswer } from '../http/exchange.ts';
+import { interpret } from '../http/outcome/read-answer.ts';
+import { type AnswerHeaders, createJudge, type OutcomeVerdict } from '../http/outcome/outcome-table.ts';
+import { type Attempted, createRateLimiter, type Governor } from '../http/rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
 import { scrub } from '../observe/scrub.ts';
-import { type Attempted, createGovernor, type Governor } from '../http/rate-limit/governor.ts';
-import { readAnswerLimits } from '../http/rate-limit/limits/answer-limits.ts';
-import type { Network } from '../config/network.ts';
-import { profileSchema } from '../config/profile/profile.ts';
-import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 
 export type QueryParams = Readonly<Record<string, string>>;
 
@@ -126,7 +124,7 @@ const judge = createJudge([]);
 export class Asker implements AsyncDisposable {
   readonly #options: AskerOptions;
   readonly #agent: ReturnType<typeof createAgent>;
-  readonly #exchange: Exchange;
+  readonly #exchange: SendRequest;
   readonly #governor: Governor;
   readonly #known = new Map<string, Promise<Answer>>();
   #kept = 0;
@@ -144,9 +142,9 @@ export class Asker implements AsyncDisposable {
     const usual = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
     const http = { ...usual.http, timeout: 30_000, headers_timeout: 20_000 };
     this.#options = options;
-    this.#agent = createAgent(http, { network, ca: undefined, insecure: false });
+    this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
-    this.#governor = createGovernor({
+    this.#governor = createRateLimiter({
       clock,
       dialect: rateDialectSchema.parse('auto'),
       share: 0.9,
@@ -199,7 +197,7 @@ export class Asker implements AsyncDisposable {
     const { baseUrl, credential, secrets } = this.#options;
     const asked = scrub(shownPath(baseUrl, url), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
-    const policy = { home: baseUrl.origin, allowed: new Set([baseUrl.origin]), secrets };
+    const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
     let hop = firstHop(url, policy);
     for (let failures = 1; ;) {
       const { wire, answer, verdict } = await this.#attempt(

@@ -7,7 +7,7 @@ import { createClient } from '../http/create-client.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import type { Governor } from '../http/rate-limit/governor.ts';
+import type { Governor } from '../http/rate-limit/rate-limiter.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
 import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
@@ -19,9 +19,9 @@ import {
   compareRateLimit,
   type KnownLimits,
   limitsOf,
-  openGovernor,
+  openRateLimiter,
   TOKEN_LIMITS,
-} from '../http/rate-limit/open-governor.ts';
+} from '../http/rate-limit/open-rate-limiter.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
 import { storedTokens } from '../database/state/stored-tokens.ts';
 import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
@@ -214,10 +214,10 @@ async function openClient(
   const baseUrl = new URL(source.base_url);
   const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openGovernor(place, budget, limitsOf(source));
+  const governor = await openRateLimiter(place, budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
-  const tokenGovernor =
-    tokenOrigin === null ? undefined : await openGovernor(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
+  const tokenRateLimiter =
+    tokenOrigin === null ? undefined : await openRateLimiter(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
   const logged = (event: AttemptEvent): void => {
     log.debug(event);
     attempted?.(event);
@@ -227,8 +227,8 @@ async function openClient(
     baseUrl,
     profile,
     auth,
-    governor,
-    tokenGovernor,
+    rateLimiter: governor,
+    tokenRateLimiter,
     clock,
     secrets,
     log: logged,
@@ -249,7 +249,7 @@ async function openClient(
     rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {
       await governor.forgetWaits();
-      await tokenGovernor?.forgetWaits();
+      await tokenRateLimiter?.forgetWaits();
     },
   };
 }

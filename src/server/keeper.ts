@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
-import type { GovernorFigures } from '../http/rate-limit/governor.ts';
+import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { Drain } from './inbox/options.ts';
 import { createPings, type Pings } from './ping.ts';

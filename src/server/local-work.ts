@@ -2,7 +2,7 @@ import type PQueue from 'p-queue';
 import { type App, openApp } from './app.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { GovernorFigures } from '../http/rate-limit/governor.ts';
+import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
 import { readPauses } from '../database/state/pauses.ts';

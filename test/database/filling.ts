@@ -3,7 +3,7 @@ import path from 'node:path';
 import Database from 'better-sqlite3';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/http/rate-limit/open-governor.ts';
+import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
 import { ownResources } from '../../src/database/state/owned-resource.ts';
 import { openWarehouse } from '../../src/database/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { saveLimit } from '../../src/http/rate-limit/open-governor.ts';
+import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
 import type { Warehouse } from '../../src/database/warehouse.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 

@@ -5,12 +5,12 @@ import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.
 import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { AnswerFacts, Governor } from '../../src/http/rate-limit/governor.ts';
+import type { AnswerFacts, Governor } from '../../src/http/rate-limit/rate-limiter.ts';
 import { type Profile, profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 
 /** Lets everything through at once and remembers what it was told. */
-export function openGovernor(
+export function openRateLimiter(
   dialect: string | object = 'auto',
 ): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
   const facts: (AnswerFacts | null)[] = [];
@@ -117,7 +117,7 @@ export function clientFor(origin: string, over: Partial<ClientOptions> = {}): Ap
     baseUrl: new URL(origin),
     profile: testProfile(),
     auth: { type: 'api_key', key: 'canary-api-key' },
-    governor: openGovernor(),
+    rateLimiter: openRateLimiter(),
     clock: systemClock,
     backoff: { base: 1, cap: 4 },
     ...over,

@@ -4,7 +4,7 @@ import type { ApiClient } from '../../src/http/client.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { Clock } from '../../src/model/clock.ts';
-import type { Governor } from '../../src/http/rate-limit/governor.ts';
+import type { Governor } from '../../src/http/rate-limit/rate-limiter.ts';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 
@@ -39,7 +39,7 @@ export function realClient(baseUrl: URL, page: PageProfile, records = 'data', fi
     resources: { content: { path: '/content', records, page, ...fields } },
   });
   const auth = { type: 'api_key', key: 'a-key' } as const;
-  const client = createClient({ baseUrl, profile, auth, governor: openGate, clock });
+  const client = createClient({ baseUrl, profile, auth, rateLimiter: openGate, clock });
   onTestFinished(() => client.close());
   return client;
 }

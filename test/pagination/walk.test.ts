@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
 import { pageProfile, serve, STYLES } from './five-styles.ts';
 import type { Style } from './five-styles.ts';
 import { startListing } from './listing-server.ts';
@@ -33,7 +32,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
       query: { lang: 'de', limit: '99' },
       records: 'data',
       id: 'id',
-      updated: null,
       page: pageProfile(style, 2),
     };
     await collect(
@@ -60,12 +58,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
     }
   });
 
-  it('sends no size where the profile has no parameter for it', async () => {
-    const server = await startListing(serve(style, numbered(3)));
-    await collect(walkOver(server, pageProfile(style, 100, { size_param: null })));
-    expect(server.requests.join()).not.toContain('limit');
-  });
-
   it('stops at once when it is told to, and asks for nothing more', async () => {
     const server = await startListing(serve(style, numbered(40)));
     const stop = new AbortController();
@@ -80,7 +72,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
 describe.each(SERIAL)('%s', (style) => {
   it.each([
     ['one page further than the one in hand', {}, 1],
-    ['no page further where the consumer has two in hand', { overlaps: true }, 0],
     ['no page further where nothing may be fetched ahead', { runAhead: 0 }, 0],
   ])('F060 asks for %s', async (_, extras, further) => {
     const server = await startListing(serve(style, numbered(50)));
@@ -134,14 +125,6 @@ describe('F033 an answer without an array of records', () => {
     expect([pages.length, error]).toEqual([1, expect.objectContaining({ code: 'empty_body' })]);
   });
 
-  it('names the keys that are there', async () => {
-    const server = await startListing(() => ({ body: { items: [], meta: {} } }));
-    const { error } = await collect(walkOver(server, pageProfile('page', 1)));
-    expect(error).toMatchObject({
-      hint: 'The body has the keys "items", "meta". Set records in the profile to where the array is. If this means that nothing is listed, set empty: [absent].',
-    });
-  });
-
   it('reads a body that is the array itself', async () => {
     const server = await startListing(() => ({ body: [{ id: 1 }] }));
     const { pages, error } = await collect(walkOver(server, pageProfile('link', 5), { records: '' }));
@@ -150,24 +133,6 @@ describe('F033 an answer without an array of records', () => {
 });
 
 describe('F058 a page that carries fewer records than it says', () => {
-  it('is asked for again, and fails if it stays so', async () => {
-    const server = await startListing(() => ({ body: { data: [{ id: 1 }], count: 2, next_cursor: null } }));
-    const { error, pages } = await collect(walkOver(server, pageProfile('cursor', 5, { count: 'count' })));
-    expect(error).toMatchObject({ code: 'page_too_short', recovery: 'stop' });
-    expect([pages.length, server.requests.length]).toEqual([0, 3]);
-  });
-
-  it.each(['cursor', 'page', 'offset'] as const)('%s: is taken once it is whole', async (style) => {
-    const whole = serve(style, numbered(6));
-    const server = await startListing((url, count) => {
-      const reply = whole(url, count);
-      const headers = { 'content-range': 'items 0-1/6' };
-      return count === 2 ? { ...reply, body: { data: [{ id: 0 }] }, headers } : reply;
-    });
-    const { error, pages } = await collect(walkOver(server, pageProfile(style, 2)));
-    expect([error, idsOf(pages)]).toEqual([null, [1, 2, 3, 4, 5, 6]]);
-  });
-
   it.each([
     ['items 0-1/9', false],
     ['0-1/*', false],
@@ -250,27 +215,7 @@ describe('F038 a position that the service no longer knows', () => {
   });
 });
 
-describe.each(STYLES)('%s: F039 a page that always fails', (style) => {
-  it('ends the walk there, with the pages before it handed out', async () => {
-    const server = await startListing((url, count) => {
-      const reply = serve(style, numbered(60))(url, count);
-      return JSON.stringify(reply.body).includes('{"id":31}') ? { status: 500 } : reply;
-    });
-    const { pages, error } = await collect(walkOver(server, pageProfile(style, 5)));
-    expect(error).toBeInstanceOf(SyncError);
-    expect(error).toMatchObject({ code: 'service_error' });
-    expect(idsOf(pages)).toEqual(numbered(30).map((record) => record.id));
-  });
-});
-
 describe('F210 control characters in what is sent', () => {
-  it('refuses them in a cursor, before anything is sent with it', async () => {
-    const server = await startListing(() => ({ body: { data: [{ id: 1 }], next_cursor: 'a\r\nX-Evil: 1' } }));
-    const { error } = await collect(walkOver(server, pageProfile('cursor', 1)));
-    expect(error).toMatchObject({ code: 'bad_cursor' });
-    expect(server.requests).toHaveLength(1);
-  });
-
   it('refuses them in the filter and in a stored position, before any request', async () => {
     const server = await startListing(() => ({ body: { data: [], next_cursor: null } }));
     const page = pageProfile('cursor', 1);
@@ -279,45 +224,5 @@ describe('F210 control characters in what is sent', () => {
     const stored = await collect(walkOver(server, page, { from: '/v1/content?cursor=\r\n' }));
     expect(stored.error).toMatchObject({ code: 'bad_position' });
     expect(server.requests).toEqual([]);
-  });
-});
-
-describe.each(STYLES)('%s: a listing that moves while it is walked', (style) => {
-  /** Changes the listing once, after the second page. */
-  async function walkMoving(change: (records: { id: number; v?: number }[]) => void) {
-    const records: { id: number; v?: number }[] = numbered(30);
-    const server = await startListing((url, count) => {
-      if (count === 3) change(records);
-      return serve(style, records)(url, count);
-    });
-    const moving = await collect(walkOver(server, pageProfile(style, 5), { runAhead: 1 }));
-    const quiet = await collect(walkOver(server, pageProfile(style, 5)));
-    return { moving, quiet };
-  }
-
-  it('F044 loses nothing when records appear at its head', async () => {
-    const { moving } = await walkMoving((records) => void records.unshift({ id: 101 }, { id: 102 }));
-    expect(moving.error).toBeNull();
-    expect(new Set(idsOf(moving.pages))).toEqual(new Set(numbered(30).map((record) => record.id)));
-  });
-
-  it('F045 ends well when a record at its head goes, and the next walk finds what slipped through', async () => {
-    const { moving, quiet } = await walkMoving((records) => void records.splice(0, 1));
-    expect(moving.error).toBeNull();
-    expect(idsOf(quiet.pages)).toEqual(
-      numbered(30)
-        .map((record) => record.id)
-        .slice(1),
-    );
-  });
-
-  it('F046 hands out a record that moved to the end in its last version', async () => {
-    const { moving } = await walkMoving(
-      (records) => void records.push({ ...(records.splice(20, 1)[0] ?? { id: 0 }), v: 2 }),
-    );
-    expect(moving.error).toBeNull();
-    expect(moving.pages.at(-1)?.records.length === 0 ? moving.pages.at(-2) : moving.pages.at(-1)).toMatchObject({
-      records: expect.arrayContaining([expect.objectContaining({ value: { id: 21, v: 2 } })]),
-    });
   });
 });

@@ -20,7 +20,7 @@ export function walkOver(server: ListingServer, page: PageProfile, extras: WalkE
   const { records = 'data', around = (client) => client, client, ...rest } = extras;
   return walk({
     client: around(client ?? realClient(server.url, page, records)),
-    resource: { path: '/content', query: {}, records, page, id: 'id', updated: 'updated_at' },
+    resource: { path: '/content', query: {}, records, page, id: 'id' },
     listing: { baseUrl: server.url, prefix: '/v1' },
     lane: 'backfill',
     meter: newMeter(),

@@ -1,11 +1,11 @@
-import { meetsConditions } from '../../http/outcome/outcome.ts';
+import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
+import { usualNetwork } from '../../config/network.ts';
+import type { Profile } from '../../config/profile/profile.ts';
+import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
-import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
-import { usualNetwork } from '../../config/network.ts';
-import type { Profile } from '../../config/profile/profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { progressOn, refuseInsecure } from '../probe.ts';

@@ -1,8 +1,3 @@
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError, SyncError } from '../../model/errors.ts';
-import type { Lane } from '../../model/vocabulary.ts';
-import type { Governor } from '../rate-limit/governor.ts';
-import { readAnswerLimits } from '../rate-limit/limits/answer-limits.ts';
 import {
   authPlan,
   type AuthPlan,
@@ -14,26 +9,36 @@ import {
 } from '../../config/profile/auth.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { TokenStore } from '../../database/coordination.ts';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
-import { type Exchange, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { type SendRequest, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
+import type { Governor } from '../rate-limit/rate-limiter.ts';
+import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
+import { jwtCredentials } from './jwt.ts';
+import { logIn } from './session-login.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
 import {
   basicCredentials,
   type Credentials,
   fixedCredentials,
   headerCredentials,
   keyCredentials,
-  NO_PROOF,
+  NO_CREDENTIAL,
+  tokenCredentials,
+  tokenLifetime,
 } from './credentials.ts';
-import { jwtCredentials } from './jwt.ts';
-import { logIn } from './session-login.ts';
-import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
-import { tokenCredentials, tokenLifetime } from './token-credentials.ts';
 import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
 
-interface CredentialSource extends TokenPlace {
-  profile: Pick<Profile, 'auth'>;
+/** The auth of a source, by its profile and its settings. */
+interface ConfiguredAuth {
+  profile: { auth?: Profile['auth'] };
   auth: AuthSettings;
+}
+
+interface CredentialSource extends TokenTransport, ConfiguredAuth {
   clock: Clock;
   /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
@@ -47,11 +52,11 @@ export interface SecretKeeper {
 
 const BEARER = { in: 'header' } as const;
 
-/** How each scheme is carried out. */
+/** How each scheme is putInto out. */
 const MAKERS: {
   readonly [T in SchemeType]: (plan: PlanOf<T>, source: CredentialSource, keeper: SecretKeeper) => Credentials;
 } = {
-  none: () => fixedCredentials(NO_PROOF, NO_PROOF),
+  none: () => fixedCredentials(NO_CREDENTIAL, NO_CREDENTIAL),
   api_key: ({ scheme, secrets }) => keyCredentials(scheme, secrets.key),
   headers: ({ secrets }) => headerCredentials(secrets.headers),
   basic: ({ secrets }, _, keeper) => basicCredentials(secrets, keeper.forGood),
@@ -84,20 +89,20 @@ function made<T extends SchemeType>(
   return MAKERS[type](plan, source, keeper);
 }
 
-/** The origin of a token endpoint beside the service, which has limits of its own; null if it is the service's. */
-export function otherTokenOrigin({ profile, auth, baseUrl }: Pick<CredentialSource, 'profile' | 'auth' | 'baseUrl'>) {
+/** The origin of a token endpoint with limits of its own; null if it is the origin of the service. */
+export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { baseUrl: URL }) {
   const plan = authPlan(profile.auth, auth);
   const origin = plan === null ? undefined : tokenUrl(plan, baseUrl)?.origin;
   return origin === undefined || origin === baseUrl.origin ? null : origin;
 }
 
 /** True if a new refresh token may come with each token, which must be kept for the next one. */
-export function keepsRefreshToken({ profile, auth }: Pick<CredentialSource, 'profile' | 'auth'>): boolean {
+export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
   const plan = authPlan(profile.auth, auth);
   return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
 }
 
-/** A token that replaces another is waited for no longer than nobody else asks for it. */
+/** A replacing token must arrive before another process may take over the request for it. */
 const REPLACED_WITHIN = CLAIM_MS * 0.7;
 
 function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
@@ -105,9 +110,9 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
   const url = urlFor(plan, source);
   const rotates = scheme.grant === 'refresh_token';
   if (rotates && source.tokens === undefined) throw nowhereToKeep();
-  // A key that cannot sign is told at once.
+  // A key that cannot sign is reported at the start.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
-  const request = async ({ lane, refreshToken, isStillMine }: Occasion): Promise<IssuedToken> => {
+  const request = async ({ lane, refreshToken, isStillMine }: TokenRequestOptions): Promise<IssuedToken> => {
     const used = refreshToken ?? secrets.refresh_token ?? null;
     if (used !== null) keeper.forAWhile(used);
     const sending = rotates ? { lane, isStillMine, within: REPLACED_WITHIN } : { lane };
@@ -130,7 +135,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepe
 function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keeper: SecretKeeper): Credentials {
   const { scheme, secrets } = plan;
   const url = urlFor(plan, source);
-  const request = ({ lane }: Occasion): Promise<IssuedToken> =>
+  const request = ({ lane }: TokenRequestOptions): Promise<IssuedToken> =>
     logIn(plan, { url, now: source.clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
   const { username = null, password, key } = secrets;
   const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
@@ -145,19 +150,19 @@ function urlFor(plan: AuthPlan, { baseUrl }: CredentialSource): URL {
   return url;
 }
 
-/** The same as in a store that others use, where there is none. */
-type Occasion = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
+/** As with a store, whose fields are absent without one. */
+type TokenRequestOptions = Pick<TokenOccasion, 'lane' | 'refreshToken'> & Partial<TokenOccasion>;
 
 interface Asking {
   carrier: Carrier;
   url: URL;
   secret: string;
   about: readonly (string | null)[];
-  request: (occasion: Occasion) => Promise<IssuedToken>;
+  request: (occasion: TokenRequestOptions) => Promise<IssuedToken>;
   refusal?: Parameters<typeof sharedToken>[0]['refusal'];
 }
 
-/** Tokens that run out; the store is asked, where there is one, and else the service. */
+/** Tokens that expire; they come from the store if there is one, else from the service. */
 function askedForTokens({ tokens, clock }: CredentialSource, keeper: SecretKeeper, asking: Asking): Credentials {
   const { carrier, url, secret, about, request, refusal } = asking;
   const parts = { clock, carrier, keepSecret: keeper.forAWhile };
@@ -178,13 +183,13 @@ function nowhereToKeep(): ConfigError {
 /** Answers with a token are short. */
 const MAX_TOKEN_BYTES = 1_048_576;
 
-interface TokenPlace {
+interface TokenTransport {
   baseUrl: URL;
-  governor: Governor;
+  rateLimiter: Governor;
   /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
-  tokenGovernor?: Governor | undefined;
+  tokenRateLimiter?: Governor | undefined;
   memory: AnswerMemory;
-  exchange: Exchange;
+  exchange: SendRequest;
 }
 
 /** When a request for a token is sent, and how long its answer is waited for. */
@@ -217,9 +222,9 @@ function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
   return told ?? scheme.token_url ?? scheme.token_path ?? '/oauth/token';
 }
 
-/** A request to the service's own origin takes a slot like any other; another origin has a governor of its own. */
+/** A request to the service's own origin takes a slot like any other; another origin has a rate limiter of its own. */
 async function sendForToken(
-  { baseUrl, governor, tokenGovernor, memory, exchange }: TokenPlace,
+  { baseUrl, rateLimiter, tokenRateLimiter, memory, exchange }: TokenTransport,
   request: WireRequest,
   { lane, isStillMine, within }: Sending,
 ): Promise<WireAnswer> {
@@ -235,7 +240,7 @@ async function sendForToken(
       hold.release();
     }
   };
-  const holder = request.url.origin === baseUrl.origin ? governor : tokenGovernor;
+  const holder = request.url.origin === baseUrl.origin ? rateLimiter : tokenRateLimiter;
   if (holder === undefined) return sent();
   return holder.run(lane, async (dialect) => {
     const result = await sent();

@@ -1,12 +1,12 @@
 import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError, messageOf } from '../../model/errors.ts';
 import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
-import { carried, type Credentials, falsified, type Proof, queryNamesOf } from './credentials.ts';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError, messageOf } from '../../model/errors.ts';
+import { putInto, type Credentials, falsify, type SentCredential, queryNamesOf } from './credentials.ts';
 
 /** The part of its life in which a JWT is used: clocks differ. */
-const USED_PART = 0.8;
+const USED_FRACTION = 0.8;
 
 /** A JWT that is signed here. Throws `ConfigError` for a key that cannot sign. */
 export function jwtCredentials(
@@ -19,33 +19,32 @@ export function jwtCredentials(
   const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };
   const mint = jwtMint(scheme, secret, values);
   keeper.forGood(secret);
-  let made: { text: string; proof: Proof; at: number } | null = null;
+  let made: { text: string; credential: SentCredential; at: number } | null = null;
 
-  function current(): Proof {
+  function current(): SentCredential {
     const now = clock.monotonic();
-    const usedFor = scheme.reuse ? scheme.lifetime * USED_PART : 0;
-    if (made !== null && now - made.at < usedFor) return made.proof;
+    const usedFor = scheme.reuse ? scheme.lifetime * USED_FRACTION : 0;
+    if (made !== null && now - made.at < usedFor) return made.credential;
     const text = mint(clock.now());
     // Within a second the same one comes again.
     if (text !== made?.text) keeper.forAWhile(text);
-    made = { text, proof: text === made?.text ? made.proof : carried(scheme, text), at: now };
-    return made.proof;
+    made = { text, credential: text === made?.text ? made.credential : putInto(scheme, text), at: now };
+    return made.credential;
   }
 
   return {
     ready: async () => undefined,
     fresh: () => true,
-    proof: current,
-    falseProof: () => carried(scheme, falsified(mint(clock.now()))),
+    current,
+    falseCredential: () => putInto(scheme, falsify(mint(clock.now()))),
     queryNames: queryNamesOf(scheme),
-    holdsUntil: () => Infinity,
-    accepted: () => undefined,
     retry: () => void (made = null),
-    renew(refused) {
-      if (made?.proof !== refused) return 'doubted';
-      // The service may have ended it, or its clock may differ.
+    renew(refused, wasRenewed) {
+      if (wasRenewed) return false;
+      if (made?.credential !== refused) return true;
+      // The service may have revoked it, or its clock may differ.
       made = null;
-      return scheme.reuse ? 'doubted' : 'none';
+      return scheme.reuse;
     },
   };
 }
@@ -53,7 +52,7 @@ export function jwtCredentials(
 /** How a JWT is made, as a profile has it. */
 type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
-/** Makes a JWT of this moment (epoch milliseconds): RFC 7519 in the compact form of RFC 7515. */
+/** Makes a JWT for a time in epoch milliseconds: RFC 7519 in the compact form of RFC 7515. */
 type MintJwt = (now: number) => string;
 
 /**
@@ -83,9 +82,9 @@ function encoded(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
-type Sign = (text: string) => Buffer;
+type SignText = (text: string) => Buffer;
 
-function signer({ algorithm, key_encoding }: JwtForm, key: string): Sign {
+function signer({ algorithm, key_encoding }: JwtForm, key: string): SignText {
   const bytes = KEY_BYTES[key_encoding ?? (algorithm === 'HS256' ? 'utf8' : 'pem')](key);
   if (bytes === null || bytes.length === 0) throw badKey(`is not written as ${key_encoding}`);
   if (algorithm === 'HS256') return (text) => createHmac('sha256', bytes).update(text).digest();

@@ -1,12 +1,12 @@
+import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
+import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
-import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { refuseUnfit } from './credentials.ts';
 import type { IssuedToken } from './token-request.ts';
 
@@ -105,7 +105,7 @@ function jsonAt({ bytes }: WireAnswer, path: string): JsonValue | undefined {
 
 const UNITS = { s: 1_000, ms: 1 };
 /** Larger ones are milliseconds: as seconds they would be in the year 5138. */
-const MOST_SECONDS = 1e11;
+const MAX_EPOCH_SECONDS = 1e11;
 
 /** Milliseconds; the profile's lifetime if the answer has none that can be read. */
 function lifeOf({ expires, lifetime }: SessionScheme, answer: WireAnswer, now: number): number {
@@ -118,7 +118,7 @@ function lifeOf({ expires, lifetime }: SessionScheme, answer: WireAnswer, now: n
 
 function momentOf(found: string | number, number: number): number {
   if (Number.isNaN(number)) return Date.parse(String(found));
-  return number < MOST_SECONDS ? number * 1_000 : number;
+  return number < MAX_EPOCH_SECONDS ? number * 1_000 : number;
 }
 
 function refused(from: string, answer: WireAnswer, secrets: readonly (string | null)[]): SyncError {

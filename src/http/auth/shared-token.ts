@@ -6,13 +6,13 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { TokenStore } from '../../database/coordination.ts';
 import type { IssuedToken } from './token-request.ts';
 
-/** One who asked and was not heard of for so long is dead, or was left waiting by the service: another one asks. */
+/** A process that requested a token and was silent for this long is considered dead: another one takes over. */
 export const CLAIM_MS = 30_000;
 /** How often those who wait for another one's token look for it. */
-const LOOK_MS = 100;
+const POLL_INTERVAL_MS = 100;
 /** How often a token that was issued is tried to be stored, and how long between: it may be the only one that holds. */
-const STORE_TRIES = 8;
-const STORE_AGAIN_MS = 250;
+const MAX_STORE_ATTEMPTS = 8;
+const STORE_RETRY_MS = 250;
 
 /** What a request for a token is given. */
 export interface TokenOccasion {
@@ -44,11 +44,10 @@ interface Unstored {
 }
 
 /**
- * Gives the token that all processes use, and asks the service for one only if there is none that this process has
- * not had yet: a service may end the former token with each new one, and two that ask by themselves would then throw
- * each other out for ever. What the service gives is stored before it is used: with a new refresh token the old one may
- * be over. To be called again once the last one can no longer be used, or soon cannot. Throws what `request` and the
- * store throw. A refusal once and for all is asked about again if `isRetry`, which a person says. As with a request of one's own, a token's life counts from when it was asked for.
+ * Returns the token that all processes share. Requests one from the service only if this process has had the stored one:
+ * a service may revoke the former token with each new one, so two processes that request their own would revoke each
+ * other's for ever. A token is stored before it is used, because its refresh token may replace the old one. Throws what
+ * `request` and the store throw. A final refusal is tested again only if `isRetry`, on an operator's request.
  */
 export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boolean) => Promise<IssuedToken> {
   const { store, seal, clock, refusal } = parts;
@@ -68,7 +67,7 @@ export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boo
         throw refusal();
       }
       if (stored.isMine) await replaceToken(parts, unstored, { lane, version, claim, kept });
-      else if (stored.version === version) await clock.sleep(LOOK_MS);
+      else if (stored.version === version) await clock.sleep(POLL_INTERVAL_MS);
       else {
         version = stored.version;
         const value = stored.expiresIn <= 0 ? null : kept.access;
@@ -78,7 +77,7 @@ export function sharedToken(parts: SharedTokenParts): (lane: Lane, isRetry?: boo
   };
 }
 
-interface Replacement {
+interface TokenReplacement {
   lane: Lane;
   version: number;
   claim: { owner: string; forMs: number };
@@ -89,7 +88,7 @@ interface Replacement {
 async function replaceToken(
   parts: SharedTokenParts,
   unstored: { token: Unstored | null },
-  { lane, version, claim, kept }: Replacement,
+  { lane, version, claim, kept }: TokenReplacement,
 ): Promise<void> {
   const { store, seal, clock, request, lifetime } = parts;
   const askedAt = clock.monotonic();
@@ -107,7 +106,7 @@ async function replaceToken(
       unstored.token = { version, kept: { access: null, refresh: null, isRefused: true }, endsAt: askedAt };
       await storeToken(parts, unstored, unstored.token);
     }
-    // One that cannot be given back runs out by itself, and must not hide what went wrong.
+    // A claim that cannot be released expires, and must not hide the first error.
     await store.freeToken(seal.name, claim.owner).catch(() => undefined);
     throw error;
   }
@@ -131,8 +130,8 @@ async function storeToken(
       unstored.token = null;
       return;
     } catch (error) {
-      if (tries >= STORE_TRIES) throw error;
-      await clock.sleep(STORE_AGAIN_MS * tries);
+      if (tries >= MAX_STORE_ATTEMPTS) throw error;
+      await clock.sleep(STORE_RETRY_MS * tries);
     }
   }
 }

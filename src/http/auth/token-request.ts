@@ -10,11 +10,12 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import { messageOf, SyncError } from '../../model/errors.ts';
 import type { Grant as GrantName, PlanOf } from '../../config/profile/auth.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome.ts';
+import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
+import { MAX_TOKEN_LENGTH } from './credentials.ts';
 import { jwtMint } from './jwt.ts';
 
 /** A token as the service gave it. */
@@ -37,8 +38,6 @@ interface TokenEndpoint extends GrantMaterial {
 
 /** `b64token` of RFC 6750, section 2.1. */
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
-/** Longer ones go through no usual limit on the headers of a request. */
-const LONGEST_TOKEN = 16_384;
 
 /**
  * Asks for a token by the profile's grant. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails,
@@ -111,12 +110,12 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
   }
 }
 
-/** A token that is none is never sent, and never looked for in what is written. */
+/** An invalid token is never sent, and never masked in texts. */
 function bearerToken(token: string, url: URL): string {
-  if (token.length <= LONGEST_TOKEN && BEARER_TOKEN.test(token)) return token;
+  if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
   const fault =
-    token.length > LONGEST_TOKEN
-      ? `is longer than ${LONGEST_TOKEN} characters`
+    token.length > MAX_TOKEN_LENGTH
+      ? `is longer than ${MAX_TOKEN_LENGTH} characters`
       : 'holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)';
   throw new SyncError('bad_token', `${named(url)} gave a token that ${fault}`, {
     recovery: 'stop',
@@ -154,7 +153,7 @@ function refused(url: URL, why: string, error: Error): SyncError {
   });
 }
 
-/** The library hangs the answer's body, and so perhaps a token, onto its errors: only the message goes on. */
+/** The library attaches the response's body, and so perhaps a token, to its errors: only the message is passed on. */
 function withoutBody(error: Error): Error {
   return new Error(snippet(error.message));
 }
@@ -168,20 +167,20 @@ type OauthPlan = PlanOf<'oauth'>;
 /** The things besides the settings that a token request is made of. */
 interface GrantMaterial {
   url: URL;
-  /** The refresh token of this moment. */
+  /** The current refresh token. */
   refreshToken: string | null;
   /** Epoch milliseconds. */
   now: number;
 }
 
 /** One way of getting a token: its `grant_type`, and the parameters that go with it besides scope. */
-interface Grant {
+interface TokenGrant {
   type: string;
   parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
 }
 
 /** The grants that are known. A new one is a row here, its name in `config/profile/auth.ts`, and its secrets there. */
-const GRANTS: Readonly<Record<GrantName, Grant>> = {
+const GRANTS: Readonly<Record<GrantName, TokenGrant>> = {
   /** RFC 6749, section 4.4. */
   client_credentials: { type: 'client_credentials', parameters: () => ({}) },
   /** RFC 6749, section 6. */

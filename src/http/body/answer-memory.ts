@@ -4,13 +4,13 @@ import { SyncError } from '../../model/errors.ts';
 import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
 /** So little is always granted: ordinary answers never wait for large ones. */
-const SMALL = 2_097_152;
+const SMALL_ANSWER_BYTES = 2_097_152;
 /** The part of the heap that answers may take, and as much again for the one whose turn it is. */
-const PART = 1 / 4;
-const MOST = 2 ** 30;
-const LEAST = 2 ** 25;
+const HEAP_FRACTION = 1 / 4;
+const MAX_LIMIT_BYTES = 2 ** 30;
+const MIN_LIMIT_BYTES = 2 ** 25;
 
-/** The memory of the answers that this process has in hand, for all sources together. */
+/** The memory of all responses that this process holds, for all sources together. */
 export interface AnswerMemory {
   /** Bytes that the answers may take together; one of them alone may take no more, either. */
   readonly limit: number;
@@ -21,20 +21,23 @@ export interface AnswerMemory {
 
 /** The memory of one answer, from the first byte of its body until nothing of it is needed any more. */
 export interface AnswerHold {
-  /** Takes so many bytes in all. Throws `SyncError`: `memory_full` (retry) beside others, `body_too_heavy` (stop) alone. */
+  /**
+   * Sets the total. Throws `SyncError`: `memory_full` (retry) if others hold the rest, `body_too_heavy` (stop) if it
+   * can never fit.
+   */
   resize(bytes: number): void;
-  /** Takes so many bytes more. Throws as `resize`. */
+  /** Adds to the total. Throws as `resize`. */
   grow(bytes: number): void;
   /**
-   * Waits until it is this answer's turn, which lasts until its release: then it has room beside all others. To be
-   * called while nothing is held that others wait for. Throws `memory_full` after `ms`, and the signal's reason.
+   * Waits until this response may exceed the limit, until its release. The caller must hold nothing that others wait
+   * for. Throws `memory_full` after `ms`, and the signal's reason.
    */
-  takeTurn(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void>;
+  takeTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
   /** Gives everything back. May be called again. */
   release(): void;
 }
 
-/** The answer that has room beside all others, and those that wait for that room, in order. */
+/** The response that may exceed the limit, and those that wait for their turn, in order. */
 interface ExtraRoom {
   owner: object | null;
   waiting: { answer: object; begin: () => void }[];
@@ -48,7 +51,7 @@ export function createAnswerMemory(limit: number): AnswerMemory {
   function open(): AnswerHold {
     let own = 0;
     const resize = (bytes: number): void => {
-      if (bytes > own && bytes > SMALL) {
+      if (bytes > own && bytes > SMALL_ANSWER_BYTES) {
         if (bytes > limit) throw tooHeavy(limit);
         if (taken - own + bytes > limit && extra.owner !== hold) throw full();
       }
@@ -119,5 +122,5 @@ function tooHeavy(limit: number): SyncError {
 
 /** That of this process: a part of what Node lets its heap grow to, which follows the limit of a container. */
 export const answerMemory: AnswerMemory = createAnswerMemory(
-  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * PART, LEAST), MOST),
+  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES),
 );

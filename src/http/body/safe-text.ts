@@ -5,7 +5,7 @@ import { scrub } from '../../observe/scrub.ts';
 const SNIPPET_LENGTH = 200;
 const QUERY_VALUE_LENGTH = 60;
 
-/** Text from outside as it may stand in a message: one line, control characters escaped, at most 200 characters. */
+/** Makes external text safe for a message: one line, control characters escaped, at most 200 characters. */
 export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
   const clean = visibleText(text.slice(0, length + 1).toWellFormed());
   return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
@@ -23,7 +23,7 @@ export function scrubbedSnippet(text: string, secrets: readonly string[], length
 /** Numbers, times, yes and no: what a position or a filter of a service's own link may be, and no credential is. */
 const PLAIN = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
 
-/** Which query values may stand in a message. */
+/** Which query values a message may show. */
 export interface ShownQuery {
   /** Parameters whose values may: those that say which page or since when, and what the profile adds that is no secret. */
   shown: ReadonlySet<string>;
@@ -32,8 +32,8 @@ export interface ShownQuery {
 }
 
 /**
- * A URL as it may stand in a message: no credentials, no fragment, and of the query only what is no secret. Any other
- * value that a service puts there may be one. A text that is known for one is taken out of the whole message later.
+ * Makes a URL safe for a message: no credentials, no fragment, and of the query only values that cannot be secret.
+ * Known secrets are removed from the whole message later.
  */
 export function shownUrl(url: URL, rules: ShownQuery): string {
   const query = [...url.searchParams].map(

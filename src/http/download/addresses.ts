@@ -3,13 +3,13 @@ import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { SyncError } from '../../model/errors.ts';
-import type { ConnectorMaker } from '../dispatcher.ts';
+import type { ConnectorMaker } from '../exchange.ts';
 
 /** From where files may come. */
 export interface AddressRules {
   /** Hosts, or host:port, that may be asked although they are private: `files.allow_hosts`. */
   allowed: readonly string[];
-  /** Names are resolved by a proxy, where nobody here sees the address that they get. */
+  /** A proxy resolves names, so their addresses are not visible here. */
   isProxied: boolean;
 }
 
@@ -23,7 +23,7 @@ const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arp
  * True for an address of the public internet, in whatever spelling; of IPv6 only what is given out (2000::/3), so that no
  * future range is public by default.
  */
-export function isPublicAddress(address: string): boolean {
+function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== 'unicast') return false;
@@ -71,8 +71,8 @@ export type Resolve = (
 ) => void;
 
 /**
- * A connector that connects to public addresses alone, and to the hosts that are allowed. The addresses that are checked
- * are those that are connected to: a name that resolves to another one a moment later gains nothing by it.
+ * Connects to public addresses and to allowed hosts only. It connects to the very addresses that it checks, so a name
+ * that resolves to another one later (DNS rebinding) has no effect.
  */
 export function guardedConnector(allowed: readonly string[], resolve: Resolve = systemLookup): ConnectorMaker {
   return (options) => {
@@ -82,7 +82,7 @@ export function guardedConnector(allowed: readonly string[], resolve: Resolve = 
       const url = new URL(`${target.protocol}//${target.hostname}:${target.port}`);
       const host = bareHost(target.hostname);
       if (isAllowedHost(url, allowed)) open(target, callback);
-      // Of a number nobody asks `lookup`.
+      // An address needs no `lookup`.
       else if (ipaddr.isValid(host) && !isPublicAddress(host)) callback(notPublic(host), null);
       else guarded(target, callback);
     };

@@ -1,29 +1,32 @@
 import { DeferredError, SyncError } from '../../model/errors.ts';
-import type { RetryQuota } from '../backoff.ts';
 import type { ApiAnswer, ApiRequest } from '../client.ts';
 import type { ClientParts } from '../create-client.ts';
-import type { Seen } from '../outcome/outcome-table.ts';
-import type { OutcomeVerdict } from '../outcome/outcome.ts';
-import { type LoopParts, runRequest } from '../request-loop.ts';
+import type { OutcomeVerdict, Seen } from '../outcome/outcome-table.ts';
+import { type LoopParts, type RetryQuota, runRequest } from '../request-loop.ts';
 import { type AddressRules, refusePrivate } from './addresses.ts';
 import { type Downloaded, type DownloadRequest, hashFault, kindFault, sizeFault } from './download-request.ts';
-import { FileBody, headerText, type Received } from './file-body.ts';
+import { FileBody, headerText, type ReceivedBody } from './file-body.ts';
 import { kindOf } from './file-kind.ts';
 
 /** What all downloads of one source have in common. */
 export interface DownloadParts {
   client: ClientParts;
   /** For origins besides the service's. */
-  elsewhere: Pick<LoopParts, 'exchange' | 'judge' | 'governorOf'> & { quotaOf: (origin: string) => RetryQuota };
+  elsewhere: {
+    exchange: LoopParts['exchange'];
+    judge: LoopParts['judge'];
+    limiterFor: LoopParts['limiterFor'];
+    quotaOf: (origin: string) => RetryQuota;
+  };
   rules: AddressRules;
 }
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 /** How often a file is begun again in one call, because what came did not fit together, or an address ran out meanwhile. */
-const MOST_RESTARTS = 2;
+const MAX_RESTARTS = 2;
 
 /** The state of one download. */
-interface Progress {
+interface DownloadProgress {
   parts: DownloadParts;
   request: DownloadRequest;
   file: FileBody;
@@ -36,10 +39,10 @@ interface Progress {
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
   request.signal.throwIfAborted();
   const file = new FileBody(request);
-  const progress: Progress = { parts, request, file, at: request.url, restarts: 0 };
+  const progress: DownloadProgress = { parts, request, file, at: request.url, restarts: 0 };
   try {
     for (;;) {
-      const downloaded = await settle(progress, await ask(progress));
+      const downloaded = await handleAnswer(progress, await ask(progress));
       if (downloaded === null) continue;
       if (downloaded.kind !== 'fetched') await file.remove();
       return downloaded;
@@ -50,7 +53,7 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
   }
 }
 
-function ask(progress: Progress): Promise<ApiAnswer> {
+function ask(progress: DownloadProgress): Promise<ApiAnswer> {
   const { request, file } = progress;
   const { url, meter, signal } = request;
   progress.at = url;
@@ -59,7 +62,7 @@ function ask(progress: Progress): Promise<ApiAnswer> {
 }
 
 /** The client's own parts, and beyond its origin those that know nothing of it. */
-function loopParts(progress: Progress): LoopParts {
+function loopParts(progress: DownloadProgress): LoopParts {
   const { parts, request, file } = progress;
   const { client, elsewhere, rules } = parts;
   const { home, secrets } = client.origins;
@@ -67,12 +70,12 @@ function loopParts(progress: Progress): LoopParts {
   const quota = (): RetryQuota => (isHome(progress.at) ? client.quota : elsewhere.quotaOf(progress.at.origin));
   return {
     ...client,
-    // An address of a record is asked as it stands, and as anybody would.
+    // The address of a record is requested unchanged and without a credential.
     ...(request.isOwn(request.url)
       ? {}
       : { homeHeaders: client.plainHeaders, credentials: { ...client.credentials, queryNames: [] } }),
     exchange: (wire, account) => (isHome(wire.url) ? client : elsewhere).exchange(wire, account),
-    governorOf: (url) => (isHome(url) ? client : elsewhere).governorOf(url),
+    limiterFor: (url) => (isHome(url) ? client : elsewhere).limiterFor(url),
     judge: (seen) => {
       const { judge } = isHome(progress.at) ? client : elsewhere;
       return judgeFile({ file, isOwn: isHome(progress.at) && request.isOwn(progress.at), judge }, seen);
@@ -82,12 +85,12 @@ function loopParts(progress: Progress): LoopParts {
       home,
       secrets,
       isOwn: request.isOwn,
-      allowed: { has: () => true },
+      allowsOthers: true,
       judge: (url) => {
         progress.at = url;
         if (!isHome(url)) refusePrivate(url, rules);
       },
-      mostHops: MOST_REDIRECTS,
+      maxHops: MAX_REDIRECTS,
     },
   };
 }
@@ -96,19 +99,19 @@ function loopParts(progress: Progress): LoopParts {
 type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'restart' | 'file_address';
 
 /** How an answer is judged by what became of its body, and by whether it is the service's own. */
-interface FileAnswer {
+interface FileJudgement {
   file: FileBody;
   isOwn: boolean;
   judge: (seen: Seen) => OutcomeVerdict;
 }
 
-/** A signed address that has run out is told in any of these ways; S3 says 400 of some and 403 of others. */
+/** Statuses of an expired signed address; S3 uses 400 and 403. */
 const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
 const GONE: ReadonlySet<number> = new Set([404, 410]);
-const ATTEMPTS_AT_NOTHING = 3;
+const MAX_EMPTY_ATTEMPTS = 3;
 
 /** Decides an answer to a request for a file, before the outcome table does. Throws what our own disk failed with. */
-function judgeFile({ file, isOwn, judge }: FileAnswer, seen: Seen): OutcomeVerdict {
+function judgeFile({ file, isOwn, judge }: FileJudgement, seen: Seen): OutcomeVerdict {
   const { status, transport } = seen;
   const { received, failure } = file;
   if (failure !== null) throw failure;
@@ -127,25 +130,25 @@ function judgeFile({ file, isOwn, judge }: FileAnswer, seen: Seen): OutcomeVerdi
 }
 
 /** A service may say with a 200 that it limits, or fails: that says nothing of the file. Null for anything else. */
-function judgeWords(received: Received, seen: Seen, judge: FileAnswer['judge']): OutcomeVerdict | null {
+function judgeWords(received: ReceivedBody, seen: Seen, judge: FileJudgement['judge']): OutcomeVerdict | null {
   if (received.kind !== 'refused' || received.json === undefined) return null;
   const verdict = judge({ ...seen, content: null, json: received.json, isRecord: false });
   return verdict.outcome === 'limited' || verdict.outcome === 'retry' ? verdict : null;
 }
 
-function judgeBody(received: Received): OutcomeVerdict {
+function judgeBody(received: ReceivedBody): OutcomeVerdict {
   if (received.kind === 'refused') return coded('refused', received.refusal.reason);
   if (received.kind === 'wrong_part') return coded('restart', received.reason);
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is here' };
-  return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: ATTEMPTS_AT_NOTHING };
+  return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: MAX_EMPTY_ATTEMPTS };
 }
 
 function coded(code: FileCode, reason: string): OutcomeVerdict {
   return { outcome: 'skip', code, reason };
 }
 
-/** What an answer makes of a download; null if the file is asked for once more. */
-async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded | null> {
+/** Returns the result of a download; null to request the file again. */
+async function handleAnswer(progress: DownloadProgress, answer: ApiAnswer): Promise<Downloaded | null> {
   const { at, request, file } = progress;
   const { received } = file;
   switch (answer.code) {
@@ -176,13 +179,13 @@ async function settle(progress: Progress, answer: ApiAnswer): Promise<Downloaded
   }
 }
 
-function mayRestart(progress: Progress): boolean {
+function mayRestart(progress: DownloadProgress): boolean {
   progress.restarts += 1;
-  return progress.restarts <= MOST_RESTARTS;
+  return progress.restarts <= MAX_RESTARTS;
 }
 
 /** A file whose bytes are all here: what they are decides. */
-async function checked(progress: Progress, { headers }: ApiAnswer): Promise<Downloaded | null> {
+async function checked(progress: DownloadProgress, { headers }: ApiAnswer): Promise<Downloaded | null> {
   const { request, file } = progress;
   const { bytes, path, head, etag } = file;
   const sha256 = await file.finish();
@@ -228,7 +231,7 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
 ]);
 
 /** An address that is refused is no error; whatever else ended a download is thrown as what it means for its file. */
-function refusalOf({ parts, at }: Progress, error: unknown): Downloaded {
+function refusalOf({ parts, at }: DownloadProgress, error: unknown): Downloaded {
   if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
   const { code, message, hint, requestId } = error;
   if (REFUSED.has(code)) return { kind: 'refused', code: 'file_address', reason: message };

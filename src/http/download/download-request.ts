@@ -8,7 +8,7 @@ export interface DownloadRequest {
   isOwn: (url: URL) => boolean;
   /** Folder for the unfinished file. */
   spool: string;
-  /** Safe name of ours for the unfinished file; what a killed download left there is overwritten. */
+  /** Safe name for the unfinished file; the rest of a killed download is overwritten. */
   name: string;
   /** Bytes; more are refused. */
   most: number;
@@ -31,7 +31,7 @@ export type Downloaded =
       path: string;
       sha256: string;
       bytes: number;
-      /** Told by the content. */
+      /** Detected from the content. */
       type: string;
       width: number | null;
       height: number | null;
@@ -42,7 +42,7 @@ export type Downloaded =
   | { kind: 'unchanged' }
   /** 404 or 410 of the service's own path. */
   | { kind: 'gone' }
-  /** A signed address that has run out (401, 403, 404, 410 or S3's 400 of another origin): its record is asked anew. */
+  /** An expired signed address (401, 403, 404, 410 or S3's 400 of another origin): its record is fetched again. */
   | { kind: 'expired'; reason: string }
   | {
       kind: 'refused';
@@ -53,11 +53,8 @@ export type Downloaded =
 /** Why a file is not taken, now or later. */
 export type Refusal = Omit<Extract<Downloaded, { kind: 'refused' }>, 'kind'>;
 
-/** What a request says of the bytes of a file. */
-type Wanted = Pick<DownloadRequest, 'most' | 'declared'>;
-
-/** Why a file of so many bytes is not taken; null if it is. */
-export function sizeFault(bytes: number, { most, declared }: Wanted): Refusal | null {
+/** Returns why a file of this size is refused; null if it is accepted. */
+export function sizeFault(bytes: number, { most, declared }: DownloadRequest): Refusal | null {
   if (bytes > most) return tooLarge(most);
   if (declared.bytes === null || bytes === declared.bytes) return null;
   return { code: 'file_differs', reason: `the file has ${bytes} bytes, its record says ${declared.bytes}` };
@@ -70,7 +67,7 @@ export function tooLarge(most: number): Refusal {
 /** Why a file of this kind is not taken; null if it is. While it is still coming, what is not known yet is no fault. */
 export function kindFault(
   { type, size, isDamaged }: FileKind,
-  { types, mostPixels }: Pick<DownloadRequest, 'types' | 'mostPixels'>,
+  { types, mostPixels }: DownloadRequest,
   isWhole: boolean,
 ): Refusal | null {
   if (isDamaged) return { code: 'file_type', reason: `the header of the file, ${type}, is damaged` };
@@ -83,8 +80,8 @@ export function kindFault(
   return { code: 'file_pixels', reason };
 }
 
-/** Why these bytes are not those that the record tells of; null if they are. */
-export function hashFault(sha256: string, { declared }: Wanted): Refusal | null {
+/** Returns how these bytes differ from what the record declares; null if they do not. */
+export function hashFault(sha256: string, { declared }: DownloadRequest): Refusal | null {
   if (declared.sha256 === null || declared.sha256.toLowerCase() === sha256) return null;
   return { code: 'file_differs', reason: `the SHA-256 of the file is ${sha256}, its record says ${declared.sha256}` };
 }

@@ -5,8 +5,7 @@ import { errors } from 'undici';
 import type { JsonValue } from '../../model/json.ts';
 import { told } from '../../object-store/file-system.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import type { BodySink, StreamedAnswer } from '../body/body-sink.ts';
-import { unpackedPieces } from '../body/body.ts';
+import { type BodySink, type StreamedAnswer, decompress } from '../body/read-body.ts';
 import { encodingOf } from '../exchange.ts';
 import type { AnswerHeaders } from '../outcome/outcome-table.ts';
 import { type DownloadRequest, kindFault, type Refusal, sizeFault, tooLarge } from './download-request.ts';
@@ -14,16 +13,16 @@ import { kindOf, textTypeOf } from './file-kind.ts';
 
 /** The first bytes that are kept in memory of each file: enough to tell what most files are. */
 export const HEAD_BYTES = 65_536;
-/** Only for this user: whoever stores the file gives it the mode that is wanted. */
+/** Only for this user: the file store sets the final mode. */
 const MODE = 0o600;
 
 /** What became of a body. */
-export type Received =
+export type ReceivedBody =
   | { kind: 'whole' }
   | { kind: 'empty' }
   /** `json` is what the service said in place of the file. */
   | { kind: 'refused'; refusal: Refusal; json?: JsonValue | undefined }
-  /** A part that is not the one that was asked for. */
+  /** Another part than the requested one. */
   | { kind: 'wrong_part'; reason: string };
 
 /**
@@ -33,15 +32,15 @@ export type Received =
  */
 export class FileBody implements BodySink {
   readonly path: string;
-  /** The strong ETag by which the rest is asked for; null if there is none. */
+  /** The strong ETag to request the rest with; null without one. */
   etag: string | null = null;
   /** Bytes that are here. */
   bytes = 0;
   /** True if it is made of the bodies of several answers. */
   isPieced = false;
   /** Of the last attempt; null if it brought no body of a file. */
-  received: Received | null = null;
-  /** True if the last attempt asked for the file only if it is not the one that is stored. */
+  received: ReceivedBody | null = null;
+  /** True if the last attempt was conditional on a changed file. */
   isConditional = false;
   /** What our own disk failed with. */
   failure: unknown = null;
@@ -49,7 +48,7 @@ export class FileBody implements BodySink {
   #handle: FileHandle | null = null;
   #hash = createHash('sha256');
   #head: Buffer[] = [];
-  /** Bytes of the whole file; null if no answer has told. */
+  /** Bytes of the whole file; null if unknown. */
   #total: number | null = null;
 
   constructor(request: DownloadRequest) {
@@ -76,7 +75,7 @@ export class FileBody implements BodySink {
 
   async receive(answer: StreamedAnswer): Promise<void> {
     const { body } = answer;
-    // What nobody wants the rest of is destroyed, which is no error of anybody's.
+    // Destroying the rest of a refused body is no error.
     body.on('error', () => undefined);
     try {
       this.received = (await this.#begin(answer)) ?? (await this.#read(answer));
@@ -111,7 +110,7 @@ export class FileBody implements BodySink {
   }
 
   /** Null if the body is to be read. */
-  async #begin({ status, headers }: StreamedAnswer): Promise<Received | null> {
+  async #begin({ status, headers }: StreamedAnswer): Promise<ReceivedBody | null> {
     const isPlain = encodingOf(headers) === '';
     if (status !== 206) {
       const etag = headerText(headers, 'etag') ?? '';
@@ -136,8 +135,8 @@ export class FileBody implements BodySink {
     return whole === null || Number(last) === whole - 1;
   }
 
-  async #read({ body, headers, count }: StreamedAnswer): Promise<Received> {
-    for await (const piece of unpackedPieces(body, encodingOf(headers), count)) {
+  async #read({ body, headers, count }: StreamedAnswer): Promise<ReceivedBody> {
+    for await (const piece of decompress(body, encodingOf(headers), count)) {
       const stopped = await this.#take(piece);
       if (stopped !== null) return stopped;
     }
@@ -145,7 +144,7 @@ export class FileBody implements BodySink {
   }
 
   /** Null if the next piece is to be read. */
-  async #take(piece: Buffer): Promise<Received | null> {
+  async #take(piece: Buffer): Promise<ReceivedBody | null> {
     const request = this.#request;
     const before = this.bytes;
     // Not one byte too many is written.
@@ -173,7 +172,7 @@ export class FileBody implements BodySink {
   }
 
   /** Throws what a lost connection does for a body that ended too early: one without a length ends with its connection. */
-  #end(): Received {
+  #end(): ReceivedBody {
     const request = this.#request;
     if (this.#total !== null && this.bytes > this.#total) {
       return { kind: 'wrong_part', reason: 'more bytes than it says' };
@@ -203,7 +202,7 @@ async function opened(file: string): Promise<FileHandle> {
   return open(file, 'w', MODE);
 }
 
-/** A header that may stand there once; null if it is absent, or repeated with different values. */
+/** Returns a header's only value; null if it is absent, or repeated with different values. */
 export function headerText(headers: AnswerHeaders, name: string): string | null {
   const values = new Set([headers[name] ?? []].flat());
   const [only = null] = values;

@@ -1,10 +1,11 @@
+import { open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
-import { readPicture, type PictureSize } from './picture-size.ts';
+import type * as ImageSize from 'image-size';
 
 /** What a file is by its content, whatever its name and its headers say. */
 export interface FileKind {
   type: string;
-  /** Pixels; null for what is no picture, and for pictures whose size no header tells. */
+  /** Pixels; null for other files, and if no header holds the size. */
   size: PictureSize | null;
   /** True for a picture whose header is damaged. */
   isDamaged: boolean;
@@ -13,7 +14,10 @@ export interface FileKind {
 const TIFF = /^(?:II[*+]\0|MM\0[*+])$/;
 const UNKNOWN = 'application/octet-stream';
 
-/** What a file is, by its first bytes, and for pictures by what stands further behind. `file` is null while it is still coming. */
+/**
+ * Detects the type of a file from its first bytes, and the size of a picture. `file` is null while it is being
+ * received.
+ */
 export async function kindOf(head: Buffer, file: { path: string; bytes: number } | null): Promise<FileKind> {
   const type = await typeOf(head);
   if (!type.startsWith('image/')) return { type, size: null, isDamaged: false };
@@ -22,7 +26,7 @@ export async function kindOf(head: Buffer, file: { path: string; bytes: number }
 }
 
 async function typeOf(head: Buffer): Promise<string> {
-  // Its library looks for the directory of a TIFF, which may stand behind all else.
+  // The library looks for the directory of a TIFF, which may be at its end.
   const known = (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
   // Its library knows XML, and not what is written in it.
   return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
@@ -50,8 +54,8 @@ export function isAdmitted(type: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => pattern === type || (!ACTIVE.has(type) && pattern === type.replace(/\/.*$/, '/*')));
 }
 
-/** So many characters are looked at. */
-const SAMPLE = 4_096;
+/** Bytes of a text that are examined. */
+const SAMPLE_BYTES = 4_096;
 
 /** Control characters besides blanks and the escape of ISO 2022. */
 function isNoText(byte: number): boolean {
@@ -63,7 +67,7 @@ function isNoText(byte: number): boolean {
  * any other text. Null for what is no text. Linear in the length of the head.
  */
 export function textTypeOf(head: Buffer): string | null {
-  const sample = head.subarray(0, SAMPLE);
+  const sample = head.subarray(0, SAMPLE_BYTES);
   if (sample.length === 0 || sample.some(isNoText)) return null;
   const text = sample.toString('latin1');
   const start = text.slice(contentAt(text));
@@ -74,7 +78,7 @@ export function textTypeOf(head: Buffer): string | null {
 
 const PAGE = /^<(?:!doctype html|html|head|body|script)\b/i;
 
-/** What may stand before the first element, where it tells nothing: a byte order mark, blanks, declarations and comments. */
+/** What may precede the first element and has no meaning: a byte order mark, blanks, declarations and comments. */
 const BEFORE: readonly (readonly [string, string])[] = [
   ['<?', '?>'],
   ['<!--', '-->'],
@@ -90,4 +94,62 @@ function contentAt(text: string): number {
     if (found === undefined || end === -1) return at;
     at = end + found[1].length;
   }
+}
+
+interface PictureSize {
+  width: number;
+  height: number;
+}
+
+/** Types whose size the library reads. */
+const SIZED_TYPES: ReadonlySet<string> = new Set(
+  'apng avif bmp gif heic heif icns j2c jp2 jpeg jxl ktx png tiff vnd.adobe.photoshop webp x-icon'
+    .split(' ')
+    .map((name) => `image/${name}`),
+);
+
+/** Bytes that are searched if the first ones do not hold the size: the directory of a TIFF is often at its end. */
+const MAX_SEARCHED_BYTES = 8_388_608;
+const MAX_SEARCHED_TIFF_BYTES = 67_108_864;
+/** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
+const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
+
+/** Their brands that are read; a sequence has another one. */
+const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
+
+/**
+ * Reads the size of the largest picture in a file from its header; null if the format is not supported, or the header
+ * is not received yet. `damaged` if the size is missing.
+ */
+async function readPicture(
+  type: string,
+  head: Buffer,
+  file: { path: string; bytes: number } | null,
+): Promise<PictureSize | null | 'damaged'> {
+  if (!SIZED_TYPES.has(type) || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
+  const size = await sizeIn(head);
+  if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
+  if (BOXED.has(type)) return 'damaged';
+  const max = type === 'image/tiff' ? MAX_SEARCHED_TIFF_BYTES : MAX_SEARCHED_BYTES;
+  await using handle = await open(file.path);
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(Math.min(file.bytes, max)), position: 0 });
+  return sizeIn(buffer.subarray(0, bytesRead));
+}
+
+/** Loaded with the first picture. */
+let reader: Promise<typeof ImageSize> | undefined;
+
+async function sizeIn(head: Buffer): Promise<PictureSize | 'damaged'> {
+  const { imageSize } = await (reader ??= import('image-size'));
+  try {
+    // A copy: the library reads past the end of a view.
+    const { width, height } = imageSize(new Uint8Array(head));
+    return isSize(width) && isSize(height) ? { width, height } : 'damaged';
+  } catch {
+    return 'damaged';
+  }
+}
+
+function isSize(pixels: number): boolean {
+  return Number.isSafeInteger(pixels) && pixels > 0;
 }

@@ -1,27 +1,32 @@
+import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/http-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import type { AnswerLimits } from '../rate-limit/limits/answer-limits.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
-import { isObject } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import type { AnswerLimits } from '../rate-limit/answer-limits.ts';
 
 /** Headers of an answer: names in lower case, repeated headers as arrays. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The part of an attempt's answer that decides what to do next. */
-export interface Seen {
+/** The body of a response. */
+interface SeenBody {
+  /** The parsed body, also of an error response if it is JSON. */
+  json: JsonValue | undefined;
+  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
+  isRecord: boolean;
+}
+
+/** The part of an attempt's response that decides what to do next. */
+export interface Seen extends SeenBody {
   /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
-  limits: Pick<AnswerLimits, 'retryAfterMs' | 'isExhausted'>;
+  limits: AnswerLimits;
   /** Code of the failure that kept the answer from arriving whole; null if it is complete. */
   transport: string | null;
   /** Code of what is wrong with a complete body of a 2xx; null if it is usable. */
   content: string | null;
-  /** The parsed body, also of an error answer if it is JSON. */
-  json: JsonValue | undefined;
   /** The beginning of the body of an answer that is not a 2xx, as it came. */
   excerpt: string;
-  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
-  isRecord: boolean;
 }
 
 /** One row of the table: every condition that is present must hold. */
@@ -30,11 +35,15 @@ export interface OutcomeRow extends StatusRow {
 }
 
 /** A row that goes by the status and by failures alone. */
-export interface StatusRow {
-  /** Codes of `transport` or `content` failures; a final `*` stands for any ending. */
+export interface StatusRow extends OutcomeVerdict {
+  /** Codes of `transport` or `content` failures; a final `*` matches any ending. */
   failure?: readonly string[];
   /** `404` or `5xx`. */
   status?: readonly string[];
+}
+
+/** The decision about one attempt. */
+export interface OutcomeVerdict {
   outcome: Outcome;
   /** Stable: scripts and the floors above match on it. */
   code: string;
@@ -145,8 +154,8 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
 ];
 
 /**
- * Stands in a hint for how the credential was sent. Services answer a credential in a form that they do not know with any
- * of 400, 401 and 403.
+ * Placeholder in a hint for how the credential was sent. Services answer an unknown form of it with any of 400, 401
+ * and 403.
  */
 export const SENT_AS = '{sent as}';
 
@@ -159,7 +168,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('reauth', 'auth_failed', 'the credential was not accepted', {
     status: ['401'],
-    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked. ${SENT_AS}`,
+    hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked, and with OAuth the scope or token_url. ${SENT_AS}`,
   }),
   row('limited', 'limited', 'the service limits the rate of requests', { status: ['403'], when: saysThrottled }),
   row('stop', 'forbidden', 'the credential has no permission for this', {
@@ -238,7 +247,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
 const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
 
 /** Rows for a token endpoint: answers that say nothing about the client. */
-export const TOKEN_ROWS: readonly StatusRow[] = [
+const TOKEN_ROWS: readonly StatusRow[] = [
   row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint fails', {
@@ -252,8 +261,8 @@ export const TOKEN_ROWS: readonly StatusRow[] = [
   row('ok', 'ok', 'an answer that the grant reads', {}),
 ];
 
-/** The built-in part of the table, in the order in which it is asked. */
-export const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
+/** The built-in rows, in the order of evaluation. */
+const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
 /** The row of a profile that takes a success of which the body holds something at a path for what its status says. */
 function outcomeRule(path: string): string {
@@ -264,7 +273,7 @@ function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest:
   return { ...rest, outcome, code, reason };
 }
 
-/** True for a Retry-After that the governor waits for. */
+/** True for a Retry-After that the rate limiter waits for. */
 function namesWait({ limits }: Seen): boolean {
   return limits.retryAfterMs !== null;
 }
@@ -278,10 +287,10 @@ function saysThrottled(seen: Seen): boolean {
 const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)$/i;
 
 /**
- * The error that a body carries at its top, also beside records, as text; empty if there is none. A service that could
- * ask only some of its parts gives what those have, with a success by status.
+ * Returns the error at the top of a body as text, also next to records; empty if absent. A service that could query
+ * only some of its parts returns their records with a success status.
  */
-export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+export function errorIn({ json, isRecord }: SeenBody): string {
   if (!isObject(json) || isRecord) return '';
   const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
   return said.map((value) => searchableText(value ?? null)).join(' ');
@@ -291,7 +300,7 @@ export function errorIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): st
  * The path of the field by which a body says of itself that it is not whole: at its top, in `meta`, or by shards that
  * failed; empty if none does.
  */
-export function partialSignIn({ json, isRecord }: Pick<Seen, 'json' | 'isRecord'>): string {
+export function partialSignIn({ json, isRecord }: SeenBody): string {
   if (!isObject(json) || isRecord) return '';
   const { meta, _shards: shards } = json;
   if (isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0) return '_shards.failed';
@@ -315,11 +324,112 @@ function isAnything(value: JsonValue): boolean {
   return value !== null && value !== false && value !== '' && value !== 0;
 }
 
-/** The text that a rule looks for words in; `…` stands for a value too deep to be written. */
-export function searchableText(value: JsonValue): string {
+/** Returns the text that a rule searches; `…` replaces a value that is too deep to serialize. */
+function searchableText(value: JsonValue): string {
   try {
     return typeof value === 'string' ? value : JSON.stringify(value);
   } catch {
     return '…';
   }
+}
+
+/** Decides every answer and failure by one table: the profile's rows first, then the built-in ones. */
+export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => OutcomeVerdict {
+  const profileRows = rules.map(rowOfRule);
+  return (seen) => {
+    const verdict = seen.transport === null ? firstMatch(profileRows, seen) : undefined;
+    // A profile may call a status `ok`, but that does not make an unreadable body readable.
+    if (verdict !== undefined && !(verdict.outcome === 'ok' && seen.json === undefined)) return verdict;
+    return firstMatch(BUILT_IN_ROWS, seen) ?? NO_ROW;
+  };
+}
+
+const NO_ROW: OutcomeVerdict = {
+  outcome: 'stop',
+  code: 'unexpected_status',
+  reason: 'the answer has a status that says nothing here',
+  hint: 'Add a row to outcomes in the profile that says what this status means.',
+};
+
+/** Decides an answer of a token endpoint: `ok` is one that the grant itself reads. */
+export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
+  return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
+}
+
+/** The verdict about an answer that its request takes for one that says `skip`; null for any other. */
+export function declaredVerdict(rule: AnswerRule | undefined, seen: Seen): OutcomeVerdict | null {
+  if (rule === undefined || seen.transport !== null || !rule.status.includes(seen.status)) return null;
+  return rule.body === null || contains(textAt(seen.json, rule.body.path), rule.body.contains ?? undefined)
+    ? DECLARED
+    : null;
+}
+
+const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says what this answer means' } as const;
+
+function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
+  const failure = seen.transport ?? seen.content;
+  return rows.find((row) => fits(row, seen.status, failure) && (row.when === undefined || row.when(seen)));
+}
+
+function fits(row: StatusRow, status: number, failure: string | null): boolean {
+  return (
+    (row.failure === undefined || isFailure(row.failure, failure)) &&
+    (row.status === undefined || row.status.some((pattern) => isStatus(pattern, status)))
+  );
+}
+
+function isFailure(patterns: readonly string[], code: string | null): boolean {
+  if (code === null) return false;
+  return patterns.some((pattern) => (pattern.endsWith('*') ? code.startsWith(pattern.slice(0, -1)) : code === pattern));
+}
+
+function isStatus(pattern: string, status: number): boolean {
+  return pattern.endsWith('xx') ? Math.trunc(status / 100) === Number(pattern[0]) : status === Number(pattern);
+}
+
+function rowOfRule(rule: OutcomeRule): OutcomeRow {
+  return {
+    ...(rule.status === undefined ? {} : { status: [rule.status].flat() }),
+    when: (seen) => meetsConditions({ ...rule, status: undefined }, seen),
+    outcome: rule.outcome,
+    code: rule.outcome === 'limited' ? 'limited' : 'outcome_rule',
+    reason: rule.reason ?? 'a rule of the profile decides so',
+    hint: 'See outcomes in the profile.',
+  };
+}
+
+/** True if all conditions hold for an answer. */
+export function meetsConditions(
+  { status, header, body }: AnswerConditions,
+  seen: { status: number; headers: AnswerHeaders; json: JsonValue | undefined },
+): boolean {
+  return (
+    (status === undefined || [status].flat().some((pattern) => isStatus(pattern, seen.status))) &&
+    (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
+    (body === undefined || bodyMatches(seen.json, body))
+  );
+}
+
+/** True if the value is present and not null, and contains the text if one is given. */
+export function bodyMatches(
+  json: JsonValue | undefined,
+  place: { path: string; contains?: string | undefined },
+): boolean {
+  return contains(textAt(json, place.path), place.contains);
+}
+
+/** All values of a header as one text; undefined if the header is absent. */
+function headerText(headers: AnswerHeaders, name: string): string | undefined {
+  const value = headers[name.toLowerCase()];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+function contains(text: string | undefined, part: string | undefined): boolean {
+  return text !== undefined && (part === undefined || text.toLowerCase().includes(part.toLowerCase()));
+}
+
+/** The value at a dotted path as text, JSON unless it is a string; undefined if it is absent or null. */
+function textAt(body: JsonValue | undefined, path: string): string | undefined {
+  const value = body === undefined ? undefined : fieldAt(body, path);
+  return value === undefined || value === null ? undefined : searchableText(value);
 }

@@ -1,12 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
-import { getGate, newBudget, NOTHING_KNOWN, paceNow, type Budget, type BudgetOptions } from './budget.ts';
-import type { OpenRequest, RestoredBudget } from './budget.ts';
-import type { Quota } from './limits/quota.ts';
-import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
+import {
+  type Budget,
+  type BudgetOptions,
+  getGate,
+  newBudget,
+  NOTHING_KNOWN,
+  type OpenRequest,
+  paceNow,
+  type RestoredBudget,
+} from './budget.ts';
+import { LONGEST_WAIT_MS } from './answer-limits.ts';
+import type { Quota } from './quota.ts';
 
-/** Where a budget stands: in this process, or in a row that several processes share. */
+/** Holds a budget: in this process, or in a row that several processes share. */
 export interface BudgetStore {
   readonly isShared: boolean;
   /** Names this process among those that share the budget. */
@@ -22,21 +30,22 @@ export interface BudgetStore {
   change<T extends { isChanged: boolean }>(step: (budget: Budget, now: number) => T, maxAgeMs: number): Promise<T>;
 }
 
-/** The budget of a process that has it for itself; by the monotonic clock. */
+/** The budget of a single process. Its time is epoch milliseconds that advance with the monotonic clock. */
 export class LocalStore implements BudgetStore {
   readonly isShared = false;
   readonly owner = '';
   readonly budget: Budget;
   readonly #clock: Clock;
+  readonly #offset: number;
 
   constructor(clock: Clock, options: BudgetOptions, restored: string | undefined) {
     this.#clock = clock;
-    const monotonic = clock.monotonic();
-    this.budget = newBudget(options, restoreBudget(restored, { now: clock.now(), monotonic }), monotonic);
+    this.#offset = clock.now() - clock.monotonic();
+    this.budget = newBudget(options, restoreBudget(restored, this.now()), this.now());
   }
 
   now(): number {
-    return this.#clock.monotonic();
+    return this.#clock.monotonic() + this.#offset;
   }
 
   async change<T>(step: (budget: Budget, now: number) => T): Promise<T> {
@@ -44,7 +53,7 @@ export class LocalStore implements BudgetStore {
   }
 }
 
-interface StoredRow {
+interface SharedRow {
   /** Null if nothing was stored yet. */
   state: string | null;
   version: number;
@@ -52,11 +61,11 @@ interface StoredRow {
   now: number;
 }
 
-/** The row in which a budget stands for all processes; see `Coordination`. */
+/** The row that holds the budget of all processes; see `Coordination`. */
 export interface SharedBudget {
-  read(): Promise<StoredRow>;
+  read(): Promise<SharedRow>;
   /** Stores the state if no other process has since `version`, in one statement; returns the row as it is now. */
-  swap(version: number, state: string): Promise<StoredRow & { isStored: boolean }>;
+  swap(version: number, state: string): Promise<SharedRow & { isStored: boolean }>;
 }
 
 /**
@@ -112,22 +121,15 @@ export class SharedStore implements BudgetStore {
   }
 
   /** The database's clock was read somewhere between the question and its answer: the offset is kept if that fits. */
-  #note({ state, version, now }: StoredRow, asked: number): void {
+  #note({ state, version, now }: SharedRow, asked: number): void {
     const answered = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answered];
     this.#offset = Math.min(now - asked, Math.max(now - answered, this.#offset));
   }
 }
 
-/*
- * A budget as JSON text. A text of another form counts as nothing known: the service will tell again.
- * | form         | stands in                              | times              | holds                              |
- * |--------------|----------------------------------------|--------------------|------------------------------------|
- * | `version: 1` | `_sync_limits`, of one process         | epoch milliseconds | waits and rates; levels are stale  |
- * | `format: 2`  | the coordination row, of all processes | epoch milliseconds | all of it, and who waits and sends |
- */
-
-type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | 'seen'> & {
+/** The text in the shared row: the whole budget. Another form counts as nothing known, the service will state it again. */
+type StoredSharedBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | 'seen'> & {
   format: 2;
   /** When it was stored. */
   at: number;
@@ -136,16 +138,16 @@ type StoredBudget = Omit<Budget, 'options' | 'knownRate' | 'quotas' | 'open' | '
   seen: [string, number][];
 };
 
-/** Written by this version, so that nothing but its form is checked: it is read at every turn. */
-const sharedSchema = z.custom<StoredBudget>((stored) => z.object({ format: z.literal(2) }).safeParse(stored).success);
-/** Of a version before this one, and of a clock that was set back, only the stated wait counts. */
-const otherSchema = z.object({ at: z.number(), pausedUntil: z.number(), format: z.int() });
-/** A clock that was set back by more than two readings of it may differ. */
+/** Only the format is checked: the row is read before every request. */
+const sharedSchema = z.custom<StoredSharedBudget>(
+  (stored) => z.object({ format: z.literal(2) }).safeParse(stored).success,
+);
+/** More than two readings of one clock may differ by. */
 const SET_BACK_MS = 1_000;
 
 export function sharedText(budget: Budget, at: number): string {
   const { options: _, knownRate: __, quotas, open, seen, ...plain } = budget;
-  const stored: StoredBudget = { format: 2, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
+  const stored: StoredSharedBudget = { format: 2, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
   return JSON.stringify(stored, (_key, value: unknown) =>
     typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value,
   );
@@ -153,20 +155,16 @@ export function sharedText(budget: Budget, at: number): string {
 
 export function readShared(text: string | null, options: BudgetOptions, now: number): Budget {
   const stored = readState(sharedSchema, text);
-  if (stored === null || stored.at > now + SET_BACK_MS) {
-    const other = readState(otherSchema, text);
-    if (other === null) return newBudget(options, NOTHING_KNOWN, now);
-    // The form before this one has milliseconds from `at`.
-    const left = other.pausedUntil - (other.format === 1 ? 0 : other.at);
-    return newBudget(options, { ...NOTHING_KNOWN, pausedUntil: now + Math.max(0, left) }, now);
+  if (stored === null) return newBudget(options, NOTHING_KNOWN, now);
+  if (stored.at > now + SET_BACK_MS) {
+    // The clock was set back: only the stated wait counts.
+    const pausedUntil = now + Math.max(0, stored.pausedUntil - stored.at);
+    return newBudget(options, { ...NOTHING_KNOWN, pausedUntil }, now);
   }
   const { format: _, at: __, quotas, open, seen, ...plain } = stored;
   const maps = { quotas: new Map(quotas), open: new Map(open), seen: new Map(seen) };
   return { ...newBudget(options, NOTHING_KNOWN, now), ...plain, ...maps };
 }
-
-/** A moment on both clocks, in milliseconds, by which times are converted: `now` is that of the epoch. */
-type Moment = { now: number; monotonic: number };
 
 const restartSchema = z.object({
   version: z.literal(1),
@@ -174,40 +172,35 @@ const restartSchema = z.object({
   refusals: z.int().min(0),
   due: z.number().nullable().default(null),
   peak: z.number().positive().nullable(),
-  /** An older version stored the wait of each quota here. */
-  quotas: z.array(z.object({ blockedUntil: z.number().nullable() })).default([]),
 });
 
-/** The form that survives a restart. Quotas are not part of it: the first response states them again. */
-export function storeBudget(budget: Budget, moment: Moment): string {
-  const wallTime = (at: number) => Math.ceil(at - moment.monotonic + moment.now);
-  const until = getGate(budget, moment.monotonic, 0);
+/** The text that survives a restart. Quotas are not part of it: the first response states them again. */
+export function storeBudget(budget: Budget, now: number): string {
+  const until = getGate(budget, now, 0);
   return JSON.stringify({
     version: 1,
-    pausedUntil: until > moment.monotonic && Number.isFinite(until) ? wallTime(until) : null,
+    pausedUntil: until > now && Number.isFinite(until) ? Math.ceil(until) : null,
     refusals: budget.refusals,
-    due: Number.isFinite(paceNow(budget, moment.monotonic)) ? wallTime(budget.due) : null,
+    due: Number.isFinite(paceNow(budget, now)) ? Math.ceil(budget.due) : null,
     peak: budget.estimate.rate,
-    quotas: [],
   });
 }
 
 /** Reads what `storeBudget` wrote. */
-export function restoreBudget(text: string | undefined, { now, monotonic }: Moment): RestoredBudget {
+export function restoreBudget(text: string | undefined, now: number): RestoredBudget {
   const stored = readState(restartSchema, text);
   if (stored === null) return NOTHING_KNOWN;
-  const { pausedUntil, refusals, due, peak, quotas } = stored;
-  const wait = Math.max(pausedUntil ?? 0, ...quotas.map(({ blockedUntil }) => blockedUntil ?? 0)) - now;
+  const { pausedUntil, refusals, due, peak } = stored;
   return {
-    pausedUntil: wait > 0 ? monotonic + Math.min(wait, LONGEST_WAIT_MS) : 0,
+    pausedUntil: Math.min(pausedUntil ?? 0, now + LONGEST_WAIT_MS),
     refusals,
-    // After the clock was set back, a past moment must not be in the future.
-    due: due === null ? null : monotonic + Math.min(0, due - now),
+    // If the clock was set back, a past time must not be in the future.
+    due: due === null ? null : Math.min(due, now),
     peak,
   };
 }
 
-/** The text as the schema describes it; null for any other. */
+/** Parses the text by the schema; null if it does not match. */
 function readState<T>(schema: z.ZodType<T>, text: string | null | undefined): T | null {
   try {
     return schema.parse(JSON.parse(text ?? 'null'));

@@ -1,3 +1,5 @@
+import type { RateDialect } from '../../config/profile/rate-dialect.ts';
+import type { Lane } from '../../model/vocabulary.ts';
 import {
   boundBy,
   type ConcurrencyLimit,
@@ -7,25 +9,26 @@ import {
   noteAnswer,
   noteRejection,
   noteSuccess,
-  noteUnderWay,
+  noteInFlight,
   type RateEstimate,
-} from './limits/aimd.ts';
-import { learn, newQuota, getNominalRate, getOpenTime, getPace, type Quota } from './limits/quota.ts';
-import type { AnswerLimits, QuotaHint } from './limits/answer-limits.ts';
-import { LONGEST_WAIT_MS } from './limits/rate-time.ts';
-import type { Lane } from '../../model/vocabulary.ts';
-import type { RateDialect } from '../../config/profile/rate-dialect.ts';
+} from './aimd.ts';
+import { type AnswerLimits, LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
+import { getNominalRate, getOpenTime, getPace, learn, newQuota, type Quota } from './quota.ts';
 
-export interface BudgetOptions {
+/** The limits of a service as the settings and the profile describe them. */
+export interface ServiceLimits {
   dialect: RateDialect;
   /** The limit that the service is known to have; `share` counts here as well. */
   requestsPerSecond?: number | undefined;
   /** Part of what the service allows that may be used, above 0 and up to 1. */
   share: number;
-  /** Most requests that each process may have under way. */
+  /** Max requests in flight for each process. */
   concurrency: number;
   /** Most of all processes together; null or absent for as many as each of them may have. */
   concurrencyTotal?: number | null | undefined;
+}
+
+export interface BudgetOptions extends ServiceLimits {
   /** 0 up to 1, for jitter. */
   random: () => number;
 }
@@ -50,30 +53,29 @@ export interface RestoredBudget {
 
 export const NOTHING_KNOWN: RestoredBudget = { pausedUntil: 0, refusals: 0, due: null, peak: null };
 
-/** A request that is to start, or is under way: of which process, and in which lane. */
+/** A request that is to start, or is in flight: its process and priority. */
 interface Requester {
   owner: string;
   lane: Lane;
 }
 
-/** A request under way, and since when. */
+/** A request in flight, and since when. */
 export interface OpenRequest extends Requester {
   at: number;
 }
 
 /**
- * When the next request may start. A state machine without a clock: every call passes the time, in milliseconds of a
- * monotonic clock. What the service states comes first; if it states nothing, AIMD finds the rate and the number of
- * requests in flight.
+ * Decides when the next request may start. A state machine without a clock: every call passes the time in milliseconds.
+ * Statements of the service come first; without any, AIMD finds the rate and the number of requests in flight.
  *
- * | state   | the next request starts                      | entered by                      | left by                 |
- * |---------|----------------------------------------------|---------------------------------|-------------------------|
- * | probing | when none is under way                       | the start, and any pause        | a good answer after it  |
- * | open    | a pace after the one before, within `slots`  | that answer                     | any of those below      |
- * | full    | when an answer comes                         | as many under way as `slots`    | an answer               |
- * | spent   | when an answer tells of more, or at a probe  | a quota with nothing to spare   | an answer, or the time  |
- * | blocked | at the end of the window that is used up     | `remaining: 0`                  | the time                |
- * | paused  | at `pausedUntil`                             | a refusal, or any stated wait   | the time; then probing  |
+ * | state   | the next request starts                       | entered by                     | left by                    |
+ * |---------|-----------------------------------------------|--------------------------------|----------------------------|
+ * | probing | when none is in flight                        | the start, and any pause       | a good response after it   |
+ * | open    | an interval after the last one, within `slots` | that response                  | any of those below         |
+ * | full    | when a response arrives                       | as many in flight as `slots`   | a response                 |
+ * | spent   | when a response reports more, or at a probe   | a quota with nothing to spare  | a response, or the time    |
+ * | blocked | at the end of the used window                 | `remaining: 0`                 | the time                   |
+ * | paused  | at `pausedUntil`                              | a refusal, or any stated wait  | the time; then probing     |
  */
 export interface Budget {
   readonly options: BudgetOptions;
@@ -90,7 +92,7 @@ export interface Budget {
   refusals: number;
   /** When the latest of them came that counts. */
   refusedAt: number;
-  /** The requests under way, by their number. */
+  /** The requests in flight, by their number. */
   open: Map<number, OpenRequest>;
   started: number;
   /** When the latest request was due; the next one is due a pace later. */
@@ -113,13 +115,13 @@ export function yields(lane: Lane): boolean {
 }
 
 /** After a stall of the process so much of the pace is caught up on. */
-const CATCH_UP_MS = 250;
+const MAX_CATCH_UP_MS = 250;
 /** A refusal is never answered with a hot loop, whatever wait it states. */
-const SHORTEST_PAUSE_MS = 1_000;
-const MOST_JITTER_MS = 1_000;
+const MIN_PAUSE_MS = 1_000;
+const MAX_JITTER_MS = 1_000;
 /** Pauses of our own choosing grow up to this. */
-const LONGEST_OWN_PAUSE_MS = 60_000;
-/** A quota that was not spoken of for so long is forgotten, while answers speak of others; else with its window. */
+const MAX_OWN_PAUSE_MS = 60_000;
+/** A quota that no response mentions for this long is forgotten if responses mention others; else with its window. */
 const FORGET_MS = 60_000;
 
 export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: number): Budget {
@@ -137,9 +139,9 @@ export function newBudget(options: BudgetOptions, restored: RestoredBudget, at: 
     refusedAt: at,
     open: new Map(),
     started: 0,
-    // A process that is started again and again must not begin to wait anew each time.
-    due: Math.min(restored.due ?? at, at - CATCH_UP_MS),
-    shutAt: at - CATCH_UP_MS,
+    // A process that is restarted again and again must not wait from the beginning each time.
+    due: Math.min(restored.due ?? at, at - MAX_CATCH_UP_MS),
+    shutAt: at - MAX_CATCH_UP_MS,
     liveAt: null,
     seen: new Map(),
     claim: null,
@@ -171,8 +173,8 @@ export function delayOf(budget: Budget, at: number): number {
   const gate = getGate(budget, at, open);
   if (gate > at) budget.shutAt = Number.isFinite(gate) ? gate : at;
   const delay = Math.max(0, gate - at, budget.due + 1_000 / paceNow(budget, at) - at);
-  // Without any answer to wait for, there is always a moment at which to ask again.
-  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MOST_JITTER_MS);
+  // Without a response to wait for, there is always a time for the next request.
+  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MAX_JITTER_MS);
 }
 
 /** The time from which pauses and quotas allow a request while `open` others are in flight. */
@@ -187,7 +189,7 @@ export function closedUntil(budget: Budget, at: number): number | null {
   return until > at ? until : null;
 }
 
-/** Requests per second at which to go on now; infinite while no limit is known. */
+/** Returns the requests per second to send now; infinite while no limit is known. */
 export function paceNow(budget: Budget, at: number): number {
   const { share } = budget.options;
   const paces = [...budget.quotas.values()].map((quota) => getPace(quota, at, share));
@@ -205,16 +207,16 @@ export function allowedRate(budget: Budget): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** Counts one request as started; returns its number, by which its answer is told. */
+/** Counts a request as started. Returns its number, by which its response is recorded. */
 export function noteStart(budget: Budget, requester: Requester, at: number): number {
   // Time lost by a stall or by slow answers is made good, within limits; time behind a shut gate is not.
-  const earliest = Math.max(at - CATCH_UP_MS, Math.min(budget.shutAt, at));
+  const earliest = Math.max(at - MAX_CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / paceNow(budget, at), earliest);
   budget.started += 1;
   budget.open.set(budget.started, { ...requester, at });
   if (!yields(requester.lane)) budget.liveAt = at;
   for (const quota of budget.quotas.values()) quota.spendable -= 1;
-  noteUnderWay(budget.slots, budget.open.size);
+  noteInFlight(budget.slots, budget.open.size);
   return budget.started;
 }
 
@@ -227,7 +229,7 @@ export function noteFailure(budget: Budget, request: number): void {
 export function noteBudgetAnswer(budget: Budget, request: number, startedAt: number, answer: BudgetAnswer): void {
   const sentAt = budget.open.get(request)?.at ?? startedAt;
   budget.open.delete(request);
-  // Many refusals of what was under way together are one sign.
+  // Many refusals of requests that were in flight together are one sign.
   if (!answer.limited || sentAt >= budget.refusedAt) {
     noteAnswer(budget.slots, answer.at, answer.latencyMs, answer.limited);
   }
@@ -277,26 +279,26 @@ function accepted(budget: Budget, at: number, sentAt: number): void {
 /** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
 function refused(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const explained = answer.limits.quotas.some((quota) => quota.remaining === 0);
-  // Answers to what was under way at the first refusal say the same once more.
+  // Requests in flight at the first refusal are refused for the same reason.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
   }
   if (!explained) noteRejection(budget.estimate, budget.options.share, answer.at, sentAt);
   const stated = Boolean(answer.limits.waitMs) || (explained && closedUntil(budget, answer.at) !== null);
-  pause(budget, answer.at + (stated ? SHORTEST_PAUSE_MS : ownPause(budget)));
+  pause(budget, answer.at + (stated ? MIN_PAUSE_MS : ownPause(budget)));
 }
 
 /** Doubles with every refusal in a row, from the dialect's own least wait. */
 function ownPause({ options, refusals }: Budget): number {
-  const least = Math.max(SHORTEST_PAUSE_MS, options.dialect.limited_wait_ms);
-  return Math.min(least * 2 ** (refusals - 1), Math.max(LONGEST_OWN_PAUSE_MS, 8 * least));
+  const least = Math.max(MIN_PAUSE_MS, options.dialect.limited_wait_ms);
+  return Math.min(least * 2 ** (refusals - 1), Math.max(MAX_OWN_PAUSE_MS, 8 * least));
 }
 
 /** A stated wait wins over what the quotas of the same answer say about their end. */
 function stop(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  // Others got the same moment: not all of them should come back in the same millisecond.
-  const jitter = budget.options.random() * Math.min(waitMs / 10, MOST_JITTER_MS);
+  // Other clients got the same time: not all of them should return in the same millisecond.
+  const jitter = budget.options.random() * Math.min(waitMs / 10, MAX_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
   for (const said of answer.limits.quotas) {
     const quota = budget.quotas.get(said.name);

@@ -4,12 +4,12 @@ import { boundSlots, noteBudgetAnswer, noteFailure, yields, type Budget, type Bu
 /** One of the processes that share a budget. */
 export interface Member {
   owner: string;
-  /** True for requests of its own that are under way, as it knows. */
+  /** True for requests that are in flight in this process. */
   isKnown: (request: number) => boolean;
 }
 
 /** The end of a request. */
-export interface Ended {
+export interface EndedRequest {
   request: number;
   startedAt: number;
   endedAt: number;
@@ -17,22 +17,22 @@ export interface Ended {
   answer: BudgetAnswer | null;
 }
 
-/** A process that has stored nothing for so long is dead or frozen, and its requests are over. */
-const GONE_MS = 5_000;
+/** A process that has stored nothing for this long is dead or frozen, and its requests are over. */
+const MEMBER_TIMEOUT_MS = 5_000;
 /** How long a claim holds that is not renewed: a frozen process holds the others up no longer. */
 const CLAIM_MS = 200;
 export const RENEW_CLAIM_MS = CLAIM_MS / 2;
 /** A request that is further off than this need not be claimed yet. */
-const NEAR_MS = 1_000;
+const CLAIM_AHEAD_MS = 1_000;
 /** How long after a live request slots are kept free for the next one, and which part of them. */
-const LIVE_MS = 60_000;
-const KEPT_FREE = 0.2;
+const LIVE_PERIOD_MS = 60_000;
+const RESERVED_FRACTION = 0.2;
 
 /** Notes that the process is alive, and forgets those that are gone; true if it has not been noted for `aliveMs`. */
 export function noteMember(budget: Budget, { owner, isKnown }: Member, now: number, aliveMs: number): boolean {
   const { seen, open } = budget;
   const isUnseen = now - (seen.get(owner) ?? Number.NEGATIVE_INFINITY) >= aliveMs;
-  for (const [other, at] of seen) if (now - at > GONE_MS) seen.delete(other);
+  for (const [other, at] of seen) if (now - at > MEMBER_TIMEOUT_MS) seen.delete(other);
   seen.set(owner, now);
   for (const [request, holder] of open) {
     if (holder.owner === owner ? !isKnown(request) : !seen.has(holder.owner)) open.delete(request);
@@ -41,16 +41,16 @@ export function noteMember(budget: Budget, { owner, isKnown }: Member, now: numb
   return isUnseen;
 }
 
-/** Takes a process out that has nothing under way and nothing to wait for. */
+/** Removes a process that has no requests in flight or waiting. */
 export function leave(budget: Budget, owner: string): void {
   budget.seen.delete(owner);
   if (budget.claim?.owner === owner) budget.claim = null;
 }
 
-/** Takes in the end of a request. */
-export function takeIn(budget: Budget, owner: string, { request, startedAt, answer }: Ended): void {
+/** Records the end of a request. */
+export function recordEnd(budget: Budget, owner: string, { request, startedAt, answer }: EndedRequest): void {
   const holder = budget.open.get(request);
-  // The server crashed and forgot: the number is somebody else's by now.
+  // The database lost the latest changes in a crash: the number belongs to another process now.
   if (holder !== undefined && holder.owner !== owner) return;
   if (answer === null) return noteFailure(budget, request);
   // Who was taken for gone and is back has an answer all the same.
@@ -61,7 +61,7 @@ export function takeIn(budget: Budget, owner: string, { request, startedAt, answ
 export function isOverShare({ open, slots, seen, liveAt }: Budget, owner: string, lane: Lane, now: number): boolean {
   if (!yields(lane)) return false;
   const yielding = [...open.values()].filter((holder) => yields(holder.lane));
-  const kept = liveAt !== null && now - liveAt < LIVE_MS ? Math.floor(slots.current * KEPT_FREE) : 0;
+  const kept = liveAt !== null && now - liveAt < LIVE_PERIOD_MS ? Math.floor(slots.current * RESERVED_FRACTION) : 0;
   const own = yielding.filter((holder) => holder.owner === owner);
   return yielding.length >= slots.current - kept || own.length >= Math.ceil(slots.current / Math.max(1, seen.size));
 }
@@ -85,7 +85,7 @@ export function keepClaim(
   const lane = LANES.find((each) => !yields(each) && line.some((waiting) => waiting.lane === each));
   const { claim, seen } = budget;
   const isMine = claim?.owner === owner;
-  const isNear = delay < NEAR_MS || delay === Number.POSITIVE_INFINITY;
+  const isNear = delay < CLAIM_AHEAD_MS || delay === Number.POSITIVE_INFINITY;
   if (lane === undefined || seen.size < 2 || !isNear || isBehindOthers(budget, owner, lane, now)) {
     if (isMine) budget.claim = null;
     return false;

@@ -1,14 +1,16 @@
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
-import type { ApiAnswer } from '../../http/client.ts';
+import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
 import type { Doubt } from '../page.ts';
 
-type Aged = Pick<ApiAnswer, 'requestedAt' | 'age'>;
+interface Aged {
+  requestedAt: number;
+  age: AnswerAge;
+}
 
 /** Moments in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
   /** When the walk began. */
   startedAt: number;
-  /** When the walk before it had ended, which it is to be compared with; null if there is none. */
+  /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
   /** The age up to which a page is young enough, however the listing is cut. */
   oldest: number;
@@ -17,9 +19,9 @@ interface AgeLimits {
 }
 
 /**
- * Watches for pages out of a cache that show another moment than the walk's. Two pages that follow each other by number
- * prove nothing about what moved between them if one of them is from before the walk; a page that is read again proves
- * nothing if it is the kept one. In any listing a page is too old if the filter no longer asks for what changed since.
+ * Detects pages from a cache that show another time than the scan's. Two consecutive numbered pages say nothing about
+ * what moved between them if one was cached before the scan; a page that is read again says nothing if it is the
+ * cached one. In any listing a page is too old if the filter no longer lists the changes since.
  */
 export class PageAges {
   readonly #limits: AgeLimits;
@@ -34,7 +36,7 @@ export class PageAges {
     this.#limits = limits;
   }
 
-  /** Takes in a page. `isBoundary`: records may have moved between the page before and this one with nothing to show for it. */
+  /** Adds a page. `isBoundary`: records may have moved unnoticed between the page before and this one. */
   admit(answer: Aged, isBoundary: boolean): void {
     const isBefore = this.#isBefore(answer);
     if (isBoundary && (isBefore || this.#isLastBefore)) this.#isDoubted = true;
@@ -90,7 +92,7 @@ export class PageAges {
   }
 }
 
-/** Of two times after which a cache tells: the longer one; null if one of them is not known. */
+/** Returns the longer of two cache lifetimes; null if one is unknown. */
 export function longerOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }

@@ -1,14 +1,14 @@
+import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { snippet } from '../../http/body/safe-text.ts';
-import type { ApiRequest } from '../../http/client.ts';
-import { withoutParams } from '../../http/query.ts';
+import type { ApiRequest, HttpMethod } from '../../http/client.ts';
+import { withoutParams } from '../../http/redirect.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/field-at.ts';
-import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { GuardFault } from '../guards/walk-guard.ts';
+import type { PageFault } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 
 /** A value of a page: in a JSON body a number stays a number. */
@@ -26,20 +26,20 @@ function isUnsendable(text: string): boolean {
   return CONTROL.test(text) || !text.isWellFormed();
 }
 
-/** True for a value that cannot stand in this place of a request as the one value that it is. */
+/** True for a value that this request location cannot hold unchanged. */
 export function isUnfit(place: string, value: PlaceValue): boolean {
   const text = textOf(value);
   return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
 }
 
-/** The value as it stands in a query or a header. */
+/** Formats the value for a query or a header. */
 export function textOf(value: PlaceValue): string {
   return isExact(value) ? value.rawJSON : String(value);
 }
 
 /**
- * The values of a page that are neither in its path nor in its query: they stand in the fragment of its URL, which is
- * never sent, as URL-encoded JSON by request place. Throws for a fragment that is none.
+ * Returns the values of a page that are neither in its path nor in its query: they are in the fragment of its URL,
+ * which is never sent, as URL-encoded JSON by request location. Throws for any other fragment.
  */
 function pageVariables(url: URL): PlaceValues {
   if (url.hash.length < 2) return {};
@@ -109,18 +109,17 @@ function hasVariables(url: URL): boolean {
 }
 
 /**
- * The position that a `next` link of an answer names, or why it is not followed. Relative links are fine; another
- * origin, `//host` and user names are refused, since the credential would go there. A service behind a proxy that ends
- * TLS writes http: into its links: such a link is followed by https, as a position never names a scheme. A link
- * says nothing of headers and body, whatever its fragment holds. A credential in the link's own query (`withheld`) is
- * left out: it is added anew to each request.
+ * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names
+ * are refused, because the credential would go there. A service behind a proxy that ends TLS writes http: into its
+ * links, which are followed by https. A credential in the link's query (`withheld`) is removed: each request adds it
+ * again.
  */
 export function linkedPosition(
   baseUrl: URL,
   answeredUrl: URL,
   link: string,
   withheld: readonly string[] = [],
-): PagePosition | GuardFault {
+): PagePosition | PageFault {
   if (isUnsendable(link)) return badNext(link, 'holds control characters or half characters');
   if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
   const target = new URL(link, answeredUrl);
@@ -131,7 +130,7 @@ export function linkedPosition(
   return positionOf(withoutParams(target, withheld));
 }
 
-function badNext(link: string, why: string): GuardFault {
+function badNext(link: string, why: string): PageFault {
   return {
     code: 'bad_next',
     message: `The link to the next page ${why}: ${shown(link)}`,
@@ -139,7 +138,7 @@ function badNext(link: string, why: string): GuardFault {
   };
 }
 
-function foreignNext(baseUrl: URL, link: string): GuardFault {
+function foreignNext(baseUrl: URL, link: string): PageFault {
   return {
     code: 'foreign_next',
     message: `The link to the next page leaves ${baseUrl.origin}: ${shown(link)}`,
@@ -160,8 +159,13 @@ export interface ListingTarget {
 }
 
 /** The part of a resource's profile that its requests are made from. */
-export type RequestTemplates = Pick<ResourceProfile, 'path' | 'query'> &
-  Partial<Pick<ResourceProfile, 'method' | 'headers' | 'body'>>;
+export interface RequestTemplates {
+  path: ResourceProfile['path'];
+  query: ResourceProfile['query'];
+  method?: ResourceProfile['method'];
+  headers?: ResourceProfile['headers'];
+  body?: ResourceProfile['body'];
+}
 
 /** All that the requests of one listing, or of a single record, have in common. */
 export interface RequestParts {
@@ -172,7 +176,12 @@ export interface RequestParts {
 }
 
 /** One request as it is sent, besides its lane and its account. */
-export type BuiltRequest = Required<Pick<ApiRequest, 'url' | 'method'>> & Pick<ApiRequest, 'headers' | 'body'>;
+export interface BuiltRequest {
+  url: URL;
+  method: HttpMethod;
+  headers?: ApiRequest['headers'];
+  body?: string;
+}
 
 /**
  * The first page of a listing as a URL: base URL, version prefix, path and query, and `page` in its places (in the
@@ -240,7 +249,7 @@ function pathOf({ target, templates }: RequestParts, variables: TemplateValues):
   });
 }
 
-/** A page's URL goes on from what the service named; only what depends on the page itself is filled in again. */
+/** Fills in what depends on the page; the rest of the URL stays as the service named it. */
 function refilled(parts: RequestParts, url: URL, variables: TemplateValues): URL {
   const ofPage = new Set(Object.keys(pageVariables(url)));
   const depends = (text: string): boolean => variablesIn(text).some((name) => ofPage.has(`{${name}}`));

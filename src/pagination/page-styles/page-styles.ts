@@ -1,30 +1,29 @@
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { type GuardFault, missingFault } from '../guards/walk-guard.ts';
-import type { PagePosition, EndProof } from '../page.ts';
-import { bodyAccount, accountOf, valueIn } from '../requests/body-account.ts';
-import {
-  type PlaceValues,
-  isUnfit,
-  withPlaces,
-  type PlaceValue,
-  positionOf,
-  placedText,
-  textOf,
-  linkedPosition,
-} from './listing-request.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
-import { ConfigError } from '../../model/errors.ts';
 import { snippet } from '../../http/body/safe-text.ts';
-import { parseLinkHeader } from './link-header.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { type PageFault, missingFault } from '../guards/page-fault.ts';
+import type { EndProof, PagePosition } from '../page.ts';
+import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import {
+  isUnfit,
+  linkedPosition,
+  placedText,
+  type PlaceValue,
+  type PlaceValues,
+  positionOf,
+  textOf,
+  withPlaces,
+} from './listing-request.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
-export interface PageFacts {
+export interface AnsweredPage {
   /** The request of this page. */
   url: URL;
   /** The URL that answered in the end: relative links are read against it. */
@@ -39,25 +38,25 @@ export interface PageFacts {
   received: number;
   /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
   isEmpty: boolean;
-  /** Records on all pages of the walk, this one included; null after a resume, where nobody counted. */
+  /** Records on all pages of the scan, this one included; null if it was resumed without counts. */
   seen: number | null;
-  /** How many there are in all, as this answer tells it. */
+  /** Number of all records, as this response reports it. */
   total: number | null;
-  /** How many pages there are in all, as this answer tells it. */
+  /** Number of all pages, as this response reports it. */
   pages: number | null;
   /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
   kept: number;
 }
 
-/** The listing goes on at `next`; or it ends, by what shows it; or nothing is there that says either. */
-export type PageStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: GuardFault };
+/** The listing continues at `next`; or it ends, with what shows it; or the response says neither. */
+export type NextStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
 
 /** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
   /** Values of the first page, by request place. */
   first: PlaceValues;
   /** The step after this page, or the fault of the answer. */
-  next(facts: PageFacts): PageStep | GuardFault;
+  next(facts: AnsweredPage): NextStep | PageFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
   /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
@@ -74,7 +73,7 @@ export interface Foresight {
   before(position: URL, count: number): number;
   /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
   sooner(position: URL, count: number): URL | null;
-  /** The page that holds the record of this index if pages hold `size`; null if the size cannot be asked for. */
+  /** Returns the page that holds the record of this index if pages hold `size`; null if no parameter sets the size. */
   holding(position: URL, record: number, size: number): URL | null;
 }
 
@@ -84,7 +83,7 @@ function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceVal
 }
 
 /** The request place that asks for the profile's page size; none if the service has no such parameter. */
-function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValues {
+function sizeParam(profile: { size: number; size_param: string | null }): PlaceValues {
   return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
@@ -95,9 +94,9 @@ function sizeParam(profile: Pick<PageProfile, 'size' | 'size_param'>): PlaceValu
  */
 function absentStep(
   profile: { absent_is_end: boolean },
-  facts: PageFacts,
+  facts: AnsweredPage,
   { place, field }: { place: string; field: string },
-): PageStep {
+): NextStep {
   if (facts.kept > 0 && facts.received < facts.kept) return { end: 'short' };
   if (facts.kept > 0 && profile.absent_is_end) return { end: 'signal' };
   const isFirst = facts.kept === 0;
@@ -111,7 +110,7 @@ function absentStep(
   };
 }
 
-/** The fields of a style whose pages are asked for by a cursor. */
+/** The fields of a style that requests pages by a cursor. */
 interface CursorPlace {
   cursor_param: string | null;
   first_cursor: string | number | null;
@@ -135,7 +134,7 @@ const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
  * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
  * alone decides.
  */
-function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageStep | GuardFault {
+function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): NextStep | PageFault {
   const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
@@ -154,11 +153,8 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: PageFacts): PageSt
     : { end: 'signal' };
 }
 
-/** True, false, null if the answer does not say, or the fault of a value that is none of these. */
-function hasMore(
-  profile: { has_more: string | null },
-  facts: Pick<PageFacts, 'headers' | 'json'>,
-): boolean | null | GuardFault {
+/** True, false, null if the response does not say, or the fault of any other value. */
+function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boolean | null | PageFault {
   if (profile.has_more === null) return null;
   const found = valueIn(facts, profile.has_more) ?? null;
   if (found === null) return null;
@@ -182,7 +178,7 @@ function cursorStep(
   profile: CursorPlace,
   url: URL,
   { token, from }: { token: PlaceValue; from: string },
-): PageStep | GuardFault {
+): NextStep | PageFault {
   const place = cursorPlace(profile);
   if (!isUnfit(place, token)) return { next: positionOf(withPlaces(url, { [place]: token })) };
   return {
@@ -193,7 +189,7 @@ function cursorStep(
 }
 
 /** The fault of a value that says nothing about the next page. */
-function invalid(path: string, found: JsonValue | undefined, expected: string): GuardFault {
+function invalid(path: string, found: JsonValue | undefined, expected: string): PageFault {
   return {
     code: 'pagination_invalid',
     message: `At ${path} there is ${accountOf(found)}, expected ${expected}`,
@@ -202,7 +198,7 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 }
 
 /** An empty page is the end, whatever it says of more. */
-function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageStep | GuardFault {
+function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
   const { received, kept, url } = facts;
   const more = hasMore(profile, facts);
@@ -220,17 +216,17 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: PageFacts): PageSt
   return cursorStep(profile, url, { token: last, from: cursor_field });
 }
 
-type Comparison = (a: string, b: string) => number;
+type ValueOrder = (a: string, b: string) => number;
 
-const numbers: Comparison = (a, b) =>
+const numbers: ValueOrder = (a, b) =>
   /^-?\d+$/.test(a) && /^-?\d+$/.test(b) ? sign(BigInt(a), BigInt(b)) : Number(a) - Number(b);
-const instants: Comparison = (a, b) =>
+const instants: ValueOrder = (a, b) =>
   (parseInstant(a)?.epochMs ?? Number.NaN) - (parseInstant(b)?.epochMs ?? Number.NaN);
-const codes: Comparison = (a, b) => sign(a, b);
-const words: Comparison = (a, b) => a.localeCompare(b, 'en');
+const codes: ValueOrder = (a, b) => sign(a, b);
+const words: ValueOrder = (a, b) => a.localeCompare(b, 'en');
 
 /** The orders in which a service may sort texts that are its own. */
-const COMPARISONS: readonly Comparison[] = [numbers, instants, codes, words];
+const COMPARISONS: readonly ValueOrder[] = [numbers, instants, codes, words];
 
 /** True if the values rise, or fall, without any two alike, in one of the orders that they may be in. */
 function isStrict(values: readonly string[]): boolean {
@@ -245,21 +241,21 @@ function sign<T extends string | bigint>(a: T, b: T): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function promised({ has_more }: PageProfiles['keyset']): GuardFault {
+function promised({ has_more }: PageProfiles['keyset']): PageFault {
   return missingFault(
     `${has_more} says that more follows, but the page has no record behind which it could`,
     'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
   );
 }
 
-function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): GuardFault {
+function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): PageFault {
   return missingFault(
     `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
     `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
   );
 }
 
-function unsorted({ cursor_field }: PageProfiles['keyset']): GuardFault {
+function unsorted({ cursor_field }: PageProfiles['keyset']): PageFault {
   return {
     code: 'guard_unsorted',
     message: `The records are not sorted by ${cursor_field} without two alike, behind the one that the page was asked for`,
@@ -280,13 +276,13 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     sooner: () => null,
     holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
   };
-  const next = (facts: PageFacts): PageStep | GuardFault => {
+  const next = (facts: AnsweredPage): NextStep | PageFault => {
     const { pages, received } = facts;
     if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
     const named = namedNumber(profile, facts, numberOf(facts.url));
     if (typeof named === 'object' && named !== null) return named;
     const continuation = continuationOf(profile, facts.seen, facts);
-    // An empty page before the told total may be one whose records are all hidden: the guard says how many are enough.
+    // An empty page before the total may have hidden records only: the loop detector limits how many.
     if (typeof continuation === 'object') return continuation;
     return { next: named === null ? ahead.after(facts.url, received) : atNumber(facts.url, profile.page_param, named) };
   };
@@ -302,14 +298,14 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
 const NO_NUMBER: ReadonlySet<JsonValue> = new Set<JsonValue>([null, false, '', 0]);
 
 /**
- * The number of the next page by the word of the answer, or the end if it says that there is none; null if the profile
- * names no place for it, or the page is empty: past the end a service may count on for ever.
+ * Returns the number of the next page that the response names, or the end if it names none; null if the profile names
+ * no place for it, or the page is empty: past the end a service may count on for ever.
  */
 function namedNumber(
   { next_page: path }: PageProfiles['page'],
-  facts: PageFacts,
+  facts: AnsweredPage,
   current: number,
-): number | null | PageStep | GuardFault {
+): number | null | NextStep | PageFault {
   if (path === null) return null;
   const found = valueIn(facts, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
@@ -335,7 +331,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     holding: (url, record, size) =>
       atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
   };
-  const next = (facts: PageFacts): PageStep | GuardFault => {
+  const next = (facts: AnsweredPage): NextStep | PageFault => {
     const seen = at(facts.url) + facts.received;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
@@ -345,15 +341,15 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 }
 
 /**
- * Whether a numbered listing goes on. A page that holds records goes on whatever the total says, unless it is short
- * and the count of records is exactly the total: a total that was passed already is wrong, and services cut page sizes
- * silently. Without a total only an empty page is the end, or a short one if that is declared and pages were seen to be as
- * large as they were asked for. A `gap` is an empty page before the total is reached.
+ * Decides whether a numbered listing continues. A page with records continues whatever the total says, unless it is
+ * short and the count of records is exactly the total: a total that was passed is wrong, and services cut page sizes
+ * silently. Without a total only an empty page is the end, or a short one if that is declared and an earlier page was
+ * as large as requested. A `gap` is an empty page before the total is reached.
  */
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
-  { received, isEmpty, total, kept }: PageFacts,
+  { received, isEmpty, total, kept }: AnsweredPage,
 ): 'more' | 'gap' | { end: EndProof } {
   const isKnown = total !== null && seen !== null;
   if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
@@ -361,7 +357,7 @@ function continuationOf(
   return end?.short_page === true && total === null && received < size && kept >= size ? { end: 'short' } : 'more';
 }
 
-function gapFault(seen: number, total: number | null): GuardFault {
+function gapFault(seen: number, total: number | null): PageFault {
   return {
     code: 'guard_empty_pages',
     message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
@@ -391,11 +387,11 @@ function numberIn(url: URL, param: string): number {
   });
 }
 
-/** Relations of a header that is about pages: without `next` among them, it tells the end. */
+/** Relations of a header that is about pages: without `next` among them, the listing ends. */
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
 /** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
-function nextByLink(facts: PageFacts): PageStep | GuardFault {
+function nextByLink(facts: AnsweredPage): NextStep | PageFault {
   const header = facts.headers['link'];
   const links = parseLinkHeader(header);
   if (links === null) return badLink('cannot be read', header);
@@ -409,12 +405,12 @@ function nextByLink(facts: PageFacts): PageStep | GuardFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl, url, withheld }: PageFacts, link: string): PageStep | GuardFault {
+function linkedStep({ baseUrl, answeredUrl, url, withheld }: AnsweredPage, link: string): NextStep | PageFault {
   const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
   return typeof position === 'string' ? { next: position + url.hash } : position;
 }
 
-function badLink(why: string, header: string | string[] | undefined): GuardFault {
+function badLink(why: string, header: string | string[] | undefined): PageFault {
   return {
     code: 'bad_link_header',
     message: `The Link header ${why}: ${snippet(JSON.stringify(header ?? ''))}`,
@@ -423,7 +419,7 @@ function badLink(why: string, header: string | string[] | undefined): GuardFault
 }
 
 /** The body names the next page by its URL; null, false and the empty string are the end. */
-function nextByUrl(profile: PageProfiles['next-url'], facts: PageFacts): PageStep | GuardFault {
+function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): NextStep | PageFault {
   const found = valueIn(facts, profile.next_url);
   if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
@@ -445,7 +441,7 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   link: (profile) => followed(profile, nextByLink),
   // A URL in the body does.
   'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
-  // Each page lists what lies behind the last record of the page before.
+  // Each page lists what follows the last record of the page before.
   keyset: (profile) => ({
     ...followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
     mayHideNumbers: false,

@@ -1,3 +1,4 @@
+import type { AnswerHold } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -6,35 +7,40 @@ import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
-import { walkError } from '../guards/walk-guard.ts';
+import { pageError } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 import { requestAt, type RequestParts, positionOf, urlAt } from '../page-styles/listing-request.ts';
 
-/** How pages are asked for; the same for every page of a walk. */
+/** How all pages of a scan are requested. */
 export interface AskOptions {
   client: ApiClient;
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
   /** Whose pages they are: what a refusal means depends on how they are cut. */
-  resource: Pick<ResourceProfile, 'page'> & Partial<Pick<ResourceProfile, 'empty'>>;
-  /** How the service says that what was asked for is too much at once; absent or null if it does not. */
+  resource: { page: PageProfile; empty?: ResourceProfile['empty'] };
+  /** How the service says that a range is too large; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
 
 /** The options that may differ from page to page. */
-type AskedFor = Pick<ApiRequest, 'hold' | 'whenFull' | 'skips'> & { stop?: AbortSignal };
+interface AskedFor {
+  hold?: AnswerHold;
+  whenFull?: 'fail';
+  skips?: AnswerRule;
+  stop?: AbortSignal;
+}
 
 /** Asks for a page by its position. */
-export type Ask = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
+export type RequestPage = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
 
-/** Thrown for the refusal of a page that lies past the end, by what the profile declares of it. */
+/** The refusal of a page past the end, as the profile declares it. */
 export class PastEnd extends SyncError {}
 
-/** True if the service no longer knows the position that was asked for. */
+/** True if the service no longer knows the requested position. */
 export function isExpired(error: unknown): error is SyncError {
   return error instanceof SyncError && error.code === 'cursor_expired';
 }
@@ -43,7 +49,7 @@ export function isExpired(error: unknown): error is SyncError {
 const UNIT_REFUSAL =
   /^(?:bad_(?:request|content|cursor|json|link_header|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|foreign_next|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
 
-/** True if the service refused one of several listings or windows for good, so that the others can still be read. */
+/** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
   return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
@@ -56,7 +62,7 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
  * of any page except the first is `cursor_expired`: the walk has to start again from the beginning. What is too much at
  * once is `window_too_large`.
  */
-export function askFor(options: AskOptions, parts: RequestParts, first: URL): Ask {
+export function askFor(options: AskOptions, parts: RequestParts, first: URL): RequestPage {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
   const { status, body } = declaredEnd(resource.page);
@@ -130,7 +136,7 @@ function tooLargeError(position: PagePosition): SyncError {
     message: 'The service refuses the range as too large, by windows.too_large in the profile',
     hint: 'A range is cut in two until it is one window: set windows.largest, or a finer windows.granularity.',
   };
-  return walkError(fault, position);
+  return pageError(fault, position);
 }
 
 function pastEnd({ code, message, recovery, hint }: SyncError): PastEnd {
@@ -146,14 +152,14 @@ function expiredError(position: PagePosition, page: PageProfile, cause?: SyncErr
     message: `The service ${what}${cause === undefined ? '' : `: ${cause.message}`}`,
     hint: isNumbered ? pastEndHint(page) : EXPIRED_HINT,
   };
-  return walkError(fault, position, cause);
+  return pageError(fault, position, cause);
 }
 
 const EXPIRED_HINT =
   'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
-/** Without anything that tells of an end, the page after the last one is asked for. */
+/** Without a total, the page after the last one is requested. */
 function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (
@@ -176,5 +182,5 @@ function skippedError(position: PagePosition): SyncError {
       'skip says that a single record is gone and has no meaning for a listing: narrow that row down (status, header, ' +
       'body), or check the path of the resource.',
   };
-  return walkError(fault, position);
+  return pageError(fault, position);
 }

@@ -7,34 +7,46 @@ import { selectRecords } from '../../rows/records/select-records.ts';
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
-import { accountOf, bodyAccount, countAt, countIn, undeclaredSignals, type UndeclaredSignals } from './body-account.ts';
-import type { GuardFault } from '../guards/walk-guard.ts';
+import {
+  accountOf,
+  bodyAccount,
+  countAt,
+  countIn,
+  undeclaredSignals,
+  type UndeclaredSignals,
+} from './listing-signals.ts';
+import type { PageFault } from '../guards/page-fault.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { sentTexts } from '../page-styles/listing-request.ts';
 
-/** The part of a resource's profile by which an answer is read. */
-export type ReadableResource = Pick<ResourceProfile, 'records' | 'page' | 'id'> & Partial<RecordFields> & RecordSight;
-
-/** The fields that say how records are seen; each may be absent. */
-type RecordFields = Pick<ResourceProfile, 'key_field' | 'unwrap' | 'filter' | 'empty'>;
-
-type ListingAnswer = Pick<ApiAnswer, 'bytes' | 'json' | 'headers' | 'status'>;
-
-/** Where the records of a response are, and how it may say that there are none. */
-interface RecordPlace extends Pick<ReadableResource, 'records'>, Partial<Pick<RecordFields, 'key_field' | 'empty'>> {
+/** Where the records of a response are, and how it may say that it has none. */
+interface RecordPlace {
+  records: string;
   page: PageProfile;
+  key_field?: ResourceProfile['key_field'];
+  empty?: ResourceProfile['empty'];
+}
+
+/** The part of a resource's profile by which a response is read. */
+export interface ReadableResource extends RecordPlace, RecordSight {
+  id: ResourceProfile['id'];
+}
+
+/** The part of a response that may hold records. */
+interface ListingResponse {
+  bytes: Buffer;
+  json: JsonValue;
+  headers: ApiAnswer['headers'];
+  status: number;
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
-export function recordsOf(
-  answer: ListingAnswer,
-  resource: RecordPlace & Partial<RecordFields> & RecordSight,
-): SourceRecord[] | null {
+export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordSight): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
 }
 
 /** The records as they came: none if the response says so in a way that the profile or a total of 0 confirms. Pure. */
-export function listedRecords(answer: ListingAnswer, place: RecordPlace): SourceRecord[] | null {
+export function listedRecords(answer: ListingResponse, place: RecordPlace): SourceRecord[] | null {
   const records = selectRecords(answer.bytes, answer.json, place.records, place.key_field);
   if (records !== null) return records;
   const spelling = spellingIn(answer, place.records);
@@ -44,7 +56,7 @@ export function listedRecords(answer: ListingAnswer, place: RecordPlace): Source
 }
 
 /** How a response without a list may say that nothing is listed; undefined if something else is there. */
-function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpelling | undefined {
+function spellingIn({ json, status }: ListingResponse, path: string): EmptySpelling | undefined {
   if (status === 204 || status === 404) return status;
   let found: JsonValue | undefined = json;
   for (const step of json === null ? [] : stepsOf(path)) {
@@ -57,7 +69,7 @@ function spellingIn({ json, status }: ListingAnswer, path: string): EmptySpellin
 }
 
 /** True if the response states a total of 0, where the profile names it or at its usual places, and no other total. */
-function isZeroTotal(answer: ListingAnswer, records: string, page: PageProfile): boolean {
+function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile): boolean {
   const declared = countIn(answer, page.total ?? null);
   const counts = undeclaredSignals(answer, records, page, new Set()).totals.map(({ count }) => count);
   const totals = declared === null ? counts : [declared, ...counts];
@@ -78,8 +90,8 @@ export interface ReadPage {
   signals: UndeclaredSignals;
 }
 
-/** The page that an answer to `url` carries, or why it is none. Pure. */
-export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | GuardFault {
+/** Reads the page in a response to `url`, or returns why it cannot be read. Pure. */
+export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | PageFault {
   const { records: path, page, id } = resource;
   const records = recordsOf(answer, resource);
   if (records === null) return noRecords(answer, path);
@@ -90,7 +102,7 @@ export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource
   return { url, answer, records, keys: pageKeys(records, id), signals, ...counts };
 }
 
-function noRecords(answer: ApiAnswer, path: string): GuardFault {
+function noRecords(answer: ApiAnswer, path: string): PageFault {
   const where = path === '' ? 'as the body' : `at ${path}`;
   return {
     code: 'bad_page',
@@ -100,7 +112,7 @@ function noRecords(answer: ApiAnswer, path: string): GuardFault {
 }
 
 /** Names the setting by which such a response lists nothing. */
-export function emptyHint(answer: ListingAnswer, path: string): string {
+export function emptyHint(answer: ListingResponse, path: string): string {
   const spelling = spellingIn(answer, path);
   return spelling === undefined ? '' : ` If this means that nothing is listed, set empty: [${spelling}].`;
 }
@@ -113,7 +125,7 @@ function placeHint(json: JsonValue): string {
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;
 
 /** A page that carries fewer records than it says itself (its own count, or `Content-Range`) was cut on its way. */
-function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): GuardFault | null {
+function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): PageFault | null {
   const declared = Math.max(countAt(answer.json, countPath) ?? 0, rangeCount(answer.headers['content-range']));
   if (declared <= received) return null;
   return {
@@ -128,6 +140,6 @@ function rangeCount(header: string | string[] | undefined): number {
   const range = typeof header === 'string' ? RANGE.exec(header) : null;
   if (range === null || range[1]?.toLowerCase() === 'bytes') return 0;
   const all = range[4] === '*' ? Infinity : Number(range[4]);
-  // The last page may name the range that was asked for, past the end of what there is.
+  // The last page may name the requested range, past the end of the listing.
   return Math.min(Number(range[3]), all - 1) - Number(range[2]) + 1;
 }

@@ -12,7 +12,7 @@ import type { Condition } from './plan-telling.ts';
 import { EnvHttpProxyAgent, request } from 'undici';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import { retryAfter } from '../../http/rate-limit/limits/answer-limits.ts';
+import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 
 type Thing = Omit<Condition, 'count' | 'detail'>;
 

@@ -1,11 +1,11 @@
-import { decodeText } from '../../http/body/decode-text.ts';
+import type { DeliveryRow } from '../../database/inbox.ts';
+import { decodeText } from '../../http/outcome/read-answer.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/field-at.ts';
 import { limitRejection } from '../../rows/records/record-limits.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import type { DeliveryRow } from '../../database/inbox.ts';
-import { readEvent, type EventRules, type EventTarget } from './read-event.ts';
+import { type EventRules, type EventTarget, readEvent } from './read-event.ts';
 
 /**
  * The content of a delivery: `read` with at least one target; `ignored` if nothing in it concerns a resource of ours;

@@ -1,5 +1,5 @@
-import { backoffDelay, type BackoffLimits } from '../../http/backoff.ts';
-import { DeferredError, SyncError, messageOf } from '../../model/errors.ts';
+import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
+import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 
 export interface DrainFault {
   /**

@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { decodeText } from '../../http/body/decode-text.ts';
+import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import { eventFieldsOf, type WebhookProfile } from '../../config/profile/webhooks.ts';
+import type { WebhookSettings } from '../../config/settings.ts';
+import type { NewDelivery } from '../../database/inbox.ts';
+import { decodeText } from '../../http/outcome/read-answer.ts';
 import { stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
-import type { WebhookSettings } from '../../config/settings.ts';
 import { keysOfText, pathText } from '../../rows/columns/source-path.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/field-at.ts';
-import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { eventFieldsOf, type WebhookProfile } from '../../config/profile/webhooks.ts';
-import type { NewDelivery } from '../../database/inbox.ts';
 
 /** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
 const DIGIT_STAND_IN = '1';

@@ -7,7 +7,7 @@ import { type Minute, type RunningWalk, SourceActivity, type WalkError } from '.
 import type { Metrics } from '../../observe/metrics.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import type { GovernorFigures } from '../../http/rate-limit/governor.ts';
+import type { GovernorFigures } from '../../http/rate-limit/rate-limiter.ts';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { type Versioned, versionText } from '../../config/profile/http-fields.ts';

@@ -8,7 +8,7 @@ import type { ObjectStore } from '../../object-store/object-store.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { FILE_LIMITS, type KnownLimits, ownGovernor } from '../../http/rate-limit/open-governor.ts';
+import { FILE_LIMITS, type KnownLimits, openOwnRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
 import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
 import { forgetOldRuns, tellOfRun } from '../../database/state/runs.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -53,7 +53,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     createDownloader({
       client: client.parts,
       allowHosts: settings.allow_hosts,
-      openGovernor: (origin) => ownGovernor(options, origin, FILE_LIMITS),
+      openRateLimiter: (origin) => openOwnRateLimiter(options, origin, FILE_LIMITS),
     });
   return {
     storeAt,

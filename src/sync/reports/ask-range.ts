@@ -36,7 +36,6 @@ export async function askRange(
     if (Array.isArray(answer)) return answer;
     try {
       const left = await takeOver(context, walk, { range, answer, doubted });
-      if (left !== null) answer.page.discard();
       if (left !== null) return left;
     } finally {
       answer.page.release();

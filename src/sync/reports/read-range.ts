@@ -116,7 +116,6 @@ function joinPages(parts: readonly Page[], last: Page): JoinedPage {
     total: totals.length === 0 ? null : Math.min(...totals),
     keys: Buffer.concat(parts.map(({ keys }) => keys)),
     release: () => parts.forEach(({ release }) => release()),
-    discard: () => parts.forEach(({ discard }) => discard()),
     parts,
   };
 }
@@ -132,7 +131,7 @@ function walkOptions(
     formerEndedAt,
     runAhead,
     // The pages are held until the last of them is here, and count as memory until they are written.
-    overlaps: true,
+    keepsPages: true,
     ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
   };
 }

@@ -2,19 +2,19 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
 import { isNewestFirst, orderOf } from '../../checks/order.ts';
-import type { Numbering } from '../../pagination/guards/prove-numbering.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { saveFigures } from '../../database/state/runs.ts';
+import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Lane, WalkMode } from '../../model/vocabulary.ts';
+import type { Numbering } from '../../pagination/guards/verify-end.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
 import type { Page, WalkEnd } from '../../pagination/page.ts';
 import { partitionedWalk } from '../../pagination/partitioned-walk.ts';
 import { walk, type WalkOptions } from '../../pagination/walk.ts';
-import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import type { Lane, WalkMode } from '../../model/vocabulary.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { saveFigures } from '../../database/state/runs.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
 import { checkpointAfter } from '../cursor/move-cursor.ts';
 import { olderPolicy, openSuspects, suspectStatements, type WalkSuspects } from '../deletes/page-suspects.ts';
 import { goOnAfterWalk, walkedCursor } from '../feed/feed-answers.ts';
@@ -102,7 +102,7 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
     countPage(progress, outcome);
     watcher.page(owned.resource, page, progress.figures);
     signal.throwIfAborted();
-    page.discard();
+    page.release();
     // Lets requests and signals through between pages that are already there.
     await nextTurn();
   }

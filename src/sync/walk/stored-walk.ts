@@ -1,7 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { filterQuery } from '../../checks/listing-walk.ts';
 import { isNewestFirst } from '../../checks/order.ts';
-import type { MetPage, WalkBefore } from '../../pagination/guards/walk-ledger.ts';
+import type { VisitedPage, WalkBefore } from '../../pagination/guards/pagination-state.ts';
 import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
 import type { Page, PagePosition } from '../../pagination/page.ts';
 import { joinPosition, type PartitionPlace, splitPosition } from '../../pagination/partitioned-walk.ts';
@@ -86,7 +86,7 @@ export async function resumeWalk(
 function resumeIn(
   planned: CheckpointRow,
   { place, inner }: { place: PartitionPlace; inner: string },
-  pages: readonly MetPage[],
+  pages: readonly VisitedPage[],
 ): { start: CheckpointRow; before: WalkBefore } {
   const isLost = pages.length === 0 && inner !== '';
   const from = isLost ? { place: { ...place, records: 0, leastTotal: null }, inner: '' } : { place, inner };
@@ -102,10 +102,10 @@ async function rememberedPages(
   { warehouse, profile }: ResourceContext,
   planned: CheckpointRow,
   partition: string | null,
-): Promise<MetPage[]> {
+): Promise<VisitedPage[]> {
   const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
-  const pages: MetPage[] = [];
+  const pages: VisitedPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     // Only the position of a page by number is stored whole; the keys of others count all the same.

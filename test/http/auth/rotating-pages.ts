@@ -7,7 +7,7 @@ import { type Profile, profileSchema } from '../../../src/config/profile/profile
 import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
 import { longOrShort } from '../../support/length.ts';
-import { createGovernor, type Governor } from '../../../src/http/rate-limit/governor.ts';
+import { createRateLimiter, type Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 
 const REST_MS = longOrShort(5, 25);
 
@@ -21,12 +21,12 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     auth: { type: 'oauth', grant: 'refresh_token', client_auth: 'none' },
     resources: { content: { path: '/content', page: { style: 'cursor' } } },
   });
-  const governor = fastGovernor(profile);
+  const rateLimiter = fastGovernor(profile);
   const client = createClient({
     baseUrl: new URL(service),
     profile,
     auth: { type: 'oauth', client_id: 'app', refresh_token: 'refresh-0' },
-    governor,
+    rateLimiter,
     clock: systemClock,
     tokens: storedTokens(warehouse),
     backoff: { base: 1, cap: 20 },
@@ -45,14 +45,14 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     return `${error.code} ${error.recovery}`;
   } finally {
     await client.close();
-    await governor.close();
+    await rateLimiter.close();
     await warehouse.close();
   }
 }
 
 /** One that lets a test ask as fast as its service answers. */
 function fastGovernor({ rate_limit: dialect }: Pick<Profile, 'rate_limit'>): Governor {
-  return createGovernor({
+  return createRateLimiter({
     clock: systemClock,
     dialect,
     requestsPerSecond: 1_000,

@@ -116,11 +116,4 @@ describe('a session', () => {
     expect(error).toMatchObject({ code, recovery });
     expect(`${error.message} ${error.hint}`).not.toContain('canary');
   });
-
-  it('a wrong password is asked about once', async () => {
-    const { ask, seen } = await stage(scheme, secrets, (_, response) => json(response, {}, 403));
-    await errorOf(ask());
-    await errorOf(ask());
-    expect(seen).toHaveLength(1);
-  });
 });

@@ -84,15 +84,6 @@ describe('a token endpoint that does not give what was asked for', () => {
     expect(service.apiCalls()).toHaveLength(0);
   });
 
-  it.each(['a', 'eyJ0.e30.x-_Zz', 'a+b/c~d==', 'a'.repeat(8_000)])(
-    'a token such as %.8s is sent as it is',
-    async (token) => {
-      const service = await serveOauth({ token: (response) => tokenAnswer(response, { access_token: token }) });
-      await oauthClient(service)();
-      expect(service.apiCalls().map(({ headers }) => headers.authorization)).toEqual([`Bearer ${token}`]);
-    },
-  );
-
   it.each([301, 302, 307, 308])(
     'F208 a redirect (%s) of the token endpoint is not followed, and the secret stays',
     async (status) => {

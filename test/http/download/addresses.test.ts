@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it } from 'vitest';
-import { isAllowedHost, isPublicAddress } from '../../../src/http/download/addresses.ts';
+import { isAllowedHost } from '../../../src/http/download/addresses.ts';
 import type { Resolve } from '../../../src/http/download/addresses.ts';
 import type { DownloadRequest } from '../../../src/http/download/download-request.ts';
 import { errorOf, serve, testProfile } from '../stage.ts';
@@ -259,16 +259,6 @@ describe('a file of another origin', () => {
     for (const name of names) await stage.fetch(`http://${name}:${port}/f`, { ...elsewhere, name });
     expect(stage.opened).toHaveLength(80);
     expect(stage.closed).toEqual(stage.opened.slice(0, 16));
-  });
-});
-
-describe('isPublicAddress', () => {
-  it.each(['1.1.1.1', '93.184.216.34', '2606:4700::1111', '::ffff:1.1.1.1'])('takes %s', (address) => {
-    expect(isPublicAddress(address)).toBe(true);
-  });
-
-  it.each(['fe80::1%eth0', 'localhost', '', '1.1.1.1/8', '2001:db8::1'])('does not take %j', (address) => {
-    expect(isPublicAddress(address)).toBe(false);
   });
 });
 

@@ -75,12 +75,6 @@ describe('a file of the service', () => {
     expect(stage.left()).toEqual([]);
   });
 
-  it('is not taken for unchanged where nothing was asked about', async () => {
-    const service = await serve((_, response) => response.writeHead(304).end());
-    const error = await errorOf(stageFor(service.origin).fetch(`${service.origin}/f`));
-    expect(error).toMatchObject({ code: 'bad_http', recovery: 'retry' });
-  });
-
   it.each([404, 410])('that is not there is gone: %i', async (status) => {
     const service = await serve((_, response) => response.writeHead(status).end('{}'));
     expect(await stageFor(service.origin).fetch(`${service.origin}/f`)).toEqual({ kind: 'gone' });
@@ -104,21 +98,6 @@ describe('a file of the service', () => {
       [null, 'connection_lost'],
       [200, 'file'],
     ]);
-  });
-
-  it('gets another token when the one that it was asked with has run out', async () => {
-    let issued = 0;
-    const service = await serve((request, response) => {
-      if (request.url === '/oauth/token') {
-        issued += 1;
-        response.end(JSON.stringify({ access_token: `t${issued}`, token_type: 'bearer', expires_in: 3_600 }));
-      } else if (request.headers.authorization === 'Bearer t2') sendFile(response);
-      else response.writeHead(401).end();
-    });
-    const auth = { type: 'oauth', client_id: 'a', client_secret: 'b' } as const;
-    const stage = stageFor(service.origin, { client: { auth } });
-    expect((await stage.fetch(`${service.origin}/f`)).kind).toBe('fetched');
-    expect(issued).toBe(2);
   });
 
   it('that the credential may not read is about this file; a credential that is refused is about the source', async () => {
@@ -146,13 +125,6 @@ describe('a file of the service', () => {
     const types = ['application/json'];
     const wanted = await stage.fetch(`${service.origin}/words`, { name: 'c', types });
     expect(wanted).toMatchObject({ kind: 'fetched', type: 'application/json' });
-  });
-
-  it('without content is no file', async () => {
-    const service = await serve((_, response) => response.writeHead(200, { 'content-length': '0' }).end());
-    const error = await errorOf(stageFor(service.origin).fetch(`${service.origin}/f`));
-    expect(error).toMatchObject({ code: 'empty_body', recovery: 'retry' });
-    expect(service.seen).toHaveLength(3);
   });
 
   it('may come in chunks without a length, or encoded although nobody asked for that', async () => {

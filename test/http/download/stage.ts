@@ -11,7 +11,7 @@ import {
 import type { Downloaded, DownloadRequest } from '../../../src/http/download/download-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
-import { openGovernor, testProfile } from '../stage.ts';
+import { openRateLimiter, testProfile } from '../stage.ts';
 
 /** A picture of one pixel, and what follows behind its end, which is whatever a test wants. */
 export function pngOf(bytes: number, width = 1, height = 1): Buffer {
@@ -38,7 +38,7 @@ export function sha256(bytes: Buffer): string {
 export interface Stage {
   downloader: Downloader;
   spool: string;
-  /** Origins besides the service's whose governor was opened, in order, and those that were closed. */
+  /** Origins besides the service's whose rate limiter was opened, in order, and those that were closed. */
   opened: string[];
   closed: string[];
   /** Downloads a file; what is not said is as it is for a small picture of the service's own. */
@@ -56,7 +56,7 @@ export function stageFor(
     baseUrl: new URL(origin),
     profile: testProfile(),
     auth: { type: 'api_key', key: 'canary-api-key' },
-    governor: openGovernor(),
+    rateLimiter: openRateLimiter(),
     clock: systemClock,
     backoff: { base: 1, cap: 4 },
     ...client,
@@ -64,9 +64,9 @@ export function stageFor(
   const [opened, closed]: [string[], string[]] = [[], []];
   const openFor = async (other: string) => {
     opened.push(other);
-    return { ...openGovernor(), close: () => void closed.push(other) };
+    return { ...openRateLimiter(), close: () => void closed.push(other) };
   };
-  const downloader = createDownloader({ client: service.parts, allowHosts: [], openGovernor: openFor, ...over });
+  const downloader = createDownloader({ client: service.parts, allowHosts: [], openRateLimiter: openFor, ...over });
   onTestFinished(async () => {
     await downloader.close();
     await service.close();

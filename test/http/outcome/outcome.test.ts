@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createJudge } from '../../../src/http/outcome/outcome.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
-import type { Seen } from '../../../src/http/outcome/outcome-table.ts';
-import { newMeter } from '../../../src/http/client.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
-import { PAGE, clientFor, errorOf, get, json, openGovernor, serve, testProfile } from '../stage.ts';
+import { createJudge, type Seen } from '../../../src/http/outcome/outcome-table.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
+import { clientFor, errorOf, get, json, openRateLimiter, PAGE, serve, testProfile } from '../stage.ts';
 
 const judge = createJudge([]);
 const NOW = Date.parse('2026-11-20T08:00:00Z');
@@ -166,7 +164,7 @@ describe('Retry-After', () => {
     ['1e3', 'retry'],
     ['in March', 'retry'],
     [String(NOW / 1_000 - 7_200), 'retry'],
-  ])('%j means the same to the outcome and to the governor', (value, outcome) => {
+  ])('%j means the same to the outcome and to the rate limiter', (value, outcome) => {
     const headers = { 'retry-after': value };
     const hint = readAnswerLimits({ headers, body: undefined, receivedAt: NOW }, testProfile().rate_limit);
     for (const status of [503, 408]) expect(judge(seen({ status, headers })).outcome).toBe(outcome);
@@ -175,34 +173,13 @@ describe('Retry-After', () => {
 });
 
 describe('what an outcome does', () => {
-  it('F019 a limited answer goes again, as often as it is said, and the governor learns of it', async () => {
-    const stage = await serve((_request, response, nth) => {
-      json(
-        response,
-        nth <= 12 ? { m: 'slow down' } : PAGE,
-        nth <= 12 ? 429 : 200,
-        nth <= 12 ? { 'retry-after': '7' } : {},
-      );
-    });
-    const governor = openGovernor();
-    const meter = newMeter();
-    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`, meter);
-    expect(meter).toMatchObject({ requests: 13, retries: 0, limited: 12 });
-    expect(governor.facts[0]).toMatchObject({
-      status: 429,
-      limited: true,
-      limits: { retryAfterMs: 7_000, waitMs: 7_000 },
-    });
-    expect(governor.facts[12]).toMatchObject({ status: 200, limited: false, limits: { waitMs: null } });
-  });
-
-  it('the governor learns what a body says about the limits', async () => {
+  it('the rate limiter learns what a body says about the limits', async () => {
     const stage = await serve((_request, response, nth) =>
       json(response, nth === 1 ? { retry_after: 9 } : PAGE, nth === 1 ? 429 : 200),
     );
-    const governor = openGovernor({ body: [{ path: 'retry_after', means: 'wait', unit: 's' }] });
-    await get(clientFor(stage.origin, { governor }), `${stage.origin}/v1/content`);
-    expect(governor.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
+    const rateLimiter = openRateLimiter({ body: [{ path: 'retry_after', means: 'wait', unit: 's' }] });
+    await get(clientFor(stage.origin, { rateLimiter }), `${stage.origin}/v1/content`);
+    expect(rateLimiter.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
   });
 
   it('a service that limits for ever is given up', async () => {
@@ -212,20 +189,6 @@ describe('what an outcome does', () => {
       recovery: 'retry',
     });
     expect(stage.seen).toHaveLength(50);
-  });
-
-  it.each([
-    [404, 'not_found'],
-    [410, 'gone'],
-    [403, 'forbidden'],
-    [401, 'auth_failed'],
-  ])('F028 F036 %s stops at once', async (status, code) => {
-    const stage = await serve((_request, response) => json(response, { detail: 'no' }, status));
-    expect(await errorOf(get(clientFor(stage.origin), `${stage.origin}/v1/content`))).toMatchObject({
-      code,
-      recovery: 'stop',
-    });
-    expect(stage.seen).toHaveLength(1);
   });
 
   it('F037 a skip by the profile has no value', async () => {

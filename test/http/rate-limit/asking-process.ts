@@ -1,9 +1,9 @@
-import { createGovernor } from '../../../src/http/rate-limit/governor.ts';
+import { createRateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { rateDialectSchema, type RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { openCoordination } from '../../../src/database/databases.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 
 /** What a process asks of a service, as fast as the budget that it shares with others lets it. */
 export interface Asking {
@@ -27,7 +27,7 @@ const timed = async <T>(work: Promise<T>): Promise<T> => {
   statements.push(performance.now() - start);
   return result;
 };
-const governor = createGovernor({
+const rateLimiter = createRateLimiter({
   clock: systemClock,
   dialect: rateDialectSchema.parse('auto'),
   share: 1,
@@ -57,13 +57,13 @@ const counts = { served: 0, limited: 0 };
 const end = AbortSignal.timeout(asking.forMs);
 const ask = async (): Promise<void> => {
   while (!end.aborted) {
-    const status = await governor.run(asking.lane, request, end).catch(() => null);
+    const status = await rateLimiter.run(asking.lane, request, end).catch(() => null);
     if (status === 200) counts.served += 1;
     if (status === 429) counts.limited += 1;
   }
 };
 await Promise.all(Array.from({ length: asking.workers }, ask));
-await governor.close();
+await rateLimiter.close();
 await coordination.close();
 const sorted = statements.toSorted((a, b) => a - b);
 const quantile = (part: number): number => Math.round((sorted[Math.floor(sorted.length * part)] ?? 0) * 10) / 10;

@@ -29,13 +29,6 @@ export async function askingStage(options: SandboxOptions): Promise<Stage> {
   };
 }
 
-/** How many requests arrived in a part of the time, in milliseconds from the first one. */
-export function arrived({ requests }: Sandbox, from: number, to: number): number {
-  const entries = requests.entries();
-  const start = entries[0]?.at ?? 0;
-  return entries.filter(({ at }) => at >= start + from && at < start + to).length;
-}
-
 export async function figuresOf(script: ChildScript): Promise<Record<string, number>> {
   const { stdout, stderr } = await script.ended;
   expect(stderr).toBe('');

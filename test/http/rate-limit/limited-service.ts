@@ -1,12 +1,12 @@
 import {
-  createGovernor,
+  createRateLimiter,
   type AnswerFacts,
   type Attempted,
   type Governor,
-  type GovernorOptions,
-} from '../../../src/http/rate-limit/governor.ts';
+  type RateLimiterOptions,
+} from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
-import { readAnswerLimits } from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema, type RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 
@@ -129,7 +129,7 @@ export function newSeen(): Seen {
   return { arrivals: [], limited: [], served: 0, underWay: 0, mostUnderWay: 0 };
 }
 
-/** One request to the simulated service, as an attempt for the governor. */
+/** One request to the simulated service, as an attempt for the rate limiter. */
 export async function ask(service: Service, seen: Seen, dialect: RateDialect): Promise<Attempted<boolean>> {
   const { clock } = service;
   const sentAt = clock.monotonic();
@@ -154,7 +154,7 @@ export async function ask(service: Service, seen: Seen, dialect: RateDialect): P
   return { result: verdict.allowed, facts };
 }
 
-/** What the governor is handed of an answer, its limits read once by the dialect. */
+/** What the rate limiter is handed of an answer, its limits read once by the dialect. */
 export function factsOf(
   dialect: RateDialect,
   { headers, body, receivedAt, ...facts }: Omit<AnswerFacts, 'limits'> & Parameters<typeof readAnswerLimits>[0],
@@ -162,18 +162,31 @@ export function factsOf(
   return { ...facts, receivedAt, limits: readAnswerLimits({ headers, body, receivedAt }, dialect) };
 }
 
-export function governorFor(clock: HandClock, options: Partial<GovernorOptions> = {}): Governor {
+export function rateLimiterFor(clock: HandClock, options: Partial<RateLimiterOptions> = {}): Governor {
   const dialect = rateDialectSchema.parse('auto');
-  return createGovernor({ clock, dialect, share: 1, concurrency: 8, maxWaitMs: 900_000, random: () => 0, ...options });
+  return createRateLimiter({
+    clock,
+    dialect,
+    share: 1,
+    concurrency: 8,
+    maxWaitMs: 900_000,
+    random: () => 0,
+    ...options,
+  });
 }
 
 /** Workers that always want the next request, for `ms` on the hand clock. */
-export async function load(governor: Governor, service: Service, ms: number, lane: Lane = 'backfill'): Promise<Seen> {
+export async function load(
+  rateLimiter: Governor,
+  service: Service,
+  ms: number,
+  lane: Lane = 'backfill',
+): Promise<Seen> {
   const seen = newSeen();
   const end = new AbortController();
   const worker = async () => {
     while (!end.signal.aborted)
-      await governor.run(lane, (dialect) => ask(service, seen, dialect), end.signal).catch(() => undefined);
+      await rateLimiter.run(lane, (dialect) => ask(service, seen, dialect), end.signal).catch(() => undefined);
   };
   const workers = Array.from({ length: 12 }, worker);
   await service.clock.advance(ms);

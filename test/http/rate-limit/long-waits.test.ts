@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
+import type { Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
+import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/answer-limits.ts';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
-import type { Governor } from '../../../src/http/rate-limit/governor.ts';
-import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/limits/rate-time.ts';
-import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
-import { factsOf, governorFor } from './limited-service.ts';
+import { factsOf, rateLimiterFor } from './limited-service.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -60,14 +60,16 @@ const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said]
 ];
 
 /** When the next request may be sent, after one answer that says so. */
-async function untilAfter(governor: Governor, clock: HandClock, { headers = {}, body }: Said) {
+async function untilAfter(rateLimiter: Governor, clock: HandClock, { headers = {}, body }: Said) {
   const answer = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
-  await clock.finish(governor.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })));
-  return untilNow(governor);
+  await clock.finish(
+    rateLimiter.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })),
+  );
+  return untilNow(rateLimiter);
 }
 
-async function untilNow(governor: Governor): Promise<number> {
-  const sent = governor.run('backfill', () => Promise.resolve({ result: 'sent', facts: null }));
+async function untilNow(rateLimiter: Governor): Promise<number> {
+  const sent = rateLimiter.run('backfill', () => Promise.resolve({ result: 'sent', facts: null }));
   const ended = await sent.catch((error: unknown) => error);
   if (!(ended instanceof DeferredError)) throw new Error(`a request was not put off: ${String(ended)}`);
   return ended.until;
@@ -78,10 +80,10 @@ describe('a stated wait beyond max_wait', () => {
     for (const length of LENGTHS) {
       const clock = new HandClock(START);
       const settings = { maxWaitMs: MAX_WAIT, dialect: rateDialectSchema.parse(dialect) };
-      const governor = governorFor(clock, settings);
-      const until = await untilAfter(governor, clock, answer(length));
+      const rateLimiter = rateLimiterFor(clock, settings);
+      const until = await untilAfter(rateLimiter, clock, answer(length));
       expect(until - START).toBe(Math.min(length, LONGEST_WAIT_MS));
-      const restarted = governorFor(clock, { ...settings, restored: governor.state() });
+      const restarted = rateLimiterFor(clock, { ...settings, restored: rateLimiter.state() });
       expect(await untilNow(restarted)).toBe(until);
     }
   });
@@ -98,33 +100,9 @@ describe('a stated wait beyond max_wait', () => {
     ['the first of two dates', 'Fri, 31 Dec 9999 23:59:59 GMT, Fri, 20 Nov 2026 08:00:30 GMT'],
   ])('counts in full where it is absurd: %s', async (_name, value) => {
     const clock = new HandClock(START);
-    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT });
-    const until = await untilAfter(governor, clock, { headers: { 'retry-after': value } });
+    const rateLimiter = rateLimiterFor(clock, { maxWaitMs: MAX_WAIT });
+    const until = await untilAfter(rateLimiter, clock, { headers: { 'retry-after': value } });
     expect(until - START).toBe(LONGEST_WAIT_MS);
-    expect(await untilNow(governorFor(clock, { maxWaitMs: MAX_WAIT, restored: governor.state() }))).toBe(until);
-  });
-
-  it.each([
-    ['a window without any length', { ratelimit: '"p";r=0;t=5000000', 'ratelimit-policy': '"p";q=9;w=0' }],
-    ['a limit that no number holds', { ratelimit: '"p";r=0;t=5000000', 'x-ratelimit-limit': '9'.repeat(400) }],
-    ['a remainder of as much', { ratelimit: '"p";r=0;t=5000000', 'x-ratelimit-remaining': '9'.repeat(400) }],
-  ])('is still known after a restart beside %s', async (_name, headers) => {
-    const clock = new HandClock(START);
-    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT });
-    const until = await untilAfter(governor, clock, { headers });
-    expect(until - START).toBe(5_000_000 * SECOND);
-    expect(await untilNow(governorFor(clock, { maxWaitMs: MAX_WAIT, restored: governor.state() }))).toBe(until);
-  });
-
-  it('of a quota that comes back all too slowly ends some day', async () => {
-    const clock = new HandClock(START);
-    const headers = [
-      { name: 'x-limit', means: 'limit', refill: Number.MIN_VALUE },
-      { name: 'x-left', means: 'remaining', refill: Number.MIN_VALUE },
-    ];
-    const dialect = rateDialectSchema.parse({ base: 'none', headers });
-    const governor = governorFor(clock, { maxWaitMs: MAX_WAIT, dialect });
-    const until = await untilAfter(governor, clock, { headers: { 'x-limit': '9', 'x-left': '0' } });
-    expect(until - START).toBe(LONGEST_WAIT_MS);
+    expect(await untilNow(rateLimiterFor(clock, { maxWaitMs: MAX_WAIT, restored: rateLimiter.state() }))).toBe(until);
   });
 });

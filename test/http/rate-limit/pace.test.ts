@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { HandClock } from '../../support/hand-clock.ts';
 import { longOrShort, sampled } from '../../support/length.ts';
-import { fixedWindow, governorFor, load, seeded, slidingWindow, tokenBucket, type Limiter } from './limited-service.ts';
+import {
+  fixedWindow,
+  rateLimiterFor,
+  load,
+  seeded,
+  slidingWindow,
+  tokenBucket,
+  type Limiter,
+} from './limited-service.ts';
 import { between, keepsPace, pacedCases, run } from './pacing.ts';
 
 describe('with headers: no 429, and at least 95 % of the rate over 30 s', () => {
@@ -93,7 +101,7 @@ describe('F031 capacity that changes', () => {
       const rate = () => (clock.monotonic() < 60_000 ? 40 : clock.monotonic() < 120_000 ? 20 : 40);
       const limiter = tokenBucket(rate, 20);
       const service = { clock, limiter, headers, latency: () => 5 };
-      const seen = await load(governorFor(clock), service, 160_000);
+      const seen = await load(rateLimiterFor(clock), service, 160_000);
       const settled = between(seen.arrivals, 70_000, 120_000);
       expect(between(seen.limited, 70_000, 120_000) / settled).toBeLessThanOrEqual(0.01);
       expect(settled).toBeGreaterThan(0.85 * 50 * 20);
@@ -143,7 +151,7 @@ describe('answers that come in another order than they were counted', () => {
     const random = seeded(seed);
     const limiter = fixedWindow(50 + Math.floor(100 * random()), 1_000 + Math.floor(3_000 * random()));
     const service = { clock, limiter, headers: seed % 2 ? 'ietf' : 'legacy', latency: () => 1 + 99 * random() ** 3 };
-    const seen = await load(governorFor(clock, { concurrency: 16 }), service, 20_000);
+    const seen = await load(rateLimiterFor(clock, { concurrency: 16 }), service, 20_000);
     expect(seen.limited).toEqual([]);
     expect(seen.served).toBeGreaterThan(100);
   });

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import type { GovernorOptions } from '../../../src/http/rate-limit/governor.ts';
+import type { RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import {
   fixedWindow,
-  governorFor,
+  rateLimiterFor,
   load,
   seeded,
   tokenBucket,
@@ -17,17 +17,17 @@ export interface Case {
   headers: Service['headers'];
   concurrency?: number;
   latencyMs?: number;
-  options?: Partial<GovernorOptions>;
+  options?: Partial<RateLimiterOptions>;
 }
 
-/** Loads a governor with requests for so many milliseconds of a hand-wound clock. */
+/** Loads a rate limiter with requests for so many milliseconds of a hand-wound clock. */
 export async function run(given: Case, ms: number): Promise<Seen> {
   const clock = new HandClock('2026-11-20T08:00:00.123Z');
   const random = seeded(7);
   const latency = () => ((given.latencyMs ?? 2) / 2) * (0.5 + random());
   const service = { clock, limiter: given.limiter, headers: given.headers, latency };
-  const governor = governorFor(clock, { concurrency: given.concurrency ?? 8, ...given.options });
-  return load(governor, service, ms);
+  const rateLimiter = rateLimiterFor(clock, { concurrency: given.concurrency ?? 8, ...given.options });
+  return load(rateLimiter, service, ms);
 }
 
 /** How many of the times lie in a span. */

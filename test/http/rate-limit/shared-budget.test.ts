@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { longOrShort, sampled } from '../../support/length.ts';
-import { fixedWindow, governorFor, noLimit, slidingWindow, tokenBucket, type Limiter } from './limited-service.ts';
+import { fixedWindow, rateLimiterFor, noLimit, slidingWindow, tokenBucket, type Limiter } from './limited-service.ts';
 import { memoryRow } from './shared-row-in-memory.ts';
 import { sharing } from './sharing.ts';
 
@@ -39,11 +39,6 @@ describe('a budget that several processes share: no 429, and at least 95 % of th
   });
 });
 
-/** Lets nobody through, and says when to come back. */
-function refusing(retryMs: number): Limiter {
-  return () => ({ ...noLimit(), allowed: false, retryMs });
-}
-
 const down = () => Promise.reject(new SyncError('warehouse_unreachable', 'gone', { recovery: 'stop', hint: 'wait' }));
 const unheard = () => Promise.resolve({ result: 'sent', facts: null });
 
@@ -67,33 +62,7 @@ describe('what one process is told', () => {
     const after = seen.arrivals.filter((at) => at > told + 60);
     expect((after[0] ?? 0) - told).toBeGreaterThan(4_950);
     expect((after[1] ?? 0) - (after[0] ?? 0)).toBeGreaterThan(10);
-    expect(members.map(({ governor }) => governor.figures().pausedUntil)).toEqual([null, null, null, null]);
-  });
-
-  it('is shown by all of them', async () => {
-    const { clock, join, end } = sharing({ limiter: refusing(30_000), headers: 'none' });
-    const [first, second] = [join(), join()];
-    first.work('backfill', 1);
-    second.work('backfill', 1);
-    await clock.advance(10_000);
-    for (const { governor } of [first, second]) {
-      const paused = (governor.figures().pausedUntil ?? 0) - clock.now();
-      expect(paused).toBeGreaterThan(19_000);
-      expect(paused).toBeLessThan(21_000);
-    }
-    await end();
-  });
-
-  it('beyond max_wait parks what waits in each of them', async () => {
-    const { clock, join, end } = sharing({
-      limiter: refusing(120_000),
-      headers: 'none',
-      options: { maxWaitMs: 60_000 },
-    });
-    const [first, second] = [join(), join()];
-    await clock.finish(first.once('backfill'));
-    await expect(clock.finish(second.once('backfill'))).rejects.toMatchObject({ code: 'deferred' });
-    await end();
+    expect(members.map(({ rateLimiter }) => rateLimiter.figures().pausedUntil)).toEqual([null, null, null, null]);
   });
 });
 
@@ -142,7 +111,7 @@ describe('slots', () => {
     const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', options: { concurrency: 1 } });
     const [frozen, other] = [join(), join()];
     const answer = Promise.withResolvers<void>();
-    const slow = frozen.governor.run('backfill', () => answer.promise.then(() => ({ result: 'slow', facts: null })));
+    const slow = frozen.rateLimiter.run('backfill', () => answer.promise.then(() => ({ result: 'slow', facts: null })));
     await clock.advance(1_000);
     frozen.freeze();
     const asked = clock.monotonic();
@@ -161,11 +130,11 @@ describe('slots', () => {
   it('of a process that takes its leave come back at once', async () => {
     const { clock, join, end } = sharing({ limiter: noLimit, headers: 'none', options: { concurrency: 1 } });
     const [leaving, other] = [join(), join()];
-    void leaving.governor.run('backfill', () => new Promise<never>(() => undefined));
+    void leaving.rateLimiter.run('backfill', () => new Promise<never>(() => undefined));
     await clock.advance(1_000);
     const asked = clock.monotonic();
     const once = other.once('backfill');
-    await clock.finish(Promise.resolve(leaving.governor.close()));
+    await clock.finish(Promise.resolve(leaving.rateLimiter.close()));
     await clock.finish(once);
     expect(clock.monotonic() - asked).toBeLessThan(200);
     await end();
@@ -191,20 +160,6 @@ describe('a turn', () => {
 });
 
 describe('where the database does not answer', () => {
-  it('a request waits, and gives up by its signal', async () => {
-    const { clock, seen, join, end } = sharing({ limiter: noLimit, headers: 'none' });
-    const member = join();
-    member.freeze();
-    const stop = new AbortController();
-    const asked = member.governor.run('backfill', () => Promise.reject(new Error('was sent')), stop.signal);
-    await clock.advance(60_000);
-    stop.abort(new Error('enough'));
-    await expect(asked).rejects.toThrow('enough');
-    member.thaw();
-    await end();
-    expect(seen.arrivals).toEqual([]);
-  });
-
   it('and says so, all that wait are told; the next ones try anew', async () => {
     const clock = new HandClock();
     const row = memoryRow(clock, () => 1);
@@ -213,11 +168,11 @@ describe('where the database does not answer', () => {
       read: () => (isDown ? down() : row.read()),
       swap: (version: number, state: string) => (isDown ? down() : row.swap(version, state)),
     };
-    const governor = governorFor(clock, { shared });
-    const both = await Promise.allSettled([1, 2].map(() => governor.run('backfill', unheard)));
+    const rateLimiter = rateLimiterFor(clock, { shared });
+    const both = await Promise.allSettled([1, 2].map(() => rateLimiter.run('backfill', unheard)));
     expect(both).toMatchObject([1, 2].map(() => ({ reason: { code: 'warehouse_unreachable' } })));
     isDown = false;
-    expect(await clock.finish(governor.run('backfill', unheard))).toBe('sent');
+    expect(await clock.finish(rateLimiter.run('backfill', unheard))).toBe('sent');
   });
 });
 
@@ -239,33 +194,6 @@ describe('lanes over all processes', () => {
     expect(waits[20]).toBeLessThan(80);
     expect(waits.at(-1)).toBeLessThan(300);
     expect(seen.limited).toEqual([]);
-  });
-
-  it('also where a turn takes most of a second', async () => {
-    const { clock, join, end } = sharing({ limiter: tokenBucket(2, 2), headers: 'ietf' });
-    const [live, ...others] = [join(), join(), join(), join()];
-    for (const member of others) member.work('backfill', 8);
-    await clock.advance(5_000);
-    for (let turn = 0; turn < 20; turn += 1) {
-      void live?.once('refetch');
-      await clock.advance(2_300);
-    }
-    await end();
-    const waits = (live?.waits.get('refetch') ?? []).toSorted((a, b) => a - b);
-    expect(waits[10]).toBeLessThan(600);
-    expect(waits.at(-1)).toBeLessThan(1_300);
-  });
-
-  it('every fifth turn the oldest goes first, so that no backfill starves', async () => {
-    const { clock, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
-    const [live, other] = [join(), join()];
-    live.work('refetch', 8);
-    other.work('backfill', 4);
-    await clock.advance(20_000);
-    await end();
-    const share = sum(other.waits) / (sum(other.waits) + sum(live.waits));
-    expect(share).toBeGreaterThan(0.05);
-    expect(share).toBeLessThan(0.25);
   });
 
   it('yielding lanes never take all slots where live lanes are in use', async () => {

@@ -1,8 +1,8 @@
-import type { Attempt, Governor, GovernorOptions } from '../../../src/http/rate-limit/governor.ts';
+import type { RequestAttempt, Governor, RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import type { SharedBudget } from '../../../src/http/rate-limit/budget-store.ts';
 import { HandClock } from '../../support/hand-clock.ts';
-import { ask, governorFor, newSeen, seeded, type Limiter, type Seen, type Service } from './limited-service.ts';
+import { ask, rateLimiterFor, newSeen, seeded, type Limiter, type Seen, type Service } from './limited-service.ts';
 import { memoryRow, type MemoryRow } from './shared-row-in-memory.ts';
 
 export interface SharingOptions {
@@ -10,7 +10,7 @@ export interface SharingOptions {
   headers: Service['headers'];
   /** There and back, in milliseconds, half or one and a half times as long. */
   latencyMs?: number;
-  options?: Partial<GovernorOptions>;
+  options?: Partial<RateLimiterOptions>;
 }
 
 /** Processes on one row in front of a simulated service, by a hand-wound clock. */
@@ -26,7 +26,7 @@ export interface Sharing {
 
 /** One process. */
 export interface Member {
-  governor: Governor;
+  rateLimiter: Governor;
   /** Waits of the requests that went through, by lane. */
   waits: Map<Lane, number[]>;
   /** So many want the next request at once, time and again. */
@@ -58,15 +58,15 @@ export function sharing({ limiter, headers, latencyMs = 20, options = {} }: Shar
       read: () => frozen.then(() => row.read()),
       swap: (version, state) => frozen.then(() => row.swap(version, state)),
     };
-    const governor = governorFor(clock, { shared, ...options });
+    const rateLimiter = rateLimiterFor(clock, { shared, ...options });
     const waits: Member['waits'] = new Map();
     const once = (lane: Lane): Promise<boolean> => {
       const asked = clock.monotonic();
-      const attempt: Attempt<boolean> = (dialect) => {
+      const attempt: RequestAttempt<boolean> = (dialect) => {
         waits.set(lane, [...(waits.get(lane) ?? []), clock.monotonic() - asked]);
         return ask(service, seen, dialect);
       };
-      return governor.run(lane, attempt, end.signal);
+      return rateLimiter.run(lane, attempt, end.signal);
     };
     const worker = async (lane: Lane) => {
       while (!end.signal.aborted) await once(lane).catch(() => undefined);
@@ -74,7 +74,7 @@ export function sharing({ limiter, headers, latencyMs = 20, options = {} }: Shar
     const work: Member['work'] = (lane, workers) => {
       working.push(...Array.from({ length: workers }, () => worker(lane)));
     };
-    return { governor, waits, work, once, freeze, thaw: () => thaw?.() };
+    return { rateLimiter, waits, work, once, freeze, thaw: () => thaw?.() };
   };
   return {
     clock,

@@ -1,9 +1,5 @@
 import { expect, it } from 'vitest';
-import {
-  policyMembers,
-  rateLimitMembers,
-  readAnswerLimits,
-} from '../../../src/http/rate-limit/limits/answer-limits.ts';
+import { policyMembers, rateLimitMembers, readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import { fieldVectors } from '../../support/corpora.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseLinkHeader } from '../../../src/pagination/page-styles/link-header.ts';
+import { parseLinkHeader } from '../../../src/pagination/requests/listing-signals.ts';
 
 function nextIn(header: string | string[] | undefined): string[] | null {
   const links = parseLinkHeader(header);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isNumericStep } from '../../../src/pagination/walked-pages.ts';
+import { isNumericStep } from '../../../src/pagination/page-reader.ts';
 
 describe('a link to the next page', () => {
   it.each([

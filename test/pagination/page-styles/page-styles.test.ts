@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type PageFacts, openPageStyle } from '../../../src/pagination/page-styles/page-styles.ts';
+import { type AnsweredPage, openPageStyle } from '../../../src/pagination/page-styles/page-styles.ts';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 import type { PageProfile } from '../../../src/config/profile/page-style.ts';
@@ -11,7 +11,7 @@ function nextOf(
   style: PageProfile['style'],
   profile: object,
   body: string,
-  facts: Partial<PageFacts> & { query?: string } = {},
+  facts: Partial<AnsweredPage> & { query?: string } = {},
 ): unknown {
   const url = new URL(facts.query ?? '', BASE);
   const json = parseJson(body);
@@ -24,11 +24,11 @@ function nextOf(
 }
 
 /** What follows page 2 that names this number as the next. */
-const behindTwo = (next: unknown, facts: Partial<PageFacts> = {}): unknown =>
+const behindTwo = (next: unknown, facts: Partial<AnsweredPage> = {}): unknown =>
   nextOf('page', { next_page: 'meta.next' }, JSON.stringify({ meta: { next } }), { query: '?page=2', ...facts });
 
 describe('page style with the number of the next page', () => {
-  it.each<[string, unknown, Partial<PageFacts>, unknown]>([
+  it.each<[string, unknown, Partial<AnsweredPage>, unknown]>([
     ['a number', 3, {}, '?page=3'],
     ['a number as text, behind a gap', '5', {}, '?page=5'],
     ['null: the end', null, {}, 'signal'],
@@ -97,7 +97,7 @@ describe('cursor style', () => {
 });
 
 describe('page and offset style', () => {
-  it.each<[string, Partial<PageFacts>, string | null]>([
+  it.each<[string, Partial<AnsweredPage>, string | null]>([
     ['a full page, no total', { received: 2 }, '?page=4'],
     ['F052 a short page, no total: services cut pages silently', { received: 1 }, '?page=4'],
     ['an empty page, no total: the end', { received: 0 }, 'empty'],
@@ -114,7 +114,7 @@ describe('page and offset style', () => {
     expect(nextOf('page', {}, '{}', { query: '?page=3', ...facts })).toBe(expected);
   });
 
-  it.each<[string, Partial<PageFacts>, string | null]>([
+  it.each<[string, Partial<AnsweredPage>, string | null]>([
     ['a full page', { received: 2 }, '?offset=6'],
     ['a page cut by the service advances by what came', { received: 1 }, '?offset=5'],
     ['F056 a page larger than asked for advances by what came', { received: 20 }, '?offset=24'],

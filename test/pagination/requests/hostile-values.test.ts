@@ -251,7 +251,7 @@ describe.each(Object.entries(CURSORS))(`a cursor in %s (seed ${SEED})`, (_, { fi
           runAhead: 0,
           clock: systemClock,
         } as const;
-        const resource = { ...templates, records: 'data', page, id: 'id', updated: null };
+        const resource = { ...templates, records: 'data', page, id: 'id' };
         for await (const { position } of walk({ ...options, resource })) positions.push(position);
       });
       const [first, ...others] = raw ?? [];
@@ -285,7 +285,7 @@ it(`a link leads to its own path and query, and to nothing in headers or body (s
       runAhead: 0,
       clock: systemClock,
     } as const;
-    const resource = { path: '/p', query: {}, ...fields, records: 'data', page, id: 'id', updated: null };
+    const resource = { path: '/p', query: {}, ...fields, records: 'data', page, id: 'id' };
     const { error } = await collect(walk({ ...options, resource }));
     const isRefused = error instanceof SyncError && error.code === 'bad_url';
     expect(seen.slice(1).map(queryOf)).toEqual(isRefused ? [] : [{ from: [value.toWellFormed()] }]);

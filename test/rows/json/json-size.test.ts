@@ -1,6 +1,6 @@
 import { assert, json, property } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonSize } from '../../../src/http/outcome/interpret.ts';
+import { jsonSize } from '../../../src/http/outcome/read-answer.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
 
 /** Values on all levels, as `JSON.parse` makes them; an empty array or object counts one for what it could hold. */

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../../src/model/clock.ts';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
-import { saveLimit } from '../../../../src/http/rate-limit/open-governor.ts';
+import { saveLimit } from '../../../../src/http/rate-limit/open-rate-limiter.ts';
 import { startScript, type ChildScript } from '../../../support/child-script.ts';
 import { differences } from '../../../support/compare-copy.ts';
 import { journey } from '../../../support/journey.ts';

@@ -1,8 +1,9 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { ServiceLimits } from './budget.ts';
 import type { SharedBudget } from './budget-store.ts';
-import { createGovernor, type Governor, type GovernorOptions } from './governor.ts';
+import { createRateLimiter, type Governor } from './rate-limiter.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';
@@ -10,7 +11,7 @@ import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-d
 import type { Coordination } from '../../database/coordination.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
 
-/** How often the governor's knowledge is stored, so that a restart does not start a storm. */
+/** How often the rate limiter's knowledge is stored, so that a restart does not start a storm. */
 const SAVE_LIMITS_MS = 1_000;
 
 /** For a token endpoint of another origin, which has limits of its own. */
@@ -19,10 +20,8 @@ export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1
 /** For an origin that files come from, which has limits of its own too. */
 export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
 
-type Limits = Pick<GovernorOptions, 'dialect' | 'requestsPerSecond' | 'share' | 'concurrency' | 'concurrencyTotal'>;
-
 /** What the settings say of the limits of a source's service. */
-export function limitsOf({ profile, rate }: Pick<SourceSettings, 'profile' | 'rate'>): Limits {
+export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
   return {
     dialect: profile.rate_limit,
     requestsPerSecond: rate.requests_per_second,
@@ -40,26 +39,26 @@ export interface KnownLimits {
   isKept: boolean;
 }
 
-interface GovernorPlace extends KnownLimits {
+interface RateLimiterStorage extends KnownLimits {
   clock: Clock;
   opened: AsyncDisposableStack;
   maxWaitMs: number;
 }
 
-/** A governor that goes on from what the process before this one knew, or shares it with those beside. */
-export async function openGovernor(
-  { coordination, own, isKept, clock, opened, maxWaitMs }: GovernorPlace,
+/** Opens a rate limiter that continues from stored state, or shares it with other processes. */
+export async function openRateLimiter(
+  { coordination, own, isKept, clock, opened, maxWaitMs }: RateLimiterStorage,
   name: string,
-  limits: Limits,
+  limits: ServiceLimits,
 ): Promise<Governor> {
   const shared = coordination === null ? undefined : budgetIn(coordination, name);
   const restored = coordination === null && own !== null ? await readLimit(own, name) : null;
-  const governor = createGovernor({ clock, maxWaitMs, ...limits, shared, restored: restored ?? undefined });
-  opened.defer(() => governor.close());
-  if (own === null || !isKept) return governor;
-  const budget = keepLimits(own, governor, name, clock);
+  const rateLimiter = createRateLimiter({ clock, maxWaitMs, ...limits, shared, restored: restored ?? undefined });
+  opened.defer(() => rateLimiter.close());
+  if (own === null || !isKept) return rateLimiter;
+  const budget = keepLimits(own, rateLimiter, name, clock);
   opened.defer(() => budget.stop());
-  return governor;
+  return rateLimiter;
 }
 
 /**
@@ -78,19 +77,19 @@ export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, d
   };
 }
 
-/** The same, which whoever asked for it closes by itself. */
-export async function ownGovernor(
-  place: Omit<GovernorPlace, 'opened'>,
+/** The same, closed by its caller. */
+export async function openOwnRateLimiter(
+  place: Omit<RateLimiterStorage, 'opened'>,
   name: string,
-  limits: Parameters<typeof openGovernor>[2],
+  limits: ServiceLimits,
 ): Promise<Governor> {
   const opened = new AsyncDisposableStack();
-  const governor = await openGovernor({ ...place, opened }, name, limits);
+  const rateLimiter = await openRateLimiter({ ...place, opened }, name, limits);
   return {
-    run: (lane, attempt, signal) => governor.run(lane, attempt, signal),
-    figures: () => governor.figures(),
-    state: () => governor.state(),
-    forgetWaits: () => governor.forgetWaits(),
+    run: (lane, attempt, signal) => rateLimiter.run(lane, attempt, signal),
+    figures: () => rateLimiter.figures(),
+    state: () => rateLimiter.state(),
+    forgetWaits: () => rateLimiter.forgetWaits(),
     close: () => opened.disposeAsync(),
   };
 }
@@ -102,16 +101,16 @@ function budgetIn(coordination: Coordination, name: string): SharedBudget {
   };
 }
 
-/** Stores what the governor knows whenever it has changed, and once more at the end. */
-function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, clock: Clock) {
-  let stored = governor.state();
+/** Stores what the rate limiter knows whenever it has changed, and once more at the end. */
+function keepLimits(own: Kysely<OwnTables>, rateLimiter: Governor, name: string, clock: Clock) {
+  let stored = rateLimiter.state();
   const save = async (): Promise<void> => {
-    const state = governor.state();
+    const state = rateLimiter.state();
     if (state === stored) return;
     stored = state;
     await saveLimit(own, name, state, clock.now());
   };
-  // A database that is busy for a moment is tried again at the next tick; the last save, at the end, may throw.
+  // If the database is busy, the next tick tries again; the last save, at the end, may throw.
   const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
   timer.unref();
   return {
@@ -122,7 +121,7 @@ function keepLimits(own: Kysely<OwnTables>, governor: Governor, name: string, cl
   };
 }
 
-/** The state of the governor of one origin and credential when it was last stored; null if there is none. */
+/** Reads the stored state for one origin and credential; null if absent. */
 async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
   const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
   return row?.state ?? null;

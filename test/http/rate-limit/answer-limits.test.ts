@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../../src/model/json.ts';
-import {
-  type AnswerLimits,
-  type QuotaHint,
-  readAnswerLimits,
-} from '../../../../src/http/rate-limit/limits/answer-limits.ts';
-import { rateDialectSchema } from '../../../../src/config/profile/rate-dialect.ts';
+import type { JsonValue } from '../../../src/model/json.ts';
+import { type AnswerLimits, type QuotaHint, readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
+import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';
 const SERVER = Date.parse(DATE);
@@ -41,12 +37,6 @@ describe('F019-F021 Retry-After', () => {
   ];
   it.each(waits)('reads %s', (_name, headers, waitMs) => {
     expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [], isExhausted: false });
-  });
-
-  it('is read by every preset', () => {
-    for (const preset of ['none', 'legacy', 'kontent', 'body-throttle']) {
-      expect(read(preset, { 'retry-after': '7' }).waitMs).toBe(7_000);
-    }
   });
 });
 
@@ -126,24 +116,10 @@ describe('F023 the dialects of reliability.md section 3', () => {
     expect(hint.quotas).toContainEqual(quota(said));
   });
 
-  it.each([
-    ['12 Stripe', 'stripe', { 'retry-after': '2' }, 2_000],
-    ['8 the time until Contentful takes the next call', 'contentful', { 'x-contentful-ratelimit-reset': '4' }, 4_000],
-  ])('reads the wait of %s', (_name, dialect, headers: Headers, waitMs) => {
-    expect(read(dialect, headers).waitMs).toBe(waitMs);
-  });
-
   it('reads the level in a GraphQL body', () => {
     const throttleStatus = { maximumAvailable: 1_000, currentlyAvailable: 12, restoreRate: 50 };
     const hint = read('body-throttle', {}, { extensions: { cost: { throttleStatus } } });
     expect(hint.quotas).toEqual([quota({ limit: 1_000, remaining: 12, refill: 50 })]);
-  });
-
-  it('knows limits that a service documents without sending them', () => {
-    expect(rateDialectSchema.parse('kontent').known_limits).toEqual([
-      { requests: 10, window_ms: 1_000 },
-      { requests: 400, window_ms: 60_000 },
-    ]);
   });
 });
 
@@ -211,22 +187,6 @@ describe('F024 several policies', () => {
       quotas: [],
       isExhausted: false,
     });
-  });
-});
-
-describe('F043 answers from a cache', () => {
-  it('say nothing about the limits when they have an Age', () => {
-    const headers = { age: '30', ratelimit: '"p";r=0;t=20', 'x-ratelimit-remaining': '0' };
-    expect(read('auto', headers)).toEqual({
-      retryAfterMs: null,
-      waitMs: null,
-      quotas: [],
-      isExhausted: false,
-    });
-  });
-
-  it('are read when the Age is 0', () => {
-    expect(read('auto', { age: '0', ratelimit: '"p";r=0;t=20' }).quotas).toHaveLength(1);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { undeclaredSignals } from '../../../src/pagination/requests/body-account.ts';
+import { undeclaredSignals } from '../../../src/pagination/requests/listing-signals.ts';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
 

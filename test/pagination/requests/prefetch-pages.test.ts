@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ApiClient } from '../../../src/http/client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { pageProfile, serve } from '../five-styles.ts';
@@ -117,17 +117,6 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(counts.open).toBeGreaterThan(1);
     await pages.return();
     expect(counts.open).toBe(0);
-  });
-
-  it('are not handed out any more after an abort, though they have arrived', async () => {
-    const server = await startListing(serve(style, numbered(50)));
-    const { counts, around } = counted();
-    const stop = new AbortController();
-    const pages = walkOver(server, page, { around, signal: stop.signal });
-    await pages.next();
-    await vi.waitFor(() => expect(counts).toMatchObject({ asked: 2, open: 0 }));
-    stop.abort(new Error('enough'));
-    await expect(pages.next()).rejects.toThrow('enough');
   });
 });
 

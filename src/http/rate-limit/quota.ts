@@ -1,5 +1,4 @@
-import type { QuotaHint } from './answer-limits.ts';
-import { LONGEST_WAIT_MS } from './rate-time.ts';
+import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
 /** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */
 export interface Quota {
@@ -19,7 +18,7 @@ export interface Quota {
   /** Number of the newest request whose answer spoke of this quota, and when that answer came. */
   newest: number;
   answeredAt: number;
-  /** The longest time to a reset that was stated; stands in for the window's length. */
+  /** The longest time to a reset that was stated; used if the window's length is unknown. */
   longestResetMs: number;
   /** The latest answers, as they came. */
   lately: { request: number; remaining: number; at: number }[];
@@ -44,7 +43,7 @@ const LONG_WINDOW_MS = 5_000;
 const MAX_PACED_WINDOW_MS = 3_600_000;
 /** How often in a long window a request checks whether some of a used quota has come back. */
 const PROBES_PER_WINDOW = 40;
-const SHORT_SILENCE = 0.15;
+const SILENCE_FRACTION = 0.15;
 const MAX_ABOVE_NOMINAL = 1.15;
 const LEVEL_CORRECTION = 0.05;
 
@@ -66,7 +65,7 @@ export function newQuota(name: string, requests = true): Quota {
   };
 }
 
-/** Takes in what an answer says. Answers may come in another order than that in which the service counted them. */
+/** Updates the quota from a response. Responses may arrive in another order than the service counted them. */
 export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   quota.limit = hint.limit ?? Math.max(quota.limit, hint.remaining ?? 0);
   const refillMs = hint.refill ? Math.min((quota.limit / hint.refill) * 1_000, LONGEST_WAIT_MS) || null : null;
@@ -77,13 +76,13 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   if (position.request > quota.newest) takeNewest(quota, hint, hint.remaining, position);
   else if (quota.remaining !== null && hint.remaining > quota.remaining) quota.spendable += 1;
   quota.lately.push({ request: position.request, remaining: hint.remaining, at: position.at });
-  if (quota.lately.length > KEPT_ANSWERS) quota.lately.shift();
+  if (quota.lately.length > MAX_KEPT_ANSWERS) quota.lately.shift();
 }
 
-/** More than can be under way at once. */
-const KEPT_ANSWERS = 64;
+/** More than can be in flight at once. */
+const MAX_KEPT_ANSWERS = 64;
 
-/** Earlier requests that were answered while this one was under way, and by their level were counted after it. */
+/** Counts earlier requests that were answered while this one was in flight, and that the service counted after it. */
 function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
   return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
@@ -117,7 +116,7 @@ export function getNominalRate(quota: Quota): number | null {
   return (quota.limit / getWindowMs(quota)) * 1_000;
 }
 
-/** If the window's length is not stated, the longest time to its end stands in. */
+/** Without a stated window, uses the longest time to its end. */
 function getWindowMs({ windowMs, longestResetMs }: Quota): number {
   return windowMs ?? longestResetMs;
 }
@@ -183,5 +182,5 @@ function getMaxSilenceMs(quota: Quota, reserve: number): number {
   if (quota.spendable < 1) return Math.max(1_000, interval);
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
   const left = (quota.resetAt ?? Number.POSITIVE_INFINITY) - quota.answeredAt;
-  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SHORT_SILENCE);
+  return left < windowMs / 2 ? left : Math.max(2 * interval, windowMs * SILENCE_FRACTION);
 }

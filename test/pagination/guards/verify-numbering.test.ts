@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { Numbering } from '../../../src/pagination/guards/prove-numbering.ts';
 import { pageSchema } from '../../../src/config/profile/page-style.ts';
-import { startListing, type Reply } from '../listing-server.ts';
+import type { Numbering } from '../../../src/pagination/guards/verify-end.ts';
+import { type Reply, startListing } from '../listing-server.ts';
 import { collect, numbered, walkOver } from '../walking.ts';
 
 const SIZE = 5;

@@ -1,9 +1,8 @@
+import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { fieldAt, isObject } from '../../rows/records/field-at.ts';
-import type { PageProfile } from '../../config/profile/page-style.ts';
-import { parseLinkHeader } from '../page-styles/link-header.ts';
 
 const NAMED_KEYS = 12;
 
@@ -26,7 +25,7 @@ export function countIn(answer: TellingAnswer, place: string | null): number | n
   return countAt(typeof value === 'string' ? value.trim() : value, '');
 }
 
-/** The value at such a place, a header's as text; undefined if there is none. */
+/** Returns the value at such a place, a header's as text; undefined if it is absent. */
 export function valueIn({ headers, json }: TellingAnswer, place: string): JsonValue | undefined {
   const name = /^header:(.+)$/.exec(place)?.[1];
   if (name === undefined) return fieldAt(json, place);
@@ -69,7 +68,7 @@ export interface UndeclaredSignals {
   totals: readonly CountSignal[];
   /** Numbers of all pages. */
   pages: readonly CountSignal[];
-  /** The first marker that says that more follows, with its value; null if there is none. */
+  /** The first marker that says that more follows, with its value; null if it is absent. */
   more: string | null;
 }
 
@@ -183,4 +182,56 @@ function saysMore(value: JsonValue, sent: ReadonlySet<string>): boolean {
 function shorten(value: JsonValue): string {
   const text = JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}
+
+/** One link-value of a `Link` header. */
+interface HeaderLink {
+  uri: string;
+  /** Relation types, lower case. */
+  rels: string[];
+}
+
+const TARGET = /[\s,]*<([^>]*)>/y;
+const PARAM = /\s*;\s*([^\s=;,"<>]*)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?/y;
+const END = /\s*(?:,[\s,]*|$)/y;
+
+/**
+ * Reads `Link` headers (RFC 8288, appendix B.2): several headers, several relations in one link, quoted commas and
+ * semicolons, parameters without a value, white space anywhere. Returns null for what cannot be read as a whole:
+ * half a header must never look like "no next page". (`http-link-header` 1.1.4 loses links after ` ,` and after a
+ * parameter without a value, without saying so.)
+ */
+export function parseLinkHeader(header: string | readonly string[] | undefined): HeaderLink[] | null {
+  const text = (typeof header === 'string' ? header : (header ?? []).join(', ')).trim();
+  const links: HeaderLink[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const target = matchAt(TARGET, text, at);
+    if (target === null) return /^[\s,]*$/.test(text.slice(at)) ? links : null;
+    const params = readParams(text, at + target[0].length);
+    const end = matchAt(END, text, params.at);
+    if (end === null) return null;
+    links.push({ uri: (target[1] ?? '').trim(), rels: params.rels });
+    at = params.at + end[0].length;
+  }
+  return links;
+}
+
+function readParams(text: string, start: number): { rels: string[]; at: number } {
+  let at = start;
+  let rels: string[] | null = null;
+  for (let param = matchAt(PARAM, text, at); param !== null; param = matchAt(PARAM, text, at)) {
+    at += param[0].length;
+    if (rels === null && param[1]?.toLowerCase() === 'rel') rels = relationsIn(param[2] ?? param[3] ?? '');
+  }
+  return { rels: rels ?? [], at };
+}
+
+function relationsIn(value: string): string[] {
+  return value.replace(/\\(.)/g, '$1').toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
 }

@@ -1,12 +1,11 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
-import type { Proof } from '../auth/credentials.ts';
+import type { SentCredential } from '../auth/credentials.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { HttpMethod } from '../client.ts';
 import type { WireAnswer } from '../exchange.ts';
-import type { AnswerReading } from './interpret.ts';
-import { errorIn, partialSignIn, SENT_AS } from './outcome-table.ts';
-import type { OutcomeVerdict } from './outcome.ts';
+import type { AnswerReading } from './read-answer.ts';
+import { errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
 
 /** An attempt that was judged. */
 export interface Judged {
@@ -14,8 +13,8 @@ export interface Judged {
   verdict: OutcomeVerdict;
   answer: WireAnswer;
   reading: AnswerReading;
-  /** The source's own proof as it was sent, null if none was, and until when it held (monotonic milliseconds). */
-  sent: { proof: Proof | null; holdsUntil: number };
+  /** The source's own credential as it was sent; null if none was. */
+  sent: SentCredential | null;
 }
 
 /** The id under which the service's operators find this request; null if the answer has none. */
@@ -24,7 +23,7 @@ export function requestId(headers: Judged['answer']['headers'], secrets: readonl
   return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
 }
 
-/** In which services and what stands before them name a request. */
+/** Headers in which services and proxies identify a request. */
 const REQUEST_ID_HEADERS = [
   'x-request-id',
   'request-id',
@@ -74,22 +73,20 @@ function explanation({ verdict, answer, reading }: Judged, secrets: readonly str
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 
-/** The part of a request that tells what to do about its failure. */
-interface Asked {
+/** The part of a request that decides about the hint. */
+interface FailedRequest {
   url: URL;
   /** The profile's `version_prefix`. */
   versionPrefix: string;
-  /** Monotonic milliseconds. */
-  now: number;
 }
 
 /** One circumstance that says more than the row of the outcome table, and what to do about it; null if it is not so. */
-type Circumstance = (judged: Judged, asked: Asked) => string | null;
+type Circumstance = (judged: Judged, asked: FailedRequest) => string | null;
 
-const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, tokenTooShort, otherScheme, tokenRefused];
+const CIRCUMSTANCES: readonly Circumstance[] = [versionTwice, openPort, otherScheme];
 
 /** The hint for a failed request: by its circumstances, else by its outcome. Pure. */
-export function hintFor(judged: Judged, asked: Asked): string | undefined {
+export function hintFor(judged: Judged, asked: FailedRequest): string | undefined {
   for (const circumstance of CIRCUMSTANCES) {
     const hint = circumstance(judged, asked);
     if (hint !== null) return withSentAs(hint, judged);
@@ -98,11 +95,11 @@ export function hintFor(judged: Judged, asked: Asked): string | undefined {
 }
 
 function withSentAs(hint: string, { sent }: Judged): string {
-  return hint.replace(SENT_AS, sent.proof === null ? '' : describeProof(sent.proof)).trimEnd();
+  return hint.replace(SENT_AS, sent === null ? '' : describeCredential(sent)).trimEnd();
 }
 
 /** Names where the credential was, and the word before it, but nothing of the credential itself. */
-function describeProof({ headers, query }: NonNullable<Judged['sent']['proof']>): string {
+function describeCredential({ headers, query }: SentCredential): string {
   const names = Object.entries(headers).map(([name, value]) => {
     if (name === 'cookie') return `the cookie ${value.replace(/=.*/s, '')}`;
     if (name !== 'authorization') return `the header ${name}`;
@@ -114,10 +111,10 @@ function describeProof({ headers, query }: NonNullable<Judged['sent']['proof']>)
   return `It was sent as ${sent}; if the service wants it in another form, describe that under auth in the profile.`;
 }
 
-/** Codes by which a service, or what stands in its place, may say that it does not know an address. */
+/** Codes of an unknown address. */
 const WRONG_PLACE: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
 
-function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): string | null {
+function versionTwice({ verdict }: Judged, { url, versionPrefix }: FailedRequest): string | null {
   if (versionPrefix === '' || !WRONG_PLACE.has(verdict.code)) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;
   return (
@@ -129,19 +126,11 @@ function versionTwice({ verdict }: Judged, { url, versionPrefix }: Asked): strin
 /** Codes of a port of https that does not say so to a client that speaks http: it hangs up, or sends an alert. */
 const HUNG_UP: ReadonlySet<string> = new Set(['connection_lost', 'bad_http']);
 
-function openPort({ verdict, answer }: Judged, { url }: Asked): string | null {
+function openPort({ verdict, answer }: Judged, { url }: FailedRequest): string | null {
   if (answer.status !== 0 || url.protocol !== 'http:' || !HUNG_UP.has(verdict.code)) return null;
   return (
     'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +
     'service damages its answers or cuts them off.'
-  );
-}
-
-function tokenTooShort({ verdict, sent }: Judged, { now }: Asked): string | null {
-  if (verdict.outcome !== 'reauth' || now < sent.holdsUntil) return null;
-  return (
-    'The access token ran out before the answer came, and so did the one before: have the service issue tokens that ' +
-    'hold longer, or ask for smaller pages (page.size in the profile).'
   );
 }
 
@@ -150,15 +139,7 @@ function otherScheme({ verdict, answer, sent }: Judged): string | null {
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
-  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent.proof?.headers['authorization'] ?? '') ?? [];
+  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent?.headers['authorization'] ?? '') ?? [];
   if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
   return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
-}
-
-function tokenRefused({ verdict, sent }: Judged): string | null {
-  if (verdict.outcome !== 'reauth' || sent.holdsUntil === Infinity) return null;
-  return (
-    'The token endpoint gave an access token that the service does not accept: check scope and token_url under auth. ' +
-    'A token that holds for less time than the endpoint says is refused so, too.'
-  );
 }

@@ -5,8 +5,8 @@ import { WakeableSleep, waitAtMost } from '../../model/waiting.ts';
 import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import { LocalStore, SharedStore, storeBudget, type BudgetStore, type SharedBudget } from './budget-store.ts';
 import { allowedRate, closedUntil, delayOf, forgetWaits, noteStart, type BudgetAnswer } from './budget.ts';
-import type { Budget, BudgetOptions } from './budget.ts';
-import type { AnswerLimits } from './limits/answer-limits.ts';
+import type { Budget, ServiceLimits } from './budget.ts';
+import type { AnswerLimits } from './answer-limits.ts';
 import {
   isBehindOthers,
   isOverShare,
@@ -14,12 +14,12 @@ import {
   leave,
   noteMember,
   RENEW_CLAIM_MS,
-  takeIn,
-  type Ended,
+  recordEnd,
+  type EndedRequest,
   type Member,
 } from './members.ts';
 
-/** All that the governor learns from one answer. */
+/** All that the rate limiter learns from one answer. */
 export interface AnswerFacts {
   status: number;
   limits: AnswerLimits;
@@ -38,12 +38,9 @@ export interface Attempted<T> {
 }
 
 /** One use of a slot. */
-export type Attempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
+export type RequestAttempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
-/**
- * For the progress line, the demo and the status: plain counters of this process since its start, and where the budget
- * stands.
- */
+/** Counters of this process since its start and the state of the budget, for progress and status. */
 export interface GovernorFigures {
   requests: number;
   limited: number;
@@ -55,15 +52,19 @@ export interface GovernorFigures {
   pausedUntil: number | null;
 }
 
-/** The rate limiter of one origin and credential. */
-export interface Governor {
+/** Runs requests within the limits of one origin. */
+export interface RequestRunner {
   /**
    * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
    * the dialect in which it reads the answer's limits (`readAnswerLimits`).
    * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
    * the budget is shared what its database throws.
    */
-  run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T>;
+  run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
+}
+
+/** The rate limiter of one origin and credential. */
+export interface Governor extends RequestRunner {
   figures(): GovernorFigures;
   /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
@@ -73,7 +74,7 @@ export interface Governor {
   close(): void | Promise<void>;
 }
 
-export interface GovernorOptions extends Omit<BudgetOptions, 'random'> {
+export interface RateLimiterOptions extends ServiceLimits {
   clock: Clock;
   /** A longer wait than this is not waited for. */
   maxWaitMs: number;
@@ -85,24 +86,24 @@ export interface GovernorOptions extends Omit<BudgetOptions, 'random'> {
   random?: () => number;
 }
 
-/** Builds the governor. It sends nothing by itself and keeps no timer while nothing waits or is under way. */
-export function createGovernor(options: GovernorOptions): Governor {
-  return new RateLimiter(options);
+/** Creates the rate limiter. It sends nothing by itself and keeps no timer while no request waits or is in flight. */
+export function createRateLimiter(options: RateLimiterOptions): Governor {
+  return new BudgetRateLimiter(options);
 }
 
 /** A request that waits for its slot. */
-interface Waiting {
+interface WaitingRequest {
   lane: Lane;
   start: (request: number) => void;
   refuse: (reason: unknown) => void;
 }
 
 /** What a look at the budget has led to. */
-interface Turn {
-  granted: { waiting: Waiting; request: number }[];
+interface SchedulingPass {
+  granted: { waiting: WaitingRequest; request: number }[];
   /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
   delay: number;
-  /** Ends that the budget has taken in. */
+  /** Number of ended requests that the budget has recorded. */
   ended: number;
   isChanged: boolean;
 }
@@ -110,31 +111,31 @@ interface Turn {
 /** Every fifth request to start is the one that has waited longest, so that no lane starves. */
 const OLDEST_EVERY = 5;
 /** The budget that several share is read again at least this often while something waits. */
-const FRESH_MS = 1_000;
+const MAX_STATE_AGE_MS = 1_000;
 /** How often to look whether another process has opened the way. */
-const LOOK_MS = 25;
-/** Processes that wait for the same moment ask up to so much later. */
-const APART_MS = 5;
-/** A process with requests under way stores so often that it is alive. */
-const ALIVE_MS = 1_500;
-/** The end of a request that tells nothing new waits so long for the next start: both are one statement. */
-const HELD_MS = 40;
-const LEAVE_MS = 1_000;
+const POLL_INTERVAL_MS = 25;
+/** Max random delay between processes that wait for the same time. */
+const MAX_SPREAD_MS = 5;
+/** Interval in which a process with requests in flight stores that it is alive. */
+const HEARTBEAT_MS = 1_500;
+/** How long the end of a request without news waits for the next start, to be stored with it. */
+const MAX_BATCH_DELAY_MS = 40;
+const LEAVE_TIMEOUT_MS = 1_000;
 /** Without a timer of its own a wait ends by a wake; this is the longest one. */
-const LONGEST_REST_MS = 3_600_000;
+const MAX_SLEEP_MS = 3_600_000;
 /** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
 const LONG_WAIT_MS = 86_400_000;
 
-class RateLimiter implements Governor {
-  readonly #options: GovernorOptions;
+class BudgetRateLimiter implements Governor {
+  readonly #options: RateLimiterOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #store: BudgetStore;
   /** In the order in which they came. */
-  #waiting: Waiting[] = [];
+  #waiting: WaitingRequest[] = [];
   readonly #running = new Map<number, { lane: Lane; startedAt: number }>();
   /** Ends that are not stored yet. */
-  readonly #ended: Ended[] = [];
+  readonly #ended: EndedRequest[] = [];
   readonly #rest: WakeableSleep;
   #isPumping = false;
   #closed = false;
@@ -142,7 +143,7 @@ class RateLimiter implements Governor {
   /** What the service allowed and this process used, since its limit became known; `until` is monotonic. */
   #usage: { used: number; allowed: number; until: number | null } = { used: 0, allowed: 0, until: null };
 
-  constructor(options: GovernorOptions) {
+  constructor(options: RateLimiterOptions) {
     const { clock, shared, restored, random = Math.random } = options;
     this.#options = options;
     this.#clock = clock;
@@ -152,7 +153,7 @@ class RateLimiter implements Governor {
     this.#store = shared ? new SharedStore(clock, budget, shared) : new LocalStore(clock, budget, restored);
   }
 
-  async run<T>(lane: Lane, attempt: Attempt<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
     const request = await this.#slot(lane, signal);
@@ -179,7 +180,7 @@ class RateLimiter implements Governor {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, { now: this.#clock.now(), monotonic: this.#store.now() });
+    return storeBudget(this.#store.budget, this.#store.now());
   }
 
   async forgetWaits(): Promise<void> {
@@ -198,11 +199,11 @@ class RateLimiter implements Governor {
     for (const [request, { startedAt }] of this.#running) this.#note(request, startedAt, null);
     this.#running.clear();
     const left = this.#store.change((budget) => {
-      for (const ended of this.#ended) takeIn(budget, this.#store.owner, ended);
+      for (const ended of this.#ended) recordEnd(budget, this.#store.owner, ended);
       leave(budget, this.#store.owner);
       return { isChanged: true };
-    }, FRESH_MS);
-    await waitAtMost(this.#clock, LEAVE_MS, left).catch(() => undefined);
+    }, MAX_STATE_AGE_MS);
+    await waitAtMost(this.#clock, LEAVE_TIMEOUT_MS, left).catch(() => undefined);
   }
 
   #free(): number {
@@ -226,7 +227,7 @@ class RateLimiter implements Governor {
 
   #end(request: number, facts: AnswerFacts | null): void {
     const running = this.#running.get(request);
-    // It was given up when the governor was closed.
+    // It was given up when the rate limiter was closed.
     if (running === undefined) return;
     this.#running.delete(request);
     this.#counts.limited += facts?.limited === true ? 1 : 0;
@@ -235,11 +236,11 @@ class RateLimiter implements Governor {
     if (facts !== null) this.#noteUsage(allowedRate(this.#store.budget));
   }
 
-  /** What a budget of this process learns holds at once; a shared one learns it with the next turn. */
+  /** What a budget of this process learns holds at once; a shared one learns it with the next pass. */
   #note(request: number, startedAt: number, facts: AnswerFacts | null): void {
     const ended = { request, startedAt, endedAt: this.#store.now(), answer: facts && this.#answerOf(facts, startedAt) };
     if (this.#store.isShared) this.#ended.push(ended);
-    else takeIn(this.#store.budget, this.#store.owner, ended);
+    else recordEnd(this.#store.budget, this.#store.owner, ended);
   }
 
   #answerOf({ limits, latencyMs, limited, receivedAt }: AnswerFacts, startedAt: number): BudgetAnswer {
@@ -262,26 +263,26 @@ class RateLimiter implements Governor {
 
   #pump(): void {
     this.#rest.wake();
-    if (!this.#isPumping) void this.#takeTurns();
+    if (!this.#isPumping) void this.#runPasses();
   }
 
-  /** One turn after the other, as long as anything waits, or has to be told to the processes that share the budget. */
-  async #takeTurns(): Promise<void> {
+  /** Runs scheduling passes while a request waits, or a shared budget has to be updated. */
+  async #runPasses(): Promise<void> {
     this.#isPumping = true;
-    let maxAgeMs = FRESH_MS;
+    let maxAgeMs = MAX_STATE_AGE_MS;
     try {
       while (!this.#closed && (this.#waiting.length > 0 || (this.#store.isShared && this.#isBusy()))) {
-        const turn = await this.#store.change((budget, now) => this.#turn(budget, now), maxAgeMs);
-        if (turn.isChanged) this.#ended.splice(0, turn.ended);
-        for (const { waiting, request } of turn.granted) this.#start(waiting, request);
-        const isLong = turn.delay > this.#options.maxWaitMs && Number.isFinite(turn.delay);
-        const isUpToOthers = turn.delay === Number.POSITIVE_INFINITY && this.#waiting.length > 0 && !this.#isAlone();
-        if (isLong) this.#refuse(deferredBy(turn.delay, this.#clock));
-        else if (turn.granted.length === 0) await this.#rest.sleep(this.#restAfter(turn, isUpToOthers));
-        maxAgeMs = isUpToOthers ? 0 : FRESH_MS;
+        const pass = await this.#store.change((budget, now) => this.#schedule(budget, now), maxAgeMs);
+        if (pass.isChanged) this.#ended.splice(0, pass.ended);
+        for (const { waiting, request } of pass.granted) this.#start(waiting, request);
+        const isLong = pass.delay > this.#options.maxWaitMs && Number.isFinite(pass.delay);
+        const isUpToOthers = pass.delay === Number.POSITIVE_INFINITY && this.#waiting.length > 0 && !this.#isAlone();
+        if (isLong) this.#refuse(deferredBy(pass.delay, this.#clock));
+        else if (pass.granted.length === 0) await this.#rest.sleep(this.#sleepAfter(pass, isUpToOthers));
+        maxAgeMs = isUpToOthers ? 0 : MAX_STATE_AGE_MS;
       }
     } catch (error) {
-      // If the row cannot be had for so long, the answers could not be written either.
+      // If the row is unavailable, the responses could not be stored either.
       this.#refuse(error);
     } finally {
       this.#isPumping = false;
@@ -292,25 +293,30 @@ class RateLimiter implements Governor {
     return this.#running.size > 0 || this.#ended.length > 0;
   }
 
-  #turn(budget: Budget, now: number): Turn {
+  #schedule(budget: Budget, now: number): SchedulingPass {
     const { owner, isShared } = this.#store;
     const member: Member = { owner, isKnown: (request) => this.#isKnown(request) };
-    const isUnseen = isShared && noteMember(budget, member, now, ALIVE_MS);
-    for (const ended of this.#ended) takeIn(budget, owner, ended);
+    const isUnseen = isShared && noteMember(budget, member, now, HEARTBEAT_MS);
+    for (const ended of this.#ended) recordEnd(budget, owner, ended);
     const line = [...this.#waiting];
-    const turn: Turn = { granted: [], delay: Number.POSITIVE_INFINITY, ended: this.#ended.length, isChanged: false };
-    while (turn.granted.length < this.#free()) {
+    const pass: SchedulingPass = {
+      granted: [],
+      delay: Number.POSITIVE_INFINITY,
+      ended: this.#ended.length,
+      isChanged: false,
+    };
+    while (pass.granted.length < this.#free()) {
       const next = nextOf(budget, line, owner, now);
-      turn.delay = next === null ? Number.POSITIVE_INFINITY : delayOf(budget, now);
-      if (next === null || turn.delay > 0) break;
-      turn.granted.push({ waiting: next, request: noteStart(budget, { owner, lane: next.lane }, now) });
+      pass.delay = next === null ? Number.POSITIVE_INFINITY : delayOf(budget, now);
+      if (next === null || pass.delay > 0) break;
+      pass.granted.push({ waiting: next, request: noteStart(budget, { owner, lane: next.lane }, now) });
       line.splice(line.indexOf(next), 1);
     }
-    const isClaimed = isShared && keepClaim(budget, owner, line, { delay: turn.delay, now });
-    if (isShared && line.length + turn.granted.length + this.#running.size === 0) leave(budget, owner);
-    const isNews = this.#ended.some(({ answer, endedAt }) => isUrgent(answer) || now - endedAt >= HELD_MS);
-    turn.isChanged = turn.granted.length > 0 || isNews || isUnseen || isClaimed;
-    return turn;
+    const isClaimed = isShared && keepClaim(budget, owner, line, { delay: pass.delay, now });
+    if (isShared && line.length + pass.granted.length + this.#running.size === 0) leave(budget, owner);
+    const isNews = this.#ended.some(({ answer, endedAt }) => isUrgent(answer) || now - endedAt >= MAX_BATCH_DELAY_MS);
+    pass.isChanged = pass.granted.length > 0 || isNews || isUnseen || isClaimed;
+    return pass;
   }
 
   /** False for a request that was granted to this process without its knowing, as by a statement without an answer. */
@@ -318,8 +324,8 @@ class RateLimiter implements Governor {
     return this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
   }
 
-  /** Whoever it was granted for may have given up meanwhile. */
-  #start(waiting: Waiting, request: number): void {
+  /** The waiter may have been aborted in the meantime. */
+  #start(waiting: WaitingRequest, request: number): void {
     const startedAt = this.#store.now();
     if (this.#closed || !this.#waiting.includes(waiting)) return this.#note(request, startedAt, null);
     this.#waiting = this.#waiting.filter((other) => other !== waiting);
@@ -328,15 +334,15 @@ class RateLimiter implements Governor {
     waiting.start(request);
   }
 
-  #restAfter({ delay }: Turn, isUpToOthers: boolean): number {
-    if (!this.#store.isShared) return Math.min(delay, LONGEST_REST_MS);
-    if (this.#ended.length > 0) return Math.min(delay, HELD_MS);
-    if (this.#waiting.length === 0) return ALIVE_MS;
-    if (isUpToOthers) return LOOK_MS;
+  #sleepAfter({ delay }: SchedulingPass, isUpToOthers: boolean): number {
+    if (!this.#store.isShared) return Math.min(delay, MAX_SLEEP_MS);
+    if (this.#ended.length > 0) return Math.min(delay, MAX_BATCH_DELAY_MS);
+    if (this.#waiting.length === 0) return HEARTBEAT_MS;
+    if (isUpToOthers) return POLL_INTERVAL_MS;
     const isClaimed = this.#store.budget.claim?.owner === this.#store.owner;
     // Clocks differ a little: without chance the same process would always be the first.
-    const apart = this.#isAlone() || isClaimed ? 0 : this.#random() * APART_MS;
-    return Math.min(delay + apart, isClaimed ? RENEW_CLAIM_MS : FRESH_MS);
+    const apart = this.#isAlone() || isClaimed ? 0 : this.#random() * MAX_SPREAD_MS;
+    return Math.min(delay + apart, isClaimed ? RENEW_CLAIM_MS : MAX_STATE_AGE_MS);
   }
 
   #isAlone(): boolean {
@@ -352,7 +358,7 @@ class RateLimiter implements Governor {
 }
 
 /** The waiting request that may start next as far as the others allow it; null if none may. */
-function nextOf(budget: Budget, line: readonly Waiting[], owner: string, now: number): Waiting | null {
+function nextOf(budget: Budget, line: readonly WaitingRequest[], owner: string, now: number): WaitingRequest | null {
   const isForOldest = (budget.started + 1) % OLDEST_EVERY === 0;
   const first = line.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
   const next = isForOldest ? line[0] : first;

@@ -1,8 +1,8 @@
-import type { RateDialect } from '../../../../src/config/profile/rate-dialect.ts';
+import type { RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { describe, expect, it } from 'vitest';
-import type { Attempted } from '../../../../src/http/rate-limit/governor.ts';
-import { HandClock } from '../../../support/hand-clock.ts';
-import { factsOf, governorFor, seeded } from '../limited-service.ts';
+import type { Attempted } from '../../../src/http/rate-limit/rate-limiter.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { factsOf, rateLimiterFor, seeded } from './limited-service.ts';
 
 /** A service that bears `knee` requests at once, and what it does with more. */
 interface Knee {
@@ -14,7 +14,7 @@ interface Knee {
 /** Mean number of requests under way in each of the given spans. */
 async function underWay(service: Knee, spans: [number, number][], concurrency = 16): Promise<number[]> {
   const clock = new HandClock();
-  const governor = governorFor(clock, { concurrency });
+  const rateLimiter = rateLimiterFor(clock, { concurrency });
   const random = seeded(11);
   const areas = spans.map(() => 0);
   let open = 0;
@@ -41,7 +41,7 @@ async function underWay(service: Knee, spans: [number, number][], concurrency = 
   };
   const end = new AbortController();
   const worker = async () => {
-    while (!end.signal.aborted) await governor.run('backfill', attempt, end.signal).catch(() => null);
+    while (!end.signal.aborted) await rateLimiter.run('backfill', attempt, end.signal).catch(() => null);
   };
   const workers = Promise.all(Array.from({ length: 2 * concurrency }, worker));
   await clock.advance(Math.max(...spans.map(([, to]) => to)));

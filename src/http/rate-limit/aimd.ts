@@ -98,42 +98,45 @@ export interface ConcurrencyLimit {
   round: { sum: number; answers: number; pushedBack: boolean; used: boolean };
 }
 
-/** A round that takes so many times the fastest one means that requests queue up at the service. */
-const QUEUEING = 1.8;
+/** A round that takes this many times the fastest one means that requests queue up at the service. */
+const QUEUEING_FACTOR = 1.8;
 /** A rise up to this is our own process being busy as often as the service. */
-const UNNOTICED_MS = 50;
+const IGNORED_RISE_MS = 50;
 /** The growth of the remembered fastest round, per second. */
-const FORGETTING = 0.003;
+const DECAY_PER_SECOND = 0.003;
 /** Slow answers alone never leave fewer slots than this: some resources are slower than others by nature. */
-const LEAST_WHEN_SLOW = 2;
-const SHORTEST_ROUND = 4;
-/** The same at the start, where the number doubles with every round: so few are a load for hardly any service. */
-const SHORTEST_AT_START = 2;
-const FEW = 8;
+const MIN_SLOTS_WHEN_SLOW = 2;
+const MIN_ROUND_ANSWERS = 4;
+/** The same at the start, where the number doubles with every round: so small a load is safe for any service. */
+const MIN_ROUND_ANSWERS_AT_START = 2;
+const MAX_DOUBLED_SLOTS = 8;
 /** Part of the slots that may be kept for live lanes, and so counts as used. */
-const NOT_ALWAYS_USABLE = 0.2;
+const RESERVED_FRACTION = 0.2;
 
 export function newConcurrencyLimit(most: number): ConcurrencyLimit {
   return { current: 1, starting: true, most, past: null, round: newRound() };
 }
 
-/** From now on at most so many, as processes come and go. */
+/** Sets the maximum, which depends on the number of processes. */
 export function boundBy(limit: ConcurrencyLimit, most: number): void {
   limit.most = most;
   limit.current = Math.min(limit.current, most);
 }
 
-export function noteUnderWay(limit: ConcurrencyLimit, underWay: number): void {
-  limit.round.used ||= underWay >= limit.current - Math.floor(limit.current * NOT_ALWAYS_USABLE);
+export function noteInFlight(limit: ConcurrencyLimit, inFlight: number): void {
+  limit.round.used ||= inFlight >= limit.current - Math.floor(limit.current * RESERVED_FRACTION);
 }
 
-/** Takes in one answer; a refused one has no latency worth knowing. */
+/** Adds one response; the latency of a refused one has no meaning. */
 export function noteAnswer(limit: ConcurrencyLimit, at: number, latencyMs: number, pushedBack: boolean): void {
   const { round } = limit;
   round.pushedBack ||= pushedBack;
   round.sum += pushedBack ? 0 : latencyMs;
   round.answers += pushedBack ? 0 : 1;
-  if (pushedBack || round.answers >= Math.max(limit.starting ? SHORTEST_AT_START : SHORTEST_ROUND, limit.current))
+  if (
+    pushedBack ||
+    round.answers >= Math.max(limit.starting ? MIN_ROUND_ANSWERS_AT_START : MIN_ROUND_ANSWERS, limit.current)
+  )
     endRound(limit, at);
 }
 
@@ -144,19 +147,19 @@ function endRound(limit: ConcurrencyLimit, at: number): void {
   if (pushedBack) limit.current = Math.max(1, Math.floor(limit.current * DECREASE));
   else if (latency !== null) limit.current = next(limit, latency, used);
   if (latency !== null && !pushedBack) limit.past = remembered(limit.past, latency, at);
-  limit.starting &&= limit.current > before && limit.current < FEW;
+  limit.starting &&= limit.current > before && limit.current < MAX_DOUBLED_SLOTS;
   limit.round = newRound();
 }
 
 function next({ current, starting, most, past }: ConcurrencyLimit, latency: number, used: boolean): number {
-  if (past !== null && latency > past.fastest + UNNOTICED_MS && latency > past.fastest * QUEUEING) {
-    return current <= LEAST_WHEN_SLOW ? current : Math.max(LEAST_WHEN_SLOW, Math.floor(current * DECREASE));
+  if (past !== null && latency > past.fastest + IGNORED_RISE_MS && latency > past.fastest * QUEUEING_FACTOR) {
+    return current <= MIN_SLOTS_WHEN_SLOW ? current : Math.max(MIN_SLOTS_WHEN_SLOW, Math.floor(current * DECREASE));
   }
   return used ? Math.min(most, starting ? 2 * current : current + 1) : current;
 }
 
 function remembered(past: ConcurrencyLimit['past'], latency: number, at: number): ConcurrencyLimit['past'] {
-  const forgotten = past === null ? latency : past.fastest * (1 + (FORGETTING * (at - past.at)) / 1_000);
+  const forgotten = past === null ? latency : past.fastest * (1 + (DECAY_PER_SECOND * (at - past.at)) / 1_000);
   return { fastest: Math.min(latency, forgotten), at };
 }
 

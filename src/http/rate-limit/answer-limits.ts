@@ -1,13 +1,12 @@
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
-import { ageOf } from '../../../model/answer-age.ts';
-import { clockOf } from '../../../model/http-date.ts';
-import type { JsonValue } from '../../../model/json.ts';
-import type { RateDialect, RateEntry } from '../../../config/profile/rate-dialect.ts';
-import { countIn, longestWait, milliseconds, waitIn } from './rate-time.ts';
+import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
+import { ageOf } from '../../model/answer-age.ts';
+import { clockOf, httpDate } from '../../model/http-date.ts';
+import type { JsonValue } from '../../model/json.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
-  /** Tells quotas of one service apart: the header family, the policy, the bucket. */
+  /** Distinguishes the quotas of one service: the header family, the policy, the bucket. */
   name: string;
   limit: number | null;
   remaining: number | null;
@@ -36,12 +35,12 @@ interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The parsed body if there is one: some services say "throttled" only there. */
   body?: JsonValue | undefined;
-  /** Local epoch milliseconds; stands in if the answer has no usable `Date`. */
+  /** Local epoch milliseconds; used if the response has no usable `Date`. */
   receivedAt: number;
 }
 
 /** One entry of the dialect, and its value in the answer. */
-type Found = { entry: RateEntry; value: string };
+type FoundEntry = { entry: RateEntry; value: string };
 
 /** The sum of the found entries, while they are read. */
 interface LimitsReading {
@@ -83,7 +82,10 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
   return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers) };
 }
 
-/** The wait of `Retry-After` in milliseconds, for a service without a dialect; null if there is none to read. */
+/**
+ * Returns the wait of `Retry-After` in milliseconds, for a service without a dialect; null if it is absent or
+ * unreadable.
+ */
 export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
   const value = textOf(answer.headers['retry-after']);
   return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
@@ -102,9 +104,9 @@ function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
 }
 
 /** Takes one value into the reading, unless it cannot be used. */
-type Reader = (reading: LimitsReading, found: Found) => void;
+type EntryReader = (reading: LimitsReading, found: FoundEntry) => void;
 
-const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
+const READERS: Readonly<Record<RateEntry['means'], EntryReader>> = {
   retry_after: (reading, found) => wait(reading, found, 'retryAfterMs'),
   wait: (reading, found) => wait(reading, found, 'vendorWaitMs'),
   limit: (reading, found) => {
@@ -144,22 +146,22 @@ const READERS: Readonly<Record<RateEntry['means'], Reader>> = {
   },
 };
 
-function wait(reading: LimitsReading, { entry, value }: Found, field: 'retryAfterMs' | 'vendorWaitMs'): void {
+function wait(reading: LimitsReading, { entry, value }: FoundEntry, field: 'retryAfterMs' | 'vendorWaitMs'): void {
   const waitMs = longestWait(value, entry.unit, reading.serverNow);
   if (waitMs !== null) reading[field] = Math.max(reading[field] ?? 0, waitMs);
 }
 
-function policyQuota(reading: LimitsReading, { entry }: Found, member: FieldMember, suffix: string): void {
+function policyQuota(reading: LimitsReading, { entry }: FoundEntry, member: FieldMember, suffix: string): void {
   const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
   merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
 }
 
-function number(reading: LimitsReading, { entry, value }: Found, field: 'limit' | 'remaining' | 'refill'): void {
+function number(reading: LimitsReading, { entry, value }: FoundEntry, field: 'limit' | 'remaining' | 'refill'): void {
   const count = countIn(value);
   if (count !== null) merge(reading, entry, '', { [field]: count });
 }
 
-function time(reading: LimitsReading, { entry, value }: Found, field: 'resetMs' | 'windowMs'): void {
+function time(reading: LimitsReading, { entry, value }: FoundEntry, field: 'resetMs' | 'windowMs'): void {
   const wait = waitIn(value, entry.unit, reading.serverNow);
   if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
 }
@@ -191,7 +193,7 @@ function quotasOf({ bucket, used, drafts }: LimitsReading): QuotaHint[] {
   return quotas;
 }
 
-function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): Found[] {
+function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): FoundEntry[] {
   return dialect.headers.flatMap((entry) => {
     if (entry.at.includes('{window}')) return windowsFound(headers, entry);
     const value = textOf(headers[entry.at]);
@@ -208,7 +210,7 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
 };
 
 /** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
-function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[] {
+function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): FoundEntry[] {
   return Object.entries(WINDOWS_MS).flatMap(([word, window_ms]) => {
     const value = textOf(headers[entry.at.replace('{window}', word)]);
     const group = `${entry.group}/${word}`;
@@ -216,7 +218,7 @@ function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): Found[]
   });
 }
 
-function bodyFound(body: JsonValue | undefined, dialect: RateDialect): Found[] {
+function bodyFound(body: JsonValue | undefined, dialect: RateDialect): FoundEntry[] {
   return dialect.body.flatMap((entry) => {
     const value = entry.at.split('.').reduce<unknown>(member, body);
     return typeof value === 'number' || typeof value === 'string' ? [{ entry, value: String(value).trim() }] : [];
@@ -280,7 +282,7 @@ function dictionaryMember(dictionary: ReadonlyMap<string, Item | InnerList>): Fi
   return { name: 'default', limit, remaining, reset, window: undefined, requests: true };
 }
 
-/** Names are strings; drafts had tokens. Anything else stands for one nameless quota. */
+/** Names are strings; drafts had tokens. Anything else is one nameless quota. */
 function nameIn(value: unknown): string {
   if (typeof value === 'string') return value;
   return value instanceof Token ? value.toString() : 'default';
@@ -296,4 +298,94 @@ function attempt<T>(parse: (field: string) => T, field: string): T | null {
   } catch {
     return null;
   }
+}
+
+type Unit = RateEntry['unit'];
+
+const DAY_MS = 86_400_000;
+
+/** A stated wait always counts; beyond ten years it counts as ten years, so that its end can be stored and shown. */
+export const LONGEST_WAIT_MS = 3_650 * DAY_MS;
+
+/** A time more than an hour ago is a mistake. */
+const OLDEST_MS = -3_600_000;
+
+/**
+ * A number is a Unix time if that is at most a year ago; a lower one is a number of seconds. So is one from before
+ * 2001, because the clock of a machine that has just started may be wrong.
+ */
+const UNIX_TIME_FROM_MS = -366 * DAY_MS;
+const EARLIEST_UNIX_TIME_MS = 1e12;
+
+const NUMBER = /^\d+(\.\d+)?$/;
+const ISO_DATE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/i;
+const GO_DURATION = /^(\d+(\.\d+)?(ms|s|m|h))+$/;
+const GO_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** Parses a text as milliseconds from now; NaN if it does not match. */
+type WaitParser = (text: string, serverNow: number) => number;
+
+const WAIT_PARSERS: Readonly<Record<Unit, WaitParser>> = {
+  // A Unix time in place of seconds is still that time.
+  s: (text, now) => secondsOrMoment(numberIn(text), now),
+  ms: (text) => numberIn(text),
+  epoch_s: (text, now) => numberIn(text) * 1_000 - now,
+  epoch_ms: (text, now) => numberIn(text) - now,
+  iso: (text, now) => (ISO_DATE.test(text) ? Date.parse(text) : Number.NaN) - now,
+  duration: (text) => (NUMBER.test(text) ? Number(text) * 1_000 : goDuration(text)),
+  http_date: (text, now) => (httpDate(text, now) ?? Number.NaN) - now,
+  auto: (text, now) => WAIT_PARSERS[unitOf(text)](text, now),
+};
+
+/**
+ * Returns the milliseconds until a stated time, at most `LONGEST_WAIT_MS`; 0 for past times. Null if the text is not
+ * of the unit, or is long past. Absolute times are relative to `serverNow`, the response's `Date` in epoch
+ * milliseconds.
+ */
+function waitIn(text: string, unit: Unit, serverNow: number): number | null {
+  const wait = WAIT_PARSERS[unit](text.trim(), serverNow);
+  return wait >= OLDEST_MS ? Math.min(Math.max(0, wait), LONGEST_WAIT_MS) : null;
+}
+
+/** A comma between two values of a repeated header, not within a date. */
+const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
+
+/** The one wait that a header states, or the longest if it came twice; null if any of them cannot be read. */
+function longestWait(text: string, unit: Unit, serverNow: number): number | null {
+  const waits = text.split(BETWEEN_VALUES).map((part) => waitIn(part, unit, serverNow));
+  return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
+}
+
+/** Digits first: `new Date('120')` and `new Date('-5')` are dates to JavaScript. */
+function unitOf(text: string): Unit {
+  if (NUMBER.test(text)) return 's';
+  if (GO_DURATION.test(text)) return 'duration';
+  return ISO_DATE.test(text) ? 'iso' : 'http_date';
+}
+
+/** Seconds from now, Unix seconds and Unix milliseconds of our time lie far apart. */
+function secondsOrMoment(number: number, now: number): number {
+  const from = Math.max(now + UNIX_TIME_FROM_MS, EARLIEST_UNIX_TIME_MS);
+  if (number >= from) return number - now;
+  return number * 1_000 >= from ? number * 1_000 - now : number * 1_000;
+}
+
+function numberIn(text: string): number {
+  return NUMBER.test(text) ? Number(text) : Number.NaN;
+}
+
+/** A count as a header writes it; null for what is no number, or one that no number can hold. */
+function countIn(text: string): number | null {
+  return Number.isFinite(numberIn(text)) ? Number(text) : null;
+}
+
+/** Seconds as a field states them, in milliseconds; null if it states none. */
+function milliseconds(seconds: number | undefined): number | null {
+  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
+}
+
+function goDuration(text: string): number {
+  if (!GO_DURATION.test(text)) return Number.NaN;
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (GO_UNITS[unit ?? ''] ?? Number.NaN), 0);
 }

@@ -1,0 +1,147 @@
+import { pipeline, Readable, type Transform } from 'node:stream';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib';
+import { SyncError } from '../../model/errors.ts';
+import type { AnswerHold } from './answer-memory.ts';
+
+/** A response whose body is still to come. */
+export interface StreamedAnswer {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: Readable;
+  /** Counts the bytes of each chunk as received. */
+  count: (bytes: number) => void;
+}
+
+/** Consumes bodies as they arrive, so that they are not kept in memory. */
+export interface BodySink {
+  /** Headers of the next attempt, at any origin. */
+  headers(): Readonly<Record<string, string>>;
+  /** Reads a body to its end, or destroys it. Throws only the error of the stream. */
+  receive(answer: StreamedAnswer): Promise<void>;
+}
+
+/** The cap is checked after each chunk of output. */
+const CHUNK_BYTES = 262_144;
+const MAX_ENCODINGS = 2;
+/** Window of a zstd stream as a power of two: the maximum that RFC 9659 allows in HTTP. */
+const ZSTD_WINDOW_LOG = 23;
+
+/** Creates the decompressor of an encoding, which may depend on the first bytes. */
+type CreateDecompressor = (bytes: Uint8Array) => Transform;
+
+const options = { chunkSize: CHUNK_BYTES };
+const gzip: CreateDecompressor = () => createGunzip(options);
+
+/** `deflate` means zlib in the standard and raw deflate on some servers; the first byte distinguishes them. */
+const deflate: CreateDecompressor = (bytes) =>
+  ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate(options) : createInflateRaw(options);
+
+const DECOMPRESSORS: ReadonlyMap<string, CreateDecompressor> = new Map([
+  ['gzip', gzip],
+  ['x-gzip', gzip],
+  ['deflate', deflate],
+  ['br', () => createBrotliDecompress(options)],
+  ['zstd', () => createZstdDecompress({ ...options, params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })],
+]);
+
+/** Sent as Accept-Encoding: `deflate` is accepted but not requested. */
+export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
+
+/**
+ * Reads a body to its end and undoes its Content-Encoding. `cap` limits the decompressed bytes, which `hold` counts.
+ * Throws `body_too_large`, and what `decompress` and `hold` throw: a truncated body is an error, never a short body.
+ */
+export async function readBody(
+  body: Readable,
+  encoding: string,
+  { cap, hold }: { cap: number; hold: AnswerHold },
+  count: (bytes: number) => void,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of decompress(body, encoding, count)) {
+    size += chunk.length;
+    if (size > cap) {
+      throw new SyncError('body_too_large', `the body is larger than ${cap} bytes`, { recovery: 'stop' });
+    }
+    hold.grow(chunk.length);
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
+}
+
+/**
+ * Yields a body without its Content-Encoding, at most two deep, chunk by chunk; the caller limits how much. `count` gets
+ * the length of each chunk as received. Throws `SyncError`: `bad_encoding` (truncated, or not what the header says),
+ * `unsupported_encoding`; and the error of the stream.
+ */
+export async function* decompress(
+  body: Readable,
+  encoding: string,
+  count: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  let chunks = countChunks(body, count);
+  for (const [name, create] of decompressorsFor(encoding).toReversed()) chunks = decompressOne(chunks, name, create);
+  yield* chunks;
+}
+
+async function* countChunks(body: Readable, count: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) throw new TypeError('a body that is text already');
+    count(chunk.length);
+    yield chunk;
+  }
+}
+
+async function* decompressOne(
+  chunks: AsyncGenerator<Buffer>,
+  name: string,
+  create: CreateDecompressor,
+): AsyncGenerator<Buffer> {
+  const first = await chunks.next();
+  if (first.done === true) return;
+  const source = { error: undefined as unknown };
+  const packed = async function* (): AsyncGenerator<Buffer> {
+    try {
+      yield first.value;
+      yield* chunks;
+    } catch (error) {
+      source.error = error;
+      throw error;
+    }
+  };
+  const unpacked = create(first.value);
+  // The reader of the output gets the error.
+  pipeline(Readable.from(packed()), unpacked, () => undefined);
+  try {
+    for await (const chunk of unpacked) if (Buffer.isBuffer(chunk)) yield chunk;
+  } catch (cause) {
+    if (cause === source.error) throw cause;
+    throw new SyncError('bad_encoding', `the body is not complete, valid ${name}`, { recovery: 'retry', cause });
+  }
+}
+
+/** The decompressors in the order in which the encodings were applied. */
+function decompressorsFor(encoding: string): [string, CreateDecompressor][] {
+  const names = encoding
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '' && name !== 'identity');
+  if (names.length > MAX_ENCODINGS) throw unsupported(`${names.length} content encodings`);
+  return names.map((name) => {
+    const create = DECOMPRESSORS.get(name);
+    if (create === undefined) throw unsupported('a content encoding that was not asked for');
+    return [name, create];
+  });
+}
+
+function unsupported(what: string): SyncError {
+  return new SyncError('unsupported_encoding', `the body has ${what}`, { recovery: 'stop' });
+}

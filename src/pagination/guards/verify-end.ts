@@ -1,0 +1,354 @@
+import type { AnswerRule } from '../../config/profile/http-fields.ts';
+import { declaredEnd } from '../../config/profile/page-style.ts';
+import { SyncError } from '../../model/errors.ts';
+import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
+import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
+import type { NextStep, PageStyle } from '../page-styles/page-styles.ts';
+import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
+import { type RequestPage, REFUSED_CODES } from '../requests/ask.ts';
+import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
+import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
+import { missingFault, pageError, type PageFault } from './page-fault.ts';
+import type { PaginationState } from './pagination-state.ts';
+
+/** The listing of a scan, and how its pages are requested. */
+export interface ListingParts {
+  resource: ReadableResource;
+  style: PageStyle;
+  /** The first request of the listing. */
+  first: URL;
+  /** Requests a page out of its turn. */
+  ask: RequestPage;
+  /** True if the profile accepts an unverified end. */
+  acceptsEnd: boolean;
+}
+
+/** What shows the end, or what is missing to show it. */
+export interface VerifiedEnd {
+  proof: EndProof | null;
+  fault: PageFault | null;
+}
+
+/** The last page by its page style. */
+interface LastPage {
+  read: ReadPage;
+  step: Exclude<NextStep, { next: PagePosition }>;
+  /** Distinct records so far; null if unknown. */
+  distinct: number | null;
+  /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
+  kept: number;
+}
+
+/**
+ * Verifies that a listing ends with this page. If the service merely names no next page, a smaller page is requested,
+ * after which there must be one. Throws if the response says that more records exist than were received.
+ */
+export async function verifyEnd(listing: ListingParts, last: LastPage): Promise<VerifiedEnd & { kept: number }> {
+  const { read, step, distinct, kept } = last;
+  const verified = (proof: EndProof) => ({ proof, fault: null, kept });
+  const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
+  const ties = tieFault(listing.resource);
+  if (ties !== null) return hasAll ? verified('total') : { proof: null, fault: ties, kept };
+  // A page past the last one may name a next one for ever.
+  if (read.records.length === 0) return verified(step.end ?? 'empty');
+  const { more } = read.signals;
+  if (step.end !== null || hasAll) {
+    if (more === null) return verified(step.end ?? 'total');
+    const where = `The last page by page.style ${listing.resource.page.style} says that more follows at ${more}`;
+    return { proof: null, fault: missingFault(where, UNNAMED), kept };
+  }
+  const result = more === null ? await requestSmallerPage(listing, read) : 'names_none';
+  // The service names a next page after fewer records, so it has none after these.
+  if (result === 'names_next') return { ...verified('signal'), kept: Math.max(kept, read.records.length) };
+  const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
+  const fault = { ...step.fault, hint };
+  const mayGoOn = result === 'names_none' || isFull(read, listing.resource.page, kept);
+  if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, positionOf(read.url));
+  return { proof: null, fault, kept };
+}
+
+const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
+
+/** The fault of pages that begin after a value which several records may share; null for any others. */
+function tieFault({ page, id, partition }: ReadableResource): PageFault | null {
+  if (page.style !== 'keyset') return null;
+  // The partition field is the same in all records of one listing.
+  const others = [id].flat().filter((field) => field !== partition?.field);
+  if (others.length === 1 && others[0] === page.cursor_field) return null;
+  return missingFault(
+    `Pages begin behind the last ${page.cursor_field}, and records that share it may have been skipped`,
+    'Set page.cursor_field in the profile to the id, or page.total to where the service tells how many there are.',
+  );
+}
+
+/** True if more records are likely: the page is full, or the service reports a larger total. */
+function isFull({ records, total }: ReadPage, page: ReadableResource['page'], kept: number): boolean {
+  const received = records.length;
+  return total !== null || (kept > 0 && received >= kept) || (page.size_param !== null && received >= page.size);
+}
+
+/** Requests the same page with one record less: a service that names next pages names one then. */
+async function requestSmallerPage(
+  { resource, style, first, ask }: ListingParts,
+  read: ReadPage,
+): Promise<'names_next' | 'names_none' | 'unknown'> {
+  const { size_param: param } = resource.page;
+  const wanted = read.records.length - 1;
+  if (param === null || wanted < 1) return 'unknown';
+  const url = withPlaces(read.url, { [param]: wanted });
+  const cut = await readUnlessRefused(ask, url, resource);
+  if (cut === null || cut.records.length !== wanted) return 'unknown';
+  const { headers, json, withheld, url: answeredUrl } = cut.answer;
+  const counts = { received: wanted, isEmpty: false, seen: wanted, total: null, pages: null, kept: 0 };
+  const place = { url, answeredUrl, baseUrl: first, headers, json, withheld, records: cut.records };
+  const step = style.next({ ...place, ...counts });
+  // A page that names itself names no next page.
+  return 'next' in step && step.next !== positionOf(url) ? 'names_next' : 'names_none';
+}
+
+/** Null if the service refuses the request, or its response is no page. */
+async function readUnlessRefused(
+  ask: (position: PagePosition) => ReturnType<RequestPage>,
+  url: URL,
+  resource: ReadableResource,
+): Promise<ReadPage | null> {
+  try {
+    const read = readPage(await ask(positionOf(url)), url, resource);
+    return 'code' in read ? null : read;
+  } catch (error) {
+    if (error instanceof SyncError && REFUSED_CODES.has(error.code)) return null;
+    throw error;
+  }
+}
+
+/** How a page was recognised as past the end: the profile declares it, it repeats the last page, or it is refused. */
+export type PastEndSign = 'status' | 'repeated' | 'refused';
+
+interface PastEndPage {
+  sign: PastEndSign;
+  /** The page before, and the records on all pages so far; null if unknown. */
+  last: ReadPage;
+  received: number | null;
+  /** Records on the largest page so far, in this scan or an earlier one. */
+  kept: number;
+  /** True if the scan reached the total of the service. */
+  isComplete: boolean;
+}
+
+/**
+ * Verifies that a listing ends before a page past its end. A refusal or a repetition alone may be a limit of the
+ * service; after a page shorter than the others, or cut the same way by another page size, it is the end.
+ */
+export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): Promise<VerifiedEnd> {
+  const { sign, last, kept, isComplete } = past;
+  const { style, resource } = listing;
+  const { page } = resource;
+  if (isComplete) return { proof: 'total', fault: null };
+  const ties = tieFault(resource);
+  if (ties !== null) return { proof: null, fault: ties };
+  if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
+  const count = last.records.length;
+  if (style.ahead !== null && count < kept) return { proof: 'short', fault: null };
+  if (sign === 'refused') return { proof: null, fault: UNVERIFIED.refused };
+  const isOnly = past.received === count;
+  const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
+  const isShort = style.ahead !== null && (isOneShort || (await isShortBySize(listing, past)));
+  return isShort ? { proof: 'short', fault: null } : { proof: null, fault: UNVERIFIED[sign] };
+}
+
+/** Page sizes that are considered, each one less than the one before. */
+const MAX_SIZES = 3;
+
+/** If another page size does not divide the number of records so far, the listing must end with a short page. */
+async function isShortBySize({ resource, style, ask }: ListingParts, past: PastEndPage): Promise<boolean> {
+  const { last, received, kept } = past;
+  if (received === null) return false;
+  const sizes = Array.from({ length: MAX_SIZES }, (_, less) => kept - 1 - less);
+  const size = sizes.find((one) => one > 1 && received % one !== 0);
+  const url = size === undefined ? null : (style.ahead?.holding(last.url, received, size) ?? null);
+  if (size === undefined || url === null) return false;
+  const cut = await readUnlessRefused(ask, url, resource);
+  const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
+  if (cut === null || cut.keys.length !== bytes || cut.records.length !== received % size) return false;
+  const shared = Math.min(bytes, last.keys.length);
+  return shared > 0 && sameKeys(cut.keys.subarray(-shared), last.keys.subarray(-shared));
+}
+
+/** True if a page is the one before it, record by record. */
+export function isRepeated(read: ReadPage, keysBefore: Uint8Array): boolean {
+  const isKeyed = read.keys.length === read.records.length * KEY_FINGERPRINT_BYTES;
+  return read.records.length > 0 && isKeyed && sameKeys(read.keys, keysBefore);
+}
+
+const NAME_TOTAL = 'Set page.total or page.pages in the profile to where the service tells how much there is';
+
+const UNVERIFIED: Readonly<Record<PastEndSign, PageFault>> = {
+  refused: missingFault('The service refuses the page after a full one, and tells no total', `${NAME_TOTAL}.`),
+  status: missingFault(
+    'The service refuses the page after a full one, which may be the end or a limit',
+    `${NAME_TOTAL}, or page.end.body to what it says only past the end.`,
+  ),
+  repeated: missingFault(
+    'The service gives the same page again after one as full as the others, which may be the end or a limit',
+    `${NAME_TOTAL}; if it never does, accept: [end].`,
+  ),
+};
+
+/** A page and the one before it in its scan, if there is one. */
+interface OwnNext {
+  page: ReadableResource['page'];
+  read: ReadPage;
+  before: ReadPage | null;
+  /** Records on the largest page that named another one; 0 if none did. */
+  kept: number;
+}
+
+/**
+ * Decides what follows a page that names itself as the next one. It is the end if the page is empty or shorter than one
+ * that named a next page, or if the profile declares it. Its records must be new: if the service does not know the
+ * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
+ */
+export function stepFromOwn(step: NextStep, { page, read, before, kept }: OwnNext): NextStep {
+  if (!('next' in step) || step.next !== positionOf(read.url)) return step;
+  const received = read.records.length;
+  if (received === 0) return { end: 'unchanged' };
+  const isNew = before === null || lastKnown(read.keys, before.keys) === -1;
+  if (received < kept && isNew) return { end: 'short' };
+  if (!declaredEnd(page).unchanged_cursor) return step;
+  if (before !== null) return isNew ? { end: 'unchanged' } : step;
+  const isAlone = received === 1 && page.size_param !== null && page.size > 1;
+  return isAlone ? { end: 'short' } : { end: null, fault: OWN_FIRST };
+}
+
+const OWN_FIRST: PageFault = {
+  code: 'guard_repeated_cursor',
+  message: 'The page names itself as the next page, and nothing else shows that it is the last one',
+  hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
+};
+
+/** Whether pages are known to be numbered as the profile says. All listings of a scan share it. */
+export interface Numbering {
+  isProved: boolean;
+}
+
+interface NumberedListing extends ListingParts {
+  /** Absent if the numbering is not to be verified. */
+  numbering: Numbering | undefined;
+  state: PaginationState;
+}
+
+/** A page that shows whether the numbers are right. */
+interface NumberingCheck {
+  at: PagePosition;
+  findFault: (page: ReadPage, fresh: number) => PageFault | null | Promise<PageFault | null>;
+  /** The doubt if the service does not answer with a page; absent: none. */
+  ifRefused?: Doubt | null;
+}
+
+/** Services answer page 0 with errors of their own, or deny access to it: neither is a page. */
+const NO_PAGE: AnswerRule = { status: [403, 500], body: null };
+/** More records than may have been deleted since the listing ended. */
+const LAST_RECORDS = 3;
+/** Max counts of search engines, and of services built on them. */
+const USUAL_MAX = /^[125]0{3,}$/;
+/** Smaller pages do not overlap: it would cost more than one request in twenty. */
+export const MIN_OVERLAPPING_PAGE = 20;
+
+/**
+ * At the end of a scan over numbered pages, requests the pages that would hold more records if the profile were wrong: the
+ * one before the first (the service counts from 0), the one after the last (`page.total` counts something else), or the
+ * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
+ * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
+ */
+export async function verifyNumbering(last: WalkedPage, listing: NumberedListing): Promise<Doubt | null> {
+  const { numbering, style, first, resource, ask, state } = listing;
+  if (numbering === undefined || numbering.isProved || style.ahead === null || state.distinct === null) return null;
+  // The page after the total was requested before, and refused.
+  const isRefused = last.records.length === 0 && last.end?.proof === 'total';
+  const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
+  if (doubt !== null) return doubt;
+  for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.ahead, last)) {
+    const page = await readUnlessRefused((position) => ask(position, { skips: NO_PAGE }), urlAt(first, at), resource);
+    if (page === null && ifRefused !== null) return ifRefused;
+    const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
+    if (fault !== null) throw pageError(fault, at);
+  }
+  // An empty listing shows nothing of its numbers.
+  numbering.isProved = state.distinct > 0;
+  return null;
+}
+
+const NUMBERING_FAULTS: ReadonlySet<string> = new Set(['pagination_start', 'pagination_total', 'pagination_offset']);
+
+/** True if the error says that pages are numbered otherwise than in the profile. */
+export function isNumberingFault(error: unknown): boolean {
+  return error instanceof SyncError && NUMBERING_FAULTS.has(error.code);
+}
+
+function numberingChecks(
+  listing: NumberedListing,
+  ahead: NonNullable<PageStyle['ahead']>,
+  { position, records, kept, end }: WalkedPage,
+): NumberingCheck[] {
+  const { first, state } = listing;
+  if (state.lastTotal !== null && state.distinct === state.lastTotal) {
+    // A page shorter than the others is the last one, whatever the total counts.
+    if (records.length === 0 || records.length < kept) return [];
+    const next = ahead.after(urlAt(first, position), records.length);
+    return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
+  }
+  const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
+  // Pages that overlap with the one before show by that where they begin.
+  const needsCheck = kept < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
+  const sooner = needsCheck ? ahead.sooner(urlAt(first, position), LAST_RECORDS) : null;
+  const isElsewhere = sooner !== null && positionOf(sooner) !== positionOf(first);
+  return [
+    ...(before === null ? [] : [{ at: before, findFault: beforeFirst(listing) }]),
+    ...(isElsewhere ? [{ at: positionOf(sooner), findFault: offsetFault }] : []),
+  ];
+}
+
+function beforeFirst({ first, ask, resource }: NumberedListing): NumberingCheck['findFault'] {
+  return async ({ keys, records }, fresh) => {
+    if (fresh === 0) return null;
+    // A service may take 0 for 1, and records may have been created on that page since it was read.
+    const again = await readUnlessRefused(ask, first, resource);
+    if (again !== null && 2 * sharedKeys(keys, again.keys) >= records.length) return null;
+    return {
+      code: 'pagination_start',
+      message: `The page before the first one holds ${fresh} records that are on none of the others`,
+      hint: 'The service counts its pages from another number: set page.first in the profile to that (mostly 0).',
+    };
+  };
+}
+
+function afterTotal({ lastTotal }: PaginationState): NumberingCheck['findFault'] {
+  return ({ total }, fresh) => {
+    // Records that were created since are counted by now.
+    const hasGrown = total !== null && total > (lastTotal ?? 0);
+    if (fresh === 0 || hasGrown) return null;
+    return {
+      code: 'pagination_total',
+      message: `${fresh} more records follow after as many as page.total tells (${lastTotal})`,
+      hint: 'What page.total names in the profile counts something else, such as the records of one page: name where the service tells how many there are in all, or set it to null.',
+    };
+  };
+}
+
+function offsetFault({ records }: ReadPage, fresh: number): PageFault | null {
+  if (fresh < records.length) return null;
+  return {
+    code: 'pagination_offset',
+    message: 'The page that begins with the last records holds none of them',
+    hint: 'The service takes the offset for something else, mostly the number of a page: see page.style in the profile.',
+  };
+}
+
+function maxTotalDoubt(total: number | null): Doubt | null {
+  if (!USUAL_MAX.test(String(total))) return null;
+  return {
+    code: 'unproved',
+    message: `the listing tells a total of exactly ${total} and refuses the page after that, as a service does that lists and counts no more`,
+    hint: 'where it lists no more at once, ask for it by page.style keyset or cursor, or by partitions; where there are just so many, accept: [end] in the profile',
+  };
+}
