@@ -52,12 +52,4 @@ describe('a database at an address', () => {
     expect(shared?.id).toBe(sharedDatabase(address.replace('schema=blog', 'schema=shop'))?.id);
     expect(shared?.id).not.toBe(sharedDatabase(address.replace('/content', '/other'))?.id);
   });
-
-  it('is none where no kind is known', () => {
-    expect(findDatabase('oracle:blog')).toBeNull();
-    expect(findDatabase('/srv/blog.db')).toBeNull();
-    expect(sharedDatabase('postgres://a:b@c:port/d')).toBeNull();
-    expect(() => shownPlace('oracle:blog')).toThrow('no database is known by "oracle:"');
-    expect(() => inboxAddress('oracle:blog')).toThrow('no inbox is known by "oracle:"');
-  });
 });

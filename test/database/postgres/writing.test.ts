@@ -129,17 +129,6 @@ describe.skipIf(POSTGRES.missing !== null)('a page on postgres', () => {
     expect(await costOf(numbered(400, ',"n":2'), 6_000)).toBeLessThan(few);
   });
 
-  it('that says nothing new touches no row', async () => {
-    const { warehouse, address } = await warehouseOn(POSTGRES);
-    const { load } = await loading(warehouse);
-    await load(numbered(50), 1_000);
-    const marks = (): Promise<unknown[]> =>
-      asOtherClient(address, async (client) => (await client.query('SELECT xmin, ctid FROM content')).rows);
-    const before = await marks();
-    expect(await load(numbered(50), 2_000)).toMatchObject({ unchanged: 50 });
-    expect(await marks()).toEqual(before);
-  });
-
   it('has rows that a sample finds at both ends and between, live ones alone', async () => {
     const { warehouse, write } = await warehouseOn(POSTGRES);
     const table = { name: 'content', path: [], key: ['id'], columns: [] };

@@ -60,15 +60,6 @@ describe('a file that is open and has lost its name', () => {
     expect(idsIn(`${file}.old`)).toEqual(['old']);
   });
 
-  it('loses nothing with its log, where that alone was removed: it is folded back as the file is closed', async () => {
-    const file = path.join(tempFolder(), 'blog-inbox.db');
-    const inbox = await openInbox(`sqlite:${file}`, systemClock);
-    await inbox.write([delivery('taken')]);
-    rmSync(`${file}-wal`);
-    await inbox.close();
-    expect(idsIn(file)).toEqual(['taken']);
-  });
-
   it('has its log put aside where a program still reads it, for whoever moved the file', async () => {
     const file = path.join(tempFolder(), 'blog-inbox.db');
     const inbox = await openInbox(`sqlite:${file}`, systemClock);
