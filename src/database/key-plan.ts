@@ -1,16 +1,16 @@
 import type { TableShape } from '../model/table.ts';
 
-/** How the tables of one resource belong to each other and to others, and what they are to be found by. */
+/** The foreign keys and indexes of the tables of one resource. */
 export interface KeyPlan {
   /** All tables of the resource, its own first. */
   tables: readonly TableShape[];
   /** Columns of these tables that hold the key of a resource. */
   references: readonly Reference[];
-  /** Indexes of single columns of these tables that should be there; of all others, ours go. */
+  /** The wanted indexes of single columns; other managed indexes are dropped. */
   indexes: readonly ColumnIndex[];
 }
 
-/** A column and the key that it holds. */
+/** A column and the key that it refers to. */
 export interface Reference {
   table: TableShape;
   column: string;
@@ -22,20 +22,20 @@ export interface ColumnIndex {
   table: TableShape;
   column: string;
   /**
-   * `chosen` by a person; `filter` by which people choose and sort rows; `reference` by which they join them, and
-   * `window` by which reports come and are added up: of the last two databases differ in what pays.
+   * `chosen` by the user; `filter` for filtering and sorting; `reference` for joins, `window` for the days of reports:
+   * for the last two, the databases use different kinds of indexes.
    */
   why: 'chosen' | 'filter' | 'reference' | 'window';
 }
 
-/** How our indexes begin; behind it, `table.column`: no name has a dot in it. */
+/** The prefix of managed indexes, followed by `table.column`: no name contains a dot. */
 export const INDEX = '_sync_index_';
 
 export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
   return `${table.name}.${column}`;
 }
 
-/** The table whose rows a child table's rows belong to, by all of its key; null for a resource's own table. */
+/** Returns the table of the parent rows of a child table; null for a resource's own table. */
 export function parentTable(table: TableShape, tables: readonly TableShape[]): TableShape | null {
   const isParent = ({ path, key }: TableShape): boolean =>
     path.length < table.path.length &&
@@ -49,5 +49,5 @@ export function parentKey(table: TableShape): readonly string[] {
   return table.key.slice(0, -1);
 }
 
-/** What we call a key of ours that leads from a child table to its parent. */
+/** The prefix of foreign keys from a child table to its parent. */
 export const PARENT_KEY = '_sync_parent_';

@@ -129,7 +129,7 @@ async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Pro
   const known = upToDate.get(warehouse);
   if (known === undefined || known.whole !== whole || known.until < clock.now()) return false;
   if (known.growths !== (await readGrowths(warehouse.own))) return false;
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   owned.heldViews = known.heldViews;
   return known.views.every(({ name }) => names.has(name.toLowerCase()));
 }

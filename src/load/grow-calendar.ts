@@ -52,7 +52,7 @@ async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years 
   const tables = (await readShapes(warehouse.own)).flatMap((shape) => shape.tables);
   const spans = [];
   for (const table of tables)
-    spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), timesWithin(year)));
+    spans.push(await warehouse.rows.timeSpan(table, table.columns.filter(isTime), timesWithin(year)));
   const years = spans.flatMap((span) => span ?? []).map((time) => Number(time.slice(0, 4)));
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
 }

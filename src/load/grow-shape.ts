@@ -98,7 +98,7 @@ function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly 
 
 /** Names of the tables and views that exist, and of those that other resources have or will have. */
 export async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
-  const taken = await warehouse.tableNames();
+  const taken = await warehouse.rows.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
   const others = Object.keys(whole.resources).filter((other) => other !== owned.resource);
   for (const other of others) for (const name of [other, `${other}_live`, `${other}_history`]) taken.add(name);
@@ -110,7 +110,7 @@ async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChang
   const numeric = new Set<string>();
   for (const { table, column, from } of changes) {
     if (from !== 'integer' || column.type !== 'double') continue;
-    if (await warehouse.holdsBeyondDouble(table, column.name)) numeric.add(`${table} ${column.name}`);
+    if (await warehouse.rows.holdsBeyondDouble(table, column.name)) numeric.add(`${table} ${column.name}`);
   }
   return numeric;
 }

@@ -50,7 +50,7 @@ export async function viewGrowth(
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const existing = existingViews(context, { stored, names, held, mayNarrow, shapes });

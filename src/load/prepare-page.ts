@@ -102,7 +102,7 @@ async function findDifference(
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = updatedColumns(table.columns, profile);
-  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
+  const rows = await warehouse.rows.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (!warehouse.keepsMicroseconds) found.cutTime = finerTime(found.inserts);
@@ -171,7 +171,7 @@ async function lostAmong(
 ): Promise<LostRow[]> {
   if (leftOut.length === 0 || table === undefined) return [];
   const updated = updatedColumns(table.columns, profile);
-  const stored = asMoments(await warehouse.stored(table, leftOut.map(keyOf), updated), updated, profile);
+  const stored = asMoments(await warehouse.rows.stored(table, leftOut.map(keyOf), updated), updated, profile);
   return leftOut.flatMap((record) => {
     const row = stored.get(record.key);
     if (row === undefined || row.deletedAt !== null || row.syncedAt > before) return [];

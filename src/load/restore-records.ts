@@ -38,7 +38,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   const { keyed } = keyRecords(dropForgotten(records, profile, owned.forgotten).records, profile);
   const [table] = shapeOf(owned).tables;
   if (table === undefined || keyed.length === 0) return [];
-  const rows = await warehouse.stored(table, keyed.map(keyOf), []);
+  const rows = await warehouse.rows.stored(table, keyed.map(keyOf), []);
   const kept = await latestVersions(warehouse.own, resource, keyed.map(keyOf));
   for (const record of keyed) {
     record.version = Math.max(rows.get(record.key)?.version ?? 0, kept.get(record.key) ?? 0) + 1;

@@ -1,7 +1,7 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { databaseAt, findDatabase, inboxAddress, sharedDatabase, shownPlace } from '../../src/database/databases.ts';
+import { databaseAt, sharedDatabase } from '../../src/database/databases.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const warehouse = path.join(root, 'src/database');

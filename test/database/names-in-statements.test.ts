@@ -148,14 +148,14 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
       const wanted = ['soon', OLD_TIME.slice(1, -1)];
       expect(await fieldsOf(opened, table)).toEqual(wanted.map((cell) => ({ other: cell })));
       expect(await fieldsOf(opened, list)).toEqual(wanted.map((cell) => ({ [name]: cell })));
-      expect(await warehouse.keysAfter(table, '', 9)).toEqual(['a', 'b']);
-      expect((await warehouse.liveSample(table, name, 5)).toSorted()).toEqual(['a', 'b']);
-      expect((await warehouse.stored(table, ['a'], table.columns.slice(0, 1))).get('a')).toMatchObject({
+      expect(await warehouse.rows.keysAfter(table, '', 9)).toEqual(['a', 'b']);
+      expect((await warehouse.rows.liveSample(table, name, 5)).toSorted()).toEqual(['a', 'b']);
+      expect((await warehouse.rows.stored(table, ['a'], table.columns.slice(0, 1))).get('a')).toMatchObject({
         version: 2,
         updated: 'soon',
       });
       expect(await remove('a')).toEqual([['a'], 1]);
-      expect([await warehouse.count(name), await warehouse.countDeleted(name, '')]).toEqual([1, 0]);
+      expect([await warehouse.rows.count(name), await warehouse.rows.countDeleted(name, '')]).toEqual([1, 0]);
     }
   });
 });

@@ -15,7 +15,7 @@ import { storesOf } from '../../config/file-stores.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { type FileQuestion, filesAt, lastContent } from '../../database/state/files/shown-files.ts';
 import { openWarehouseToRead } from '../../database/databases.ts';
-import type { FileRow } from '../../database/file-rows.ts';
+import type { FileRow } from '../../database/own-tables.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { forEachSource, readSettings, type SourceOptions, withSourceOptions } from '../command/sources.ts';

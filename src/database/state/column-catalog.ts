@@ -17,7 +17,7 @@ const pathSchema = z.array(z.string());
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
   const shape = rows.length === 0 ? null : shapeOf(resource, rows);
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   const gone = shape?.tables.find(({ name }) => !names.has(name));
   if (gone === undefined) return shape;
   throw new ConfigError('state_invalid', `the table ${gone.name} is no longer in the warehouse`, {

@@ -1,16 +1,16 @@
-import { sql, type Kysely, type CompiledQuery } from 'kysely';
-import type { TableShape } from '../../model/table.ts';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { ValueChange } from '../../model/schema-change.ts';
+import type { TableShape } from '../../model/table.ts';
 import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
-import type { Warehouse } from '../warehouse.ts';
-import { inParts } from './in-parts.ts';
+import type { TableAccess } from '../reading.ts';
 import { commentKey, ROWS_PER_STATEMENT } from './column-catalog.ts';
+import { inParts } from './in-parts.ts';
 
-type Reading = Pick<Warehouse, 'own' | 'named'>;
+type Reading = TableAccess;
 
 /** Those of the keys whose rows are live and were last written before this moment. */
 export async function keysWrittenBefore(
-  { own, named }: Reading,
+  { own, rows: { named } }: Reading,
   { name, key: [first = ''] }: TableShape,
   keys: readonly string[],
   before: TimestampText,
@@ -24,7 +24,7 @@ export async function keysWrittenBefore(
 
 /** Of the records with these keys: how many have rows in the table, and how many have a value in each column. */
 export async function countFilled(
-  { own, named }: Reading,
+  { own, rows: { named } }: Reading,
   { name, key: [first = ''] }: TableShape,
   columns: readonly string[],
   keys: readonly string[],
@@ -42,7 +42,7 @@ export async function countFilled(
 
 /** True if a live row shows a value in the column of the view; `since`: one that was written later. */
 export async function showsValue(
-  { own, named }: Reading,
+  { own, rows: { named } }: Reading,
   view: string,
   column: string,
   since: TimestampText | null = null,

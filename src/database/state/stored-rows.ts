@@ -4,8 +4,9 @@ import type { HistoryPolicy } from '../../model/vocabulary.ts';
 import type { OwnTables, TimestampText } from '../own-tables.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
 import { inParts } from './in-parts.ts';
+import type { TableAccess } from '../reading.ts';
 
-type Reading = Pick<Warehouse, 'own' | 'named'>;
+type Reading = TableAccess;
 
 /** Live rows to be marked as deleted. */
 interface GoneRows {
@@ -29,14 +30,14 @@ const KEYS_PER_STATEMENT = 500;
  * The statements that mark rows as deleted and take their child rows away, with a version that says so; what the records
  * held stays in the versions before.
  */
-export function goneStatements({ own, named }: Reading, gone: GoneRows): CompiledQuery[] {
+export function goneStatements({ own, rows: { named } }: Reading, gone: GoneRows): CompiledQuery[] {
   return inParts(gone.keys, KEYS_PER_STATEMENT).flatMap((part) => {
     return statementsFor(named, gone, sql.join(part)).map((statement) => statement.compile(own));
   });
 }
 
 function statementsFor(
-  named: Reading['named'],
+  named: TableAccess['rows']['named'],
   { resource, history, table, children, at, deletedAt }: GoneRows,
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
@@ -79,7 +80,7 @@ interface DroppedRows {
 
 /** The statements that take rows out with all that is kept of them: child rows, versions, and what is known of their deletes. */
 export function dropStatements(
-  { own, named }: Pick<Warehouse, 'own' | 'named'>,
+  { own, rows: { named } }: TableAccess,
   dropped: DroppedRows,
 ): CompiledQuery[] {
   const { resource, table, children, keys } = dropped;
@@ -103,7 +104,7 @@ export function dropStatements(
 
 /** Keys of rows that were deleted before a moment, the oldest first. */
 export async function keysDeletedBefore(
-  { own, named }: Reading,
+  { own, rows: { named } }: Reading,
   { name, key: [first = ''] }: TableShape,
   before: TimestampText,
   limit: number,
@@ -148,7 +149,7 @@ interface RowRewrite {
 export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Promise<void> {
   const { lease, resource, rows, versions, children, statements } = rewrite;
   const [root] = rows;
-  const stored = root === undefined ? null : await warehouse.stored(root.table, [...versions.keys()], []);
+  const stored = root === undefined ? null : await warehouse.rows.stored(root.table, [...versions.keys()], []);
   const currentRow = (key: string): StoredRow | null => {
     const row = stored?.get(key);
     return row?.deletedAt === null && row.version === versions.get(key) ? row : null;

@@ -1,9 +1,9 @@
-import { type CompiledQuery, type Kysely, sql, type RawBuilder } from 'kysely';
-import { inParts, newest } from './in-parts.ts';
-import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { Warehouse } from '../warehouse.ts';
+import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
+import type { TableAccess } from '../reading.ts';
+import { inParts, newest } from './in-parts.ts';
 
 /** Rows per statement, below every database's limit of bound values. */
 const ROWS_PER_STATEMENT = 100;
@@ -133,14 +133,14 @@ const DAY = 86_400_000;
 /** Of Unix times in seconds, milliseconds and microseconds. */
 const UNITS_PER_MS = [0.001, 1, 1_000];
 
-type Reading = Pick<Warehouse, 'own' | 'named'>;
+type Reading = TableAccess;
 
 /**
  * Rows with these days in the column, and a few beside them: what a text says, and where a day begins, is for the
  * caller to look at. Found by an index on the column, where there is one.
  */
 export async function rowsOfDays(
-  { own, named }: Reading,
+  { own, rows: { named } }: Reading,
   table: TableShape,
   column: Column,
   days: DaySpan,

@@ -18,7 +18,7 @@ import { dueOf, type StoredSuccess, timesOf } from '../schedule/due.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { Inbox, InboxFigures } from '../../database/inbox.ts';
 import type { LeaseRow, OwnTables } from '../../database/own-tables.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
+import type { WarehouseReader } from '../../database/reading.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
   type ApiStatus,
@@ -36,7 +36,7 @@ import {
 import { NOTHING_STORED, type RowCount, type StoredFiles, type StoredState } from './stored.ts';
 
 /** What is read of an open warehouse. */
-export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+export type StoredTables = Pick<WarehouseReader, 'own' | 'dialect' | 'rows'>;
 
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {

@@ -129,7 +129,7 @@ export class ColumnPresence {
     const own = owned.shape?.tables[0];
     const unknown = this.empty.filter(({ known }) => known === null || known.kind === 'back');
     if (own === undefined || unknown.length === 0) return;
-    const sampled = await warehouse.liveSample(own, owned.resource, SAMPLED_ROWS);
+    const sampled = await warehouse.rows.liveSample(own, owned.resource, SAMPLED_ROWS);
     const keys = await keysWrittenBefore(warehouse, own, sampled, this.#before);
     if (keys.length >= MIN_RECORDS) {
       for (const [table, columns] of Map.groupBy(unknown, (each) => each.table)) {

@@ -8,7 +8,7 @@ import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
 import { placeText } from '../../database/state/files/record-files.ts';
-import type { FileObjectRow, FileRow } from '../../database/file-rows.ts';
+import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';
 import type { FileContent, FileOutcome } from './file-changes.ts';

@@ -7,7 +7,7 @@ import { saveObjects, storedObjects } from '../../database/state/files/file-cont
 import { dueFiles, FILES_LEASE, placeText } from '../../database/state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
-import type { FileObjectRow, FileRow } from '../../database/file-rows.ts';
+import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
 import { lookForFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';

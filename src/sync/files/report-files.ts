@@ -1,4 +1,4 @@
-import type { FileStatus } from '../../database/file-rows.ts';
+import type { FileStatus } from '../../database/own-tables.ts';
 import { countFiles } from '../../database/state/files/shown-files.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Warning } from '../warnings.ts';

@@ -250,7 +250,7 @@ function readStoredRows(
 ): Promise<Map<string, StoredRow>> {
   const [table] = shape.tables;
   if (table === undefined) return Promise.resolve(new Map());
-  return warehouse.stored(table, [...keys], updatedColumns(table.columns, profile));
+  return warehouse.rows.stored(table, [...keys], updatedColumns(table.columns, profile));
 }
 
 async function reportRecord(

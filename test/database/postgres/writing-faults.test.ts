@@ -79,18 +79,21 @@ describe.skipIf(POSTGRES.missing !== null)('writing a page on postgres', () => {
     await (await loading(warehouse, { profile: PROFILE })).load(['{"id":"0","n":0,"tags":["x"]}'], 1_000);
     const overtaken: Warehouse = {
       ...warehouse,
-      stored: async (...asked) => {
-        const found = await warehouse.stored(...asked);
-        await asOtherClient(address, async (client) => {
-          await client.query(
-            `INSERT INTO content (id, _hash, _version, _synced_at, n) VALUES ('1', 'x', 1, 'epoch', 9)`,
-          );
-          await client.query(`INSERT INTO content_tags VALUES ('1', 0, 'theirs'), ('1', 7, 'theirs')`);
-          await client.query(
-            `INSERT INTO _sync_versions VALUES ('content', '1', 1, 'epoch', NULL, 'upsert', 'x', '{}')`,
-          );
-        });
-        return found;
+      rows: {
+        ...warehouse.rows,
+        stored: async (...asked) => {
+          const found = await warehouse.rows.stored(...asked);
+          await asOtherClient(address, async (client) => {
+            await client.query(
+              `INSERT INTO content (id, _hash, _version, _synced_at, n) VALUES ('1', 'x', 1, 'epoch', 9)`,
+            );
+            await client.query(`INSERT INTO content_tags VALUES ('1', 0, 'theirs'), ('1', 7, 'theirs')`);
+            await client.query(
+              `INSERT INTO _sync_versions VALUES ('content', '1', 1, 'epoch', NULL, 'upsert', 'x', '{}')`,
+            );
+          });
+          return found;
+        },
       },
     };
     const { load } = await loading(overtaken, { profile: PROFILE });

@@ -1,11 +1,11 @@
-import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
+import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 
 interface ErrorRow {
-  /** Beginning of SQLite's own error code. */
+  /** Prefix of SQLite's own error code. */
   prefix: string;
   code: string;
   hint: string;
-  /** True if no run can work before a person has changed something. */
+  /** True if every run fails until an operator has changed something. */
   config?: true;
 }
 
@@ -17,7 +17,7 @@ const ERRORS: readonly ErrorRow[] = [
     hint: 'free space on the volume of the warehouse and run the same command again: it resumes where it stopped',
   },
   {
-    // SQLite knows no other name for a quota or a file-size limit.
+    // SQLite has no other code for a quota or a file-size limit.
     prefix: 'SQLITE_IOERR_WRITE',
     code: 'warehouse_full',
     hint: 'the disk took no more (full, a quota, a file-size limit): make room and run the same command again: it resumes where it stopped',
@@ -58,9 +58,9 @@ const ERRORS: readonly ErrorRow[] = [
   },
 ];
 
-/** SQLite's errors in our words; anything else (a bug) is returned as it is. */
+/** Translates SQLite's errors; returns any other error (a bug) unchanged. */
 export function databaseError(error: unknown, path: string): unknown {
-  const code = sqliteCode(error);
+  const code = errorCode(error);
   const row = ERRORS.find(({ prefix }) => code.startsWith(prefix));
   if (row === undefined) return error;
   const message = `${path}: ${messageOf(error)} (${code})`;
@@ -70,14 +70,19 @@ export function databaseError(error: unknown, path: string): unknown {
 }
 
 export function isBusy(error: unknown): boolean {
-  return sqliteCode(error).startsWith('SQLITE_BUSY');
+  return hasErrorCode(error, /^SQLITE_BUSY/);
 }
 
-/** SQLite knows no other name for a quota or a file-size limit than a failed write. */
+/** True also for a quota and a file-size limit, which SQLite reports as a failed write. */
 export function isFull(error: unknown): boolean {
-  return /^SQLITE_(?:FULL|IOERR_WRITE)/.test(sqliteCode(error));
+  return hasErrorCode(error, /^SQLITE_(?:FULL|IOERR_WRITE)/);
 }
 
-function sqliteCode(error: unknown): string {
+/** True if SQLite's or Node's code of the error matches. */
+export function hasErrorCode(error: unknown, pattern: RegExp): boolean {
+  return pattern.test(errorCode(error));
+}
+
+function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }

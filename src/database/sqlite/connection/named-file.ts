@@ -2,21 +2,21 @@ import { renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { SyncError } from '../../../model/errors.ts';
 
-/** The log belongs to the database: what was committed last stands in it alone. */
+/** The log belongs to the database: the latest commits are only in it. */
 const [LOG, INDEX] = ['-wal', '-shm'] as const;
 
 /**
- * A database file that is open, and its name. SQLite goes on writing into a file that was moved away, replaced or
- * removed, where nobody finds it again; so what is done with it asks here before and after.
+ * An open database file and its path. SQLite would keep writing to a file that was moved or deleted, so every use
+ * verifies before and after that the path still leads to the open file.
  */
 export interface NamedFile {
-  /** To be called once the log is there: what has the names now is what is open. Throws if that is not certain. */
+  /** Call it once the log exists: it remembers the files at the paths. Throws if they may not be the open ones. */
   opened(): void;
-  /** True if it still has its names. */
+  /** True if the paths still lead to the open files. */
   isOwn(): boolean;
-  /** Does the work between two looks. Throws `warehouse_gone` if the name is not the file's own, also just after it. */
+  /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
-  /** Closes it so that a file which has taken its name is not mistaken for it: its log must not lie beside that one. */
+  /** Closes the file without leaving its log beside another file that has taken its path. */
   close(db: Database, close: () => Promise<void>): Promise<void>;
 }
 
@@ -24,40 +24,39 @@ export function namedFile(file: string): NamedFile {
   const before = identityOf(file);
   let own: ReadonlyMap<string, string> | null = null;
 
-  /** True for what was not there when it was opened, too. */
+  /** True also for files that did not exist when the database was opened. */
   const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
     ends.every((end) => own?.get(end) === undefined || own.get(end) === identityOf(file + end));
 
   function check(): void {
-    if (!isOwn(['', LOG])) throw nameLost(file);
+    if (!isOwn(['', LOG])) throw pathLost(file);
   }
 
   return {
     opened: () => {
       const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
       own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
-      // Swapped between its opening and now: nobody knows which of both is open.
-      if (!own.has('') || (before !== null && before !== own.get(''))) throw nameLost(file);
+      // Replaced since it was opened: either file may be the open one.
+      if (!own.has('') || (before !== null && before !== own.get(''))) throw pathLost(file);
     },
     isOwn: () => isOwn(),
     whileNamed: async (work) => {
       check();
-      const done = await work();
+      const result = await work();
       check();
-      return done;
+      return result;
     },
     close: async (db, close) => {
       if (isOwn() || statOf(file) === null) return close();
-      const isWhole = isFoldedBack(db);
+      const isComplete = checkpointAll(db);
       await close();
-      if (own?.get(LOG) === identityOf(file + LOG)) putAside(file + LOG, isWhole);
+      if (own?.get(LOG) === identityOf(file + LOG)) removeLog(file + LOG, isComplete);
       if (own?.get(INDEX) === identityOf(file + INDEX)) rmSync(file + INDEX, { force: true });
     },
   };
 }
 
-/** The error of whatever is asked of a file that is not the one of its name. */
-function nameLost(file: string): SyncError {
+function pathLost(file: string): SyncError {
   const isGone = statOf(file) === null;
   const what = isGone ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
   const hint = isGone
@@ -66,18 +65,18 @@ function nameLost(file: string): SyncError {
   return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint });
 }
 
-/** Copies the log into the file that it belongs to. False if a program that reads it keeps us from that. */
-function isFoldedBack(db: Database): boolean {
+/** Copies the log into its file. Returns false if a program that reads the log prevents that. */
+function checkpointAll(db: Database): boolean {
   try {
-    return db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;
+    return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
   } catch {
     return false;
   }
 }
 
-/** A log that still holds what its file lacks is kept under another name, for the person who moved the file. */
-function putAside(log: string, isWhole: boolean): void {
-  if (isWhole) rmSync(log, { force: true });
+/** Retains a log with commits that its file lacks under another name, for the operator who moved the file. */
+function removeLog(log: string, isCopied: boolean): void {
+  if (isCopied) rmSync(log, { force: true });
   else renameSync(log, `${log}.left`);
 }
 
@@ -86,7 +85,7 @@ function identityOf(path: string): string | null {
   return stat === null ? null : `${stat.dev}:${stat.ino}`;
 }
 
-/** Null if there is nothing, or nothing that may be looked at. Numbers of files may be larger than a double holds. */
+/** Null if there is no file, or this user may not look at it. Inode numbers may be larger than a double holds. */
 function statOf(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;

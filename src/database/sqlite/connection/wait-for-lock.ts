@@ -1,18 +1,16 @@
 import type { Database } from 'better-sqlite3';
 import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
-import { isBusy, databaseError } from './errors.ts';
+import { databaseError, isBusy } from './errors.ts';
 
-/** SQLite waits for a lock by sleeping in our only thread: it must not wait at all, it is us who wait. */
+/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
 export const BUSY_TIMEOUT_MS = 0;
 const RETRY_FOR_MS = 60_000;
-/** Pauses are short at first, so that a lock held for a moment costs a moment. */
-const LONGEST_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 25;
 
-/** Runs `work` again and again while another program holds the lock; everything that it throws is a `SyncError`. */
+/** Runs work again while another program holds the lock; all errors are `SyncError`s. */
 export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
 
-/** Retries for one database. */
 export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
   return async (work) => {
     const deadline = clock.monotonic() + RETRY_FOR_MS;
@@ -22,12 +20,12 @@ export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
       } catch (error) {
         if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
       }
-      await clock.sleep(Math.min(2 ** attempt, LONGEST_PAUSE_MS));
+      await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
     }
   };
 }
 
-/** Kysely's SQLite, whose single statements wait for another program's lock as our transactions do. */
+/** Kysely's SQLite dialect, whose statements wait for another program's lock. */
 export function lockRetryingDialect(db: Database, retry: RetryWhileLocked): Dialect {
   const dialect = new SqliteDialect({ database: db });
   return {
@@ -38,10 +36,7 @@ export function lockRetryingDialect(db: Database, retry: RetryWhileLocked): Dial
   };
 }
 
-/**
- * Kysely lends its one connection to one statement at a time: a write that waits for a lock would keep all reads
- * waiting. Ours are single statements, of which none needs the connection for itself.
- */
+/** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
 class SingleStatements extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;

@@ -1,6 +1,5 @@
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
-import type { FileObjectRow, FileRow } from '../../file-rows.ts';
-import type { OwnTables, TimestampText } from '../../own-tables.ts';
+import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../own-tables.ts';
 import { inParts } from '../in-parts.ts';
 
 const PER_STATEMENT = 500;

@@ -1,6 +1,5 @@
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
-import type { FilePassageRow, FileRow } from '../../file-rows.ts';
-import type { OwnTables, TimestampText } from '../../own-tables.ts';
+import type { FilePassageRow, FileRow, OwnTables, TimestampText } from '../../own-tables.ts';
 import { inParts } from '../in-parts.ts';
 
 /** Ids per statement, below every database's limit of bound values. */

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../../../model/raster-types.ts';
-import type { FileRow, FileStatus } from '../../file-rows.ts';
-import type { OwnTables, TimestampText } from '../../own-tables.ts';
+import type { FileRow, FileStatus, OwnTables, TimestampText } from '../../own-tables.ts';
 
 /** What a profile says of the files of a resource. */
 interface FilesOfResource {

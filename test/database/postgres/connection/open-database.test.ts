@@ -1,17 +1,15 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Clock } from '../../../../src/model/clock.ts';
-import { SyncError } from '../../../../src/model/errors.ts';
-import { systemClock } from '../../../../src/observe/system-clock.ts';
-import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../../../src/database/migrate.ts';
-import type { OwnTables } from '../../../../src/database/own-tables.ts';
 import { readAddress } from '../../../../src/config/warehouse-address.ts';
+import { WAREHOUSE_MIGRATIONS } from '../../../../src/database/migrate.ts';
+import type { OwnTables } from '../../../../src/database/own-tables.ts';
 import { openDatabase } from '../../../../src/database/postgres/connection/open-database.ts';
 import { transact } from '../../../../src/database/postgres/connection/transact.ts';
+import type { Clock } from '../../../../src/model/clock.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 import { startPostgres } from '../../../support/postgres-server.ts';
 
 const WAREHOUSE = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
-const INBOX = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
 const STATUS = 'SELECT pg_xact_status($1::xid8) AS status';
 

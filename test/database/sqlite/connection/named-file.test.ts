@@ -1,10 +1,10 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../../src/observe/system-clock.ts';
-import type { Inbox } from '../../../../src/database/inbox.ts';
 import { openInbox } from '../../../../src/database/databases.ts';
+import type { Inbox } from '../../../../src/database/inbox.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { rowsIn, tempFolder, tempWarehouse } from '../../../support/temp-warehouse.ts';
 import { delivery } from '../../deliveries.ts';
 

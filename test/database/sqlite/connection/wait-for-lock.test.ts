@@ -9,8 +9,7 @@ import { startScript, type ChildScript } from '../../../support/child-script.ts'
 import { differences } from '../../../support/compare-copy.ts';
 import { journey } from '../../../support/journey.ts';
 import { loading } from '../../../support/page-loading.ts';
-import { asOther, openFor, tempWarehouse } from '../../../support/temp-warehouse.ts';
-import { rowsIn, tempFolder } from '../../../support/temp-warehouse.ts';
+import { asOther, openFor, tempWarehouse, rowsIn, tempFolder } from '../../../support/temp-warehouse.ts';
 
 /** A stall of ours comes every time; one by others' work on this machine does not. */
 const BUSY_MACHINE = { retry: 2 };
@@ -72,7 +71,7 @@ describe('another process that holds the write lock', () => {
     const holder = startScript(HOLDER, [file, '400']);
     await holder.ready;
     const warehouse = await openFor(file);
-    expect(await warehouse.tableNames()).toContain('theirs');
+    expect(await warehouse.rows.tableNames()).toContain('theirs');
     expect(rowsIn(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
   });
 
@@ -94,4 +93,18 @@ describe('another process that holds the write lock', () => {
 });
 
 describe('reading and then writing', () => {
+  it('F129 T4 never fails because somebody wrote in between', async () => {
+    const { warehouse, file } = await tempWarehouse();
+    const { load } = await loading(warehouse);
+    const other = await loading(await openFor(file), { resource: 'images' });
+    // Each page looks up what is stored and then writes, while the other connection does the same.
+    const pages = Array.from({ length: 100 }, (_, page) => [`{"id":"${page % 7}","n":${page}}`]);
+    const both = [load, other.load].map(async (load) => {
+      for (const [at, page] of pages.entries()) await load(page, at);
+    });
+    await Promise.all(both);
+    for (const table of ['content', 'images']) {
+      expect(rowsIn(file, `SELECT max(n) AS top, count(*) AS n FROM ${table}`)).toEqual([{ top: 99n, n: 7n }]);
+    }
+  });
 });
