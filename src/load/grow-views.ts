@@ -3,9 +3,8 @@ import type { CompiledQuery } from 'kysely';
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { Relations } from '../config/profile/profile.ts';
-import { commentKey, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
-import { type Comment, commentsOf } from '../database/state/column-comments.ts';
-import { resourcesThatKeepFiles } from '../database/state/files/shown-files.ts';
+import { commentKey, readCatalogue, saveComments, commentsOf } from '../database/state/column-catalog.ts';
+import { resourcesThatKeepFiles } from '../database/state/files.ts';
 import {
   claimGrowth,
   type MadeView,
@@ -18,6 +17,7 @@ import {
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
+import type { ColumnComment } from '../database/warehouse.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 
@@ -26,7 +26,7 @@ export interface ViewGrowth {
   plan: readonly PlannedView[];
   views: readonly ViewChange[];
   /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
-  comments: readonly Comment[];
+  comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
   /** Holds as long as nobody else changes what this was planned from. */
   claim: CompiledQuery;
@@ -127,8 +127,8 @@ function modelOf(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
   withFiles: ReadonlySet<string>,
-): { model: Omit<ViewModel, 'existing'>; comments: Comment[] } {
-  const said: Comment[] = [];
+): { model: Omit<ViewModel, 'existing'>; comments: ColumnComment[] } {
+  const said: ColumnComment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
@@ -144,9 +144,9 @@ function modelOf(
 /** What a profile says of a table, its view says too. */
 function commentsOn(
   { resources }: Pick<ViewModel, 'resources'>,
-  comments: readonly Comment[],
+  comments: readonly ColumnComment[],
   changed: ReadonlySet<string | null>,
-): Comment[] {
+): ColumnComment[] {
   const names = resources.flatMap(({ resource, tables }) =>
     changed.has(resource) ? tables.map(({ name }) => name) : [],
   );
@@ -157,7 +157,7 @@ function commentsOn(
 /** What is not in the catalogue yet comes with its column. */
 function changedComments(
   own: LoadContext['warehouse']['own'],
-  comments: readonly Comment[],
+  comments: readonly ColumnComment[],
   stored: ReadonlyMap<string, string | null>,
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
@@ -168,7 +168,7 @@ function changedComments(
   return saveComments(own, changed);
 }
 
-function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {
+function byColumn(comments: readonly ColumnComment[]): ViewedResource['comments'] {
   const tables = Map.groupBy(comments, ({ table }) => table);
   return new Map(
     Array.from(tables, ([table, own]) => {

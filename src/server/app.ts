@@ -14,7 +14,7 @@ import { isVersionDeclared, requestedVersion, versionText } from '../config/prof
 import type { Profile } from '../config/profile/profile.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
-import { keepNotices } from '../database/state/notices.ts';
+import { keepNotices } from '../database/state/server-state.ts';
 import {
   compareRateLimit,
   type KnownLimits,

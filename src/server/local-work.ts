@@ -5,7 +5,7 @@ import { SyncError } from '../model/errors.ts';
 import type { GovernorFigures } from '../http/rate-limit/governor.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
-import { readPauses } from '../database/state/pauses.ts';
+import { readPauses } from '../database/state/server-state.ts';
 import { releasedResources } from '../database/state/suspects.ts';
 import type { Drain } from './inbox/options.ts';
 import type { TickSource } from './schedule/scheduler.ts';

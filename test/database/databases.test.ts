@@ -17,7 +17,7 @@ const NAMES_A_KIND =
   /['"`](?:sqlite|postgres(?:ql)?)(?:['"`]|:(?!\/\/host))|\b(?:sqlite|postgres)[A-Z]|[a-z](?:Sqlite|Postgres)|\/(?:sqlite|postgres)\//g;
 
 /** Who may: the grammar of the addresses, and the config that the demo writes. */
-const MAY_NAME_KINDS = /^src\/(?:warehouse\/|settings\/(?:address\/|warehouse-address\.ts)|cli\/demo\.ts)/;
+const MAY_NAME_KINDS = /^src\/(?:database\/|config\/warehouse-address\.ts|cli\/demo\.ts)/;
 
 describe('the kinds of database', () => {
   it('are named in the warehouse alone, and in the grammar of its addresses', () => {

@@ -13,7 +13,7 @@ import { openStores } from '../../object-store/open-stores.ts';
 import { bytesText } from '../../observe/figures.ts';
 import { storesOf } from '../../config/file-stores.ts';
 import type { SourceSettings } from '../../config/settings.ts';
-import { type FileQuestion, filesAt, lastContent } from '../../database/state/files/shown-files.ts';
+import { type FileQuestion, filesAt, lastContent } from '../../database/state/files.ts';
 import { openWarehouseToRead } from '../../database/databases.ts';
 import type { FileRow } from '../../database/own-tables.ts';
 import type { CliContext } from '../command/context.ts';

@@ -7,7 +7,7 @@ import {
   JSON_TYPE,
   type ChannelSettings,
 } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/alerts-told.ts';
+import type { ToldAlert } from '../../database/state/server-state.ts';
 import type { Condition } from './plan-telling.ts';
 import { EnvHttpProxyAgent, request } from 'undici';
 import { visibleText } from '../../model/visible-text.ts';

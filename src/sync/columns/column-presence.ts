@@ -14,7 +14,7 @@ import {
   readValueChanges,
   type KnownChange,
   type LiveColumns,
-} from '../../database/state/column-values.ts';
+} from '../../database/state/stored-rows.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';

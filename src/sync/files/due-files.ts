@@ -12,7 +12,7 @@ import {
   lastFiles,
   recheckFiles,
   shownRecordsAfter,
-} from '../../database/state/files/record-files.ts';
+} from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
@@ -62,7 +62,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
   const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : (passage?.full_at ?? now) };
-  await warehouse.apply([...again, savePassage(own, looked)], lease.proof());
+  await warehouse.apply([...again, ...savePassage(own, looked)], lease.proof());
 }
 
 /** So much earlier than the last look: what was under way then is found as well, while a source is at work. */

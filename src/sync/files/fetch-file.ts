@@ -7,7 +7,7 @@ import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { placeText } from '../../database/state/files/record-files.ts';
+import { placeText } from '../../database/state/files.ts';
 import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';

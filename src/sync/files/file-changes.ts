@@ -6,7 +6,7 @@ import {
   placeText,
   removeFile,
   replaceFile,
-} from '../../database/state/files/record-files.ts';
+} from '../../database/state/files.ts';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import type { FileAddress } from './file-address.ts';
 

@@ -2,7 +2,7 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { deleteFilesOf } from '../../database/state/files/record-files.ts';
+import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/rejects.ts';

@@ -14,7 +14,7 @@ import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
 import { lastWalkBegan } from '../../database/state/runs.ts';
-import { saveVerification } from '../../database/state/verifications.ts';
+import { saveVerification } from '../../database/state/run-history.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';

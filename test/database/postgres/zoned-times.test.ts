@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { describe, expect, it } from 'vitest';
+import { VALUE_PARSERS } from '../../../src/database/postgres/connection/column-types.ts';
 import { zoneTimes } from '../../../src/database/postgres/connection/zoned-times.ts';
 import { asOtherClient, POSTGRES, preparedAddress } from '../../support/databases.ts';
 import { journey } from '../../support/journey.ts';
@@ -63,10 +64,9 @@ describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
        CREATE VIEW mine AS SELECT id, valid_from FROM _sync_older;
        CREATE VIEW above AS SELECT max(valid_from) AS latest FROM mine`,
     );
-    const seen = "SELECT id, valid_from::timestamptz AT TIME ZONE 'UTC' AS at FROM mine ORDER BY id";
-    const wanted = await rows(address, `SET timezone TO 'UTC'; ${seen}`);
     await migrated(address);
-    expect(await rows(address, `SET timezone TO 'UTC'; ${seen}`)).toEqual(wanted);
+    const same = 'SELECT count(*)::int AS n FROM mine JOIN _sync_versions USING (id, valid_from)';
+    expect(await rows(address, same)).toEqual([{ n: 3 }]);
     expect(await rows(address, 'SELECT pg_typeof(latest)::text AS type FROM above')).toEqual([
       { type: 'timestamp with time zone' },
     ]);
@@ -76,8 +76,6 @@ describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
     await rows(
       address,
       `CREATE TABLE _sync_oldest AS SELECT valid_from::timestamp FROM _sync_versions;
-       CREATE VIEW shifted AS SELECT make_interval(secs => extract(epoch FROM valid_from - '2020-01-01'::timestamp)) AS age,
-         valid_from::timestamp - make_timestamp(2020, 1, 1, 0, 0, 0) AS since FROM _sync_oldest;
        CREATE FUNCTION own_day(timestamp) RETURNS date LANGUAGE sql AS 'SELECT $1::date';
        CREATE VIEW kept AS SELECT own_day(valid_from) AS day FROM _sync_oldest`,
     );

@@ -1,6 +1,6 @@
 import { expect, describe, it } from 'vitest';
 import type { HeardNotice } from '../../../src/model/service-notice.ts';
-import { keepNotices, readLifetime } from '../../../src/database/state/notices.ts';
+import { keepNotices, readLifetime } from '../../../src/database/state/server-state.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
 
 const DAY = 86_400_000;

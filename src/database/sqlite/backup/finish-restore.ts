@@ -28,7 +28,9 @@ export function decideRestore(inbox: string, files: readonly string[]): void {
  */
 export function finishRestore(inbox: string): void {
   const decision = decisionFile(inbox);
-  for (const file of readDecision(decision)) {
+  const files = readDecision(decision);
+  if (files === null) return;
+  for (const file of files) {
     try {
       renameSync(`${file}${RESTORED}`, file);
     } catch (error) {
@@ -40,13 +42,13 @@ export function finishRestore(inbox: string): void {
   syncFolder(decision);
 }
 
-function readDecision(decision: string): readonly string[] {
-  if (!existsSync(decision)) return [];
+function readDecision(decision: string): readonly string[] | null {
+  if (!existsSync(decision)) return null;
   try {
     return decisionSchema.parse(JSON.parse(readFileSync(decision, 'utf8'))).replace;
   } catch (error) {
     // Another process has completed it since.
-    if (!existsSync(decision)) return [];
+    if (!existsSync(decision)) return null;
     throw error;
   }
 }
