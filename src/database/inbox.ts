@@ -324,7 +324,10 @@ function* settle(own: Kysely<InboxTables>, settlements: readonly Settlement[]): 
   const updated = yield settlements.map(({ seq, readEvents, erases: _, ...columns }) => {
     const { reason, kind, record_id } = columns;
     const texts = { reason: storable(reason), kind: storable(kind), record_id: storable(record_id) };
-    const row = own.updateTable('_sync_deliveries').set({ ...columns, ...texts }).where('seq', '=', seq);
+    const row = own
+      .updateTable('_sync_deliveries')
+      .set({ ...columns, ...texts })
+      .where('seq', '=', seq);
     return (readEvents === null ? row : row.where('events', '=', readEvents)).returning('seq').compile();
   });
   const isSettled = settlements.map((_, at) => (updated[at]?.length ?? 0) > 0);

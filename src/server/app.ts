@@ -14,7 +14,7 @@ import { isVersionDeclared, requestedVersion, versionText } from '../config/prof
 import type { Profile } from '../config/profile/profile.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
-import { keepNotices } from '../database/state/server-state.ts';
+import { keepNotices, storedTokens } from '../database/state/server-state.ts';
 import {
   compareRateLimit,
   type KnownLimits,
@@ -23,7 +23,6 @@ import {
   TOKEN_LIMITS,
 } from '../http/rate-limit/open-governor.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { storedTokens } from '../database/state/stored-tokens.ts';
 import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import { eraseForgotten } from '../sync/forget/erase-records.ts';

@@ -34,7 +34,10 @@ export async function correctFutureTimes(
 ): Promise<Warning[]> {
   const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
   if (aheadMs < CLOCK_SKEW_MS) return [];
-  const { own, rows: { named } } = warehouse;
+  const {
+    own,
+    rows: { named },
+  } = warehouse;
   const [before, after] = [timestampText(now - 1_000), timestampText(now)];
   const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
     sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(

@@ -9,7 +9,14 @@ import type { CliContext } from '../command/context.ts';
 import { impatiently } from '../check.ts';
 import { askServe, caller, findServe } from '../command/find-serve.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, withSourceOptions, silentLog, type ChosenSource, type SourceOptions } from '../command/sources.ts';
+import {
+  forEachSource,
+  readSettings,
+  withSourceOptions,
+  silentLog,
+  type ChosenSource,
+  type SourceOptions,
+} from '../command/sources.ts';
 import { withApp, whileOpen } from '../command/with-app.ts';
 
 type ControlOptions = SourceOptions & { json?: true; now?: true };

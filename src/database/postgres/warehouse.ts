@@ -1,15 +1,14 @@
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { Readers, ReadersRequest, StoredSizes } from '../database.ts';
+import type { Readers, ReadersRequest, StoredSizes, SnapshotReader } from '../database.ts';
 import { type InboxTables, type InboxViewer, inboxViewer } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts';
-import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import { cleanTables } from './connection/clean-tables.ts';
 import {
+  cleanTables,
   checkServer,
   INBOX_TABLES,
   OPEN_TIMEOUT_MS,
@@ -184,11 +183,7 @@ export async function assertWritable(address: PostgresAddress, clock: Clock): Pr
 }
 
 /** Changes in one transaction what a role may read. Throws `ConfigError`. */
-export async function changeReaders(
-  address: PostgresAddress,
-  clock: Clock,
-  request: ReadersRequest,
-): Promise<Readers> {
+export async function changeReaders(address: PostgresAddress, clock: Clock, request: ReadersRequest): Promise<Readers> {
   const { database, close } = await openDatabase(address, clock, WAREHOUSE_TABLES);
   const { schema } = database;
   try {

@@ -1,6 +1,6 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
+import { type ColumnIndex, columnText, INDEX } from '../warehouse.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,
@@ -10,7 +10,7 @@ import {
   type SnapshotReader,
   type ViewCell,
   type ViewQuery,
-} from '../snapshot-reader.ts';
+} from '../database.ts';
 import type { ReadOnlyFile } from './connection/read-only-file.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
@@ -141,6 +141,8 @@ function findDamage(file: File, tables: readonly string[]): string[] {
 }
 
 function findMissingIndexes(file: File, wanted: readonly ColumnIndex[]): string[] {
-  const existing = new Set(Array.from(file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'"), ([name]) => name));
+  const existing = new Set(
+    Array.from(file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'"), ([name]) => name),
+  );
   return wanted.map((index) => `${INDEX}${columnText(index)}`).filter((name) => !existing.has(name));
 }

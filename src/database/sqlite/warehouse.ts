@@ -7,7 +7,7 @@ import { rowQueries, type RowQueries } from '../reading.ts';
 import { leaseLost, type LeaseProof, type Warehouse } from '../warehouse.ts';
 import { cleanFile, configureWarehouse, openFile, syncWal, truncateLargeWal } from './connection/open-file.ts';
 import { openBesideWriter } from './connection/read-only-file.ts';
-import type { RetryWhileLocked } from './connection/wait-for-lock.ts';
+import type { RetryWhileLocked } from './connection/errors.ts';
 import { maintainIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';

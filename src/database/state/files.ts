@@ -132,7 +132,12 @@ export function replaceFile(
   const copied = own
     .insertInto('_sync_files')
     .columns([...COPIED, 'version'])
-    .expression((eb) => eb.selectFrom('_sync_files').select([...COPIED, nextVersion]).where(isRow(key)));
+    .expression((eb) =>
+      eb
+        .selectFrom('_sync_files')
+        .select([...COPIED, nextVersion])
+        .where(isRow(key)),
+    );
   return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: key.version + 1 }, next)];
 }
 

@@ -174,7 +174,15 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
     const bytes = Buffer.alloc(0);
     return row === null ? [] : [{ key, version: row.version, hash: row.hash, syncedAt: row.syncedAt, bytes }];
   });
-  const page = { resource, history: 'none', isRewrite: true, requestedAt: '', rows: current, children, records } as const;
+  const page = {
+    resource,
+    history: 'none',
+    isRewrite: true,
+    requestedAt: '',
+    rows: current,
+    children,
+    records,
+  } as const;
   await warehouse.commit({ rows: page, lease, statements });
 }
 

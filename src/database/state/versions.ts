@@ -123,7 +123,11 @@ export async function latestVersions(
 ): Promise<Map<string, number>> {
   const latest = new Map<string, number>();
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
-    for (const { id, version } of await versionsOf(own, resource).clearSelect().select(['id', 'version']).where('id', 'in', part).execute())
+    for (const { id, version } of await versionsOf(own, resource)
+      .clearSelect()
+      .select(['id', 'version'])
+      .where('id', 'in', part)
+      .execute())
       latest.set(id, Math.max(latest.get(id) ?? 0, version));
   }
   return latest;

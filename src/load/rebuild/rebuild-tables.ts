@@ -169,7 +169,12 @@ const IDS_PER_STATEMENT = 1_000;
 
 /** The statements that give filled rows the stamps that they had, and take out what has no row: for the page that fills them. */
 function keepStamps(
-  { warehouse: { own, rows: { named } } }: LoadContext,
+  {
+    warehouse: {
+      own,
+      rows: { named },
+    },
+  }: LoadContext,
   { before, beside }: Rebuild,
   keys: readonly string[],
 ): CompiledQuery[] {
@@ -195,7 +200,10 @@ function keepStamps(
  * live.
  */
 async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
-  const { own, rows: { named } } = warehouse;
+  const {
+    own,
+    rows: { named },
+  } = warehouse;
   const [old, made] = [rebuild.before.tables[0], rebuild.beside.tables[0]];
   if (old === undefined || made === undefined) return 0;
   const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];

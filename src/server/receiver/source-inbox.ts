@@ -7,7 +7,16 @@ import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { sizeOf, type Inbox, type InboxEffect, type InboxEntry, type InboxFigures, type NewDelivery, type Settlement, TO_WORK_ON } from '../../database/inbox.ts';
+import {
+  sizeOf,
+  type Inbox,
+  type InboxEffect,
+  type InboxEntry,
+  type InboxFigures,
+  type NewDelivery,
+  type Settlement,
+  TO_WORK_ON,
+} from '../../database/inbox.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 

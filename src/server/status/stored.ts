@@ -13,7 +13,14 @@ import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { bytesText, countOf, countText } from '../../observe/figures.ts';
-import type { FilesStatus, PastRun, RejectStatus, ResourceStatus, SchemaChangeStatus, TroubledFile } from './snapshot.ts';
+import type {
+  FilesStatus,
+  PastRun,
+  RejectStatus,
+  ResourceStatus,
+  SchemaChangeStatus,
+  TroubledFile,
+} from './snapshot.ts';
 
 /** How many runs per resource, and schema changes per source, are shown. */
 const RUNS = 6;
@@ -202,10 +209,7 @@ export interface RowCount {
   deleted: number;
 }
 
-export async function countRows(
-  warehouse: TableAccess,
-  resource: string,
-): Promise<RowCount> {
+export async function countRows(warehouse: TableAccess, resource: string): Promise<RowCount> {
   return { live: await warehouse.rows.count(resource), deleted: await warehouse.rows.countDeleted(resource, '') };
 }
 

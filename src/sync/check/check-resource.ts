@@ -1,8 +1,22 @@
 import { credentialFinding } from '../../checks/credential.ts';
 import { filterFinding } from '../../checks/filter.ts';
 import { itemFinding } from '../../checks/item.ts';
-import { type CheckFinding, failure, listingWalk, type RequestContext, samplePartition } from '../../checks/listing-walk.ts';
-import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestBare } from '../../checks/listing.ts';
+import {
+  type CheckFinding,
+  failure,
+  listingWalk,
+  type RequestContext,
+  samplePartition,
+} from '../../checks/listing-walk.ts';
+import {
+  clockFinding,
+  describedFields,
+  fieldFindings,
+  listingFinding,
+  pageSizeFindings,
+  requestAsOthers,
+  requestBare,
+} from '../../checks/listing.ts';
 import { orderFinding } from '../../checks/order.ts';
 import { timesFindings } from '../../checks/times.ts';
 import type { Profile, Relations } from '../../config/profile/profile.ts';

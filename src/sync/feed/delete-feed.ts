@@ -80,7 +80,8 @@ export async function feedGaps({ warehouse, owned }: RunContext, keys: readonly 
   if (table === undefined || keys.length === 0) return [];
   let count = 0;
   for (const part of inParts(keys, KEYS_PER_STEP)) {
-    for (const { deletedAt } of (await warehouse.rows.stored(table, part, [])).values()) count += deletedAt === null ? 0 : 1;
+    for (const { deletedAt } of (await warehouse.rows.stored(table, part, [])).values())
+      count += deletedAt === null ? 0 : 1;
   }
   if (count === 0) return [];
   return [

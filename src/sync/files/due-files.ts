@@ -119,7 +119,12 @@ interface SeenRow {
 
 /** Rows behind `after` that were written since a moment, or all of them, in the order of their keys. */
 async function rowsAfter(
-  { warehouse: { own, rows: { named } } }: Look,
+  {
+    warehouse: {
+      own,
+      rows: { named },
+    },
+  }: Look,
   { name, key: [first = ''] }: TableShape,
   since: string | null,
   after: string,

@@ -1,12 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../../model/timestamp-text.ts';
-import {
-  changeFile,
-  insertFiles,
-  placeText,
-  removeFile,
-  replaceFile,
-} from '../../database/state/files.ts';
+import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import type { FileAddress } from './file-address.ts';
 

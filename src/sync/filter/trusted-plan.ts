@@ -90,7 +90,9 @@ async function storedWitnesses(
 ): Promise<Witness[]> {
   const columns = updatedColumns(table.columns, profile);
   const zone = storedZone(columns, profile);
-  const live = [...(await warehouse.rows.stored(table, keys, columns))].filter(([, { deletedAt }]) => deletedAt === null);
+  const live = [...(await warehouse.rows.stored(table, keys, columns))].filter(
+    ([, { deletedAt }]) => deletedAt === null,
+  );
   return live.map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
 }
 

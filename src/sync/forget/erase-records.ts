@@ -8,7 +8,16 @@ import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/rejects.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
-import { countTraces, idPlaces, type KeyedReject, NO_TRACES, rejectsOf, rowsAt, traceEraser, valuesIn } from './traces.ts';
+import {
+  countTraces,
+  idPlaces,
+  type KeyedReject,
+  NO_TRACES,
+  rejectsOf,
+  rowsAt,
+  traceEraser,
+  valuesIn,
+} from './traces.ts';
 
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;

@@ -141,7 +141,12 @@ export function idPlaces({ shape }: Pick<TracePlace, 'shape'>): IdPlace[] {
 
 /** The rows of a place whose id meets a condition, as `FROM ... WHERE ...`. */
 export function rowsAt(
-  { warehouse: { rows: { named } }, resource }: TracePlace,
+  {
+    warehouse: {
+      rows: { named },
+    },
+    resource,
+  }: TracePlace,
   { table, column, isOurs }: IdPlace,
   condition: RawBuilder<unknown>,
 ): RawBuilder<unknown> {

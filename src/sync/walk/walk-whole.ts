@@ -254,7 +254,9 @@ export function waitFor(settleMs: number | null, isKept: boolean): number | null
 async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<WalkPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
-  return (await warehouse.rows.count(checkpoint.resource)) === 0 ? plan : { ...plan, checkpoint: sweepable(checkpoint) };
+  return (await warehouse.rows.count(checkpoint.resource)) === 0
+    ? plan
+    : { ...plan, checkpoint: sweepable(checkpoint) };
 }
 
 /** Has the next scan of a resource without a complete one look for rows that it does not see. */

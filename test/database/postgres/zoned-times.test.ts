@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { VALUE_PARSERS } from '../../../src/database/postgres/connection/column-types.ts';
-import { zoneTimes } from '../../../src/database/postgres/connection/zoned-times.ts';
+import { zoneTimes } from '../../../src/database/postgres/connection/open-database.ts';
 import { asOtherClient, POSTGRES, preparedAddress } from '../../support/databases.ts';
 import { journey } from '../../support/journey.ts';
 
@@ -91,7 +91,12 @@ describe.runIf(POSTGRES.missing === null)('times of our own tables', () => {
 async function migrated(address: string): Promise<void> {
   const url = new URL(address);
   url.searchParams.delete('schema');
-  const pool = new Pool({ connectionString: url.href, options: '-c search_path=blog -c timezone=UTC', max: 1, types: VALUE_PARSERS });
+  const pool = new Pool({
+    connectionString: url.href,
+    options: '-c search_path=blog -c timezone=UTC',
+    max: 1,
+    types: VALUE_PARSERS,
+  });
   // Its database may go before it has left.
   pool.on('error', () => undefined);
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });

@@ -4,7 +4,7 @@ import { createClient } from '../../../src/http/create-client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { type Profile, profileSchema } from '../../../src/config/profile/profile.ts';
-import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
+import { storedTokens } from '../../../src/database/state/server-state.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
 import { longOrShort } from '../../support/length.ts';
 import { createGovernor, type Governor } from '../../../src/http/rate-limit/governor.ts';

@@ -1,16 +1,17 @@
-import { Kysely, sql } from 'kysely';
+import { Kysely, sql, CompiledQuery } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { ConfigError } from '../../../model/errors.ts';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import type { ExecuteSql } from '../../database.ts';
 import { INBOX_MIGRATIONS, isUpToDate, migrate, type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { PostgresAddress } from '../database.ts';
+import { findDependents, inUse, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { onlyRow } from './session.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, type Database, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
-import { zoneTimes } from './zoned-times.ts';
 
 /** Enough for a server that is just starting; a server that is not there at all is an error of the settings. */
 export const OPEN_TIMEOUT_MS = 5_000;
@@ -161,3 +162,98 @@ const MIGRATION_DIALECT: MigrationDialect = {
   hasFunctions: true,
   hasTypedExpressions: true,
 };
+
+/**
+ * Gives all times of internal tables in the schema the zone UTC. In a session in UTC no row is rewritten. Views on these
+ * tables are created again with the new types, within the caller's transaction. Throws `InUse` if that fails.
+ */
+export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
+  const { rows } = await sql<{ table: string; name: string }>`SELECT relname AS "table", attname AS "name" FROM pg_class
+    JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_catalog.starts_with(relname, '_sync_')
+      AND atttypid = 'timestamp'::regtype ORDER BY attrelid, attnum`.execute(db);
+  const uses = Array.from(
+    Map.groupBy(rows, ({ table }) => table),
+    ([table, times]) => ({ table, columns: times.map(({ name }) => name) }),
+  );
+  const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
+    // The statement declares the type of its rows.
+    // oxlint-disable-next-line no-unsafe-type-assertion
+    const query = CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>;
+    const { rows: found } = await db.executeQuery(query);
+    return { rows: found, rowCount: found.length };
+  };
+  const noViews = { views: [], retyped: [], detached: new Map(), options: new Map() };
+  const dependents = await findDependents(run, uses, noViews);
+  refuseOthersViews(dependents);
+  for (const { kind, name } of dependents.toReversed()) await run(`DROP ${kind} ${name}`);
+  for (const { table, columns } of uses) {
+    const changes = columns.map((name) => sql`ALTER ${sql.id(name)} TYPE timestamptz`);
+    await sql`ALTER TABLE ${sql.id(table)} ${sql.join(changes)}`.execute(db);
+  }
+  for (const dependent of dependents) {
+    try {
+      for (const statement of dependent.statements) await run(statement);
+    } catch (error) {
+      throw inUse([dependent], new Error(messageOf(error), { cause: error }));
+    }
+  }
+}
+
+const VACUUM_TIMEOUT_MS = 6 * 3_600_000;
+/** Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are removed. */
+const MAX_REWRITTEN_BYTES = 64 * 1_048_576;
+const MAX_ATTEMPTS = 5;
+const PAUSE_MS = 300;
+/** How long to wait for transactions that still see deleted rows. */
+const READERS_TIMEOUT_MS = 10_000;
+
+/**
+ * Removes dead rows, TOAST and statistics. Small tables are rewritten, so that no page keeps deleted data. Returns false
+ * while another transaction still sees deleted rows.
+ */
+export async function cleanTables(database: Database, tables: readonly string[]): Promise<boolean> {
+  const isUnseen = await waitForOlderTransactions(database);
+  for (const table of tables) await cleanTable(database, `${quoted(database.schema)}.${quoted(table)}`);
+  return isUnseen;
+}
+
+async function cleanTable(database: Database, table: string): Promise<void> {
+  const run = execute(database, { statementMs: VACUUM_TIMEOUT_MS });
+  const readState = async (): Promise<{ bytes: number; file: number | null }> =>
+    onlyRow(
+      await run<{ bytes: number; file: number | null }>(
+        'SELECT pg_total_relation_size(to_regclass($1))::bigint AS "bytes", pg_relation_filenode(to_regclass($1))::bigint AS "file"',
+        [table],
+      ),
+    );
+  const before = await readState();
+  if (before.file === null) return;
+  for (let attempt = before.bytes > MAX_REWRITTEN_BYTES ? MAX_ATTEMPTS : 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    // A locked table is skipped, so that nobody waits; a rewritten table has another file.
+    await run(`VACUUM (FULL, SKIP_LOCKED, ANALYZE) ${table}`);
+    if ((await readState()).file !== before.file) return;
+    await database.clock.sleep(PAUSE_MS);
+  }
+  await run(`VACUUM (ANALYZE) ${table}`);
+}
+
+/** `$1` is the next transaction id at the start. A write in another database of the server also holds back snapshots. */
+const OLDER_TRANSACTIONS = `SELECT count(*)::int + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint < $1::text::bigint)::int AS "n"
+  FROM pg_stat_activity WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()
+  AND "backend_xmin" IS NOT NULL AND age("backend_xmin") > age(($1::text::bigint % 4294967296)::text::xid)`;
+
+/** Returns false if some of them are still running after the timeout. */
+async function waitForOlderTransactions(database: Database): Promise<boolean> {
+  const { clock } = database;
+  const run = execute(database);
+  const { next } = onlyRow(
+    await run<{ next: string }>('SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS "next"'),
+  );
+  const deadline = clock.monotonic() + READERS_TIMEOUT_MS;
+  for (;;) {
+    if (onlyRow(await run<{ n: number }>(OLDER_TRANSACTIONS, [next])).n === 0) return true;
+    if (clock.monotonic() >= deadline) return false;
+    await clock.sleep(PAUSE_MS);
+  }
+}

@@ -13,8 +13,7 @@ import {
   TO_WORK_ON,
   writeEntries,
 } from '../../inbox.ts';
-import { cleanTables } from '../connection/clean-tables.ts';
-import { INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
+import { cleanTables, INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
 import type { PostgresAddress } from '../database.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';

@@ -8,9 +8,8 @@ import { hideOwnTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { causeCode, type Database, transact } from '../connection/transact.ts';
 import { clearNames, createViews, emptyViews, planViews } from '../views/attach-views.ts';
-import { updateComments } from './comments.ts';
-import { createDeletedIndex, createTable, prefixedName } from './ddl.ts';
-import { lockTables, transactExclusively } from './lock-tables.ts';
+import { updateComments, createDeletedIndex, createTable, prefixedName } from './ddl.ts';
+import { lockTables, transactExclusively } from './grow-tables.ts';
 
 /** Creates empty tables under other names. */
 export async function stageTables(database: Database, own: Kysely<OwnTables>, staging: TableStaging): Promise<void> {

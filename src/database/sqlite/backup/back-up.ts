@@ -1,12 +1,23 @@
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
+import { z } from 'zod';
 import { ConfigError } from '../../../model/errors.ts';
 import type { BackupReport, BackupRequest } from '../../database.ts';
 import { isOtherRunning } from '../../state/leases.ts';
-import { databaseError } from '../connection/errors.ts';
+import { databaseError, hasErrorCode } from '../connection/errors.ts';
 import { stepsDone } from '../connection/open-file.ts';
-import { finishRestore, syncFolder } from './finish-restore.ts';
 
 /** The files of one source. */
 export interface SourceFiles {
@@ -162,9 +173,7 @@ export function copyRows(
 ): void {
   const rows = from.prepare(`SELECT * FROM ${source} ORDER BY "seq"`).raw();
   const names = rows.columns().map(({ name }) => `"${name}"`);
-  const insert = to.prepare(
-    `INSERT INTO ${target} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-  );
+  const insert = to.prepare(`INSERT INTO ${target} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`);
   for (const row of rows.iterate()) {
     signal.throwIfAborted();
     insert.run(row);
@@ -175,4 +184,68 @@ export function copyRows(
 export function findDamage(db: Database.Database): string | null {
   const found = db.prepare<[], string>('PRAGMA integrity_check(1)').pluck().all();
   return found.find((line) => line !== 'ok') ?? null;
+}
+
+/** The end of the name of a file that is to replace another one. */
+export const RESTORED = '.restored';
+
+/** Paths of files that are to be replaced. */
+const decisionSchema = z.strictObject({ replace: z.array(z.string()) });
+
+/** Once this file exists, the restore is completed. It is beside the inbox, whose path both files of a source know. */
+function decisionFile(inbox: string): string {
+  return `${inbox}.restore`;
+}
+
+/** Decides that the restored files replace the others: all of them or, before this is on disk, none. */
+export function decideRestore(inbox: string, files: readonly string[]): void {
+  const decision = decisionFile(inbox);
+  writeFileSync(`${decision}.next`, JSON.stringify({ replace: files }), { mode: 0o600, flush: true });
+  renameSync(`${decision}.next`, decision);
+  syncFolder(decision);
+}
+
+/**
+ * Completes a restore that was decided. It must run before the source's files are opened. A process that was killed, or
+ * a concurrent one, may have done any of the steps.
+ */
+export function finishRestore(inbox: string): void {
+  const decision = decisionFile(inbox);
+  const files = readDecision(decision);
+  if (files === null) return;
+  for (const file of files) {
+    try {
+      renameSync(`${file}${RESTORED}`, file);
+    } catch (error) {
+      if (!hasErrorCode(error, /^ENOENT$/)) throw error;
+    }
+    syncFolder(file);
+  }
+  rmSync(decision, { force: true });
+  syncFolder(decision);
+}
+
+function readDecision(decision: string): readonly string[] | null {
+  if (!existsSync(decision)) return null;
+  try {
+    return decisionSchema.parse(JSON.parse(readFileSync(decision, 'utf8'))).replace;
+  } catch (error) {
+    // Another process has completed it since.
+    if (!existsSync(decision)) return null;
+    throw error;
+  }
+}
+
+/** Makes the names in a file's folder durable, on systems that support it. */
+export function syncFolder(file: string): void {
+  try {
+    const folder = openSync(path.dirname(file), 'r');
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  } catch {
+    // Windows cannot open folders.
+  }
 }

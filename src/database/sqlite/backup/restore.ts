@@ -13,8 +13,17 @@ import type { Warehouse } from '../../warehouse.ts';
 import { databaseError, hasErrorCode, isBusy } from '../connection/errors.ts';
 import { stepsDone } from '../connection/open-file.ts';
 import { openInbox, openInboxFile } from '../inbox/open-inbox.ts';
-import { BACKUP_FORMAT, copyRows, DELIVERIES_TABLE, findDamage, ORIGIN_TABLE, type SourceFiles } from './back-up.ts';
-import { decideRestore, finishRestore, RESTORED } from './finish-restore.ts';
+import {
+  BACKUP_FORMAT,
+  copyRows,
+  DELIVERIES_TABLE,
+  findDamage,
+  ORIGIN_TABLE,
+  type SourceFiles,
+  decideRestore,
+  finishRestore,
+  RESTORED,
+} from './back-up.ts';
 
 /** Opens and migrates a file. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
@@ -218,9 +227,7 @@ async function carryForgotten(
 function readForgottenRecords(db: Database.Database): ForgottenRow[] | null {
   try {
     // Early versions have no such table.
-    return hasTable(db, '_sync_forgotten')
-      ? db.prepare<[], ForgottenRow>('SELECT * FROM _sync_forgotten').all()
-      : [];
+    return hasTable(db, '_sync_forgotten') ? db.prepare<[], ForgottenRow>('SELECT * FROM _sync_forgotten').all() : [];
   } catch (error) {
     if (hasErrorCode(error, DAMAGED)) return null;
     throw error;

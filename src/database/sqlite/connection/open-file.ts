@@ -7,9 +7,15 @@ import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { isUpToDate, migrate, type Migrations } from '../../migrate.ts';
-import { databaseError, hasErrorCode } from './errors.ts';
-import { namedFile, type NamedFile } from './named-file.ts';
-import { BUSY_TIMEOUT_MS, lockRetry, lockRetryingDialect, type RetryWhileLocked } from './wait-for-lock.ts';
+import {
+  databaseError,
+  hasErrorCode,
+  BUSY_TIMEOUT_MS,
+  lockRetry,
+  lockRetryingDialect,
+  type RetryWhileLocked,
+} from './errors.ts';
+import { namedFile, type NamedFile } from './read-only-file.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
 export interface FileConnection {
