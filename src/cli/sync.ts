@@ -3,7 +3,7 @@ import type { App, AppOptions } from '../server/app.ts';
 import { alertSettings } from '../server/alerts/alerts.ts';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { pausedError, readPauses } from '../database/state/pauses.ts';
+import { pausedError, readPauses } from '../database/state/server-state.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import { createPings } from '../server/ping.ts';

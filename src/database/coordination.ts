@@ -1,88 +1,85 @@
-/** A budget as it stands for all processes. */
+/** A rate-limit budget that several processes share. */
 export interface StoredBudget {
   /** Null if nothing was stored yet. */
   state: string | null;
   /** Grows with every change; 0 if nothing was stored yet. */
   version: number;
-  /** Epoch milliseconds by the database's clock, which is the same for all. */
+  /** Epoch milliseconds of the database's clock, which all processes share. */
   now: number;
 }
 
-/** A token as it stands for all processes. */
+/** A token that several processes share. */
 interface StoredToken {
-  /** Encrypted by those who may use it; null if nothing was stored yet. */
+  /** Encrypted; null if nothing was stored yet. */
   sealed: string | null;
   /** Grows with every token; 0 if nothing was stored yet. */
   version: number;
-  /** Milliseconds that it still holds, by the database's clock; 0 or less for one that has run out. */
+  /** Milliseconds until it expires, by the database's clock. */
   expiresIn: number;
 }
 
-/** The tokens that several processes use together, and that outlive them. */
+/** The tokens that several processes share, and that outlive them. */
 export interface TokenStore {
   /**
-   * If the token is still that of `version` and nobody else is at it, `owner` is the one who asks the service for the
-   * next, for so many milliseconds (`isMine`). Returns what is stored either way.
+   * Reserves the request for the next token for `owner`, if the token still has this version and no other process
+   * requests it (`isMine`). Returns the stored token in any case.
    */
   claimToken(
     name: string,
     version: number,
     claim: { owner: string; forMs: number },
   ): Promise<StoredToken & { isMine: boolean }>;
-  /** Stores the next token unless somebody else has since `version`, and ends the claim; returns false then. */
+  /** Stores the next token and ends the reservation. Returns false if another process has stored one since `version`. */
   swapToken(name: string, version: number, token: { sealed: string; expiresIn: number }): Promise<boolean>;
-  /** Ends the owner's claim without a token. */
+  /** Ends the owner's reservation without a token. */
   freeToken(name: string, owner: string): Promise<void>;
 }
 
-/** A request to the process that leads a source, as commands on other machines leave it; `request` is JSON. */
+/** A request from a command on any machine to the process that leads a source; `request` is JSON. */
 export interface StoredControl {
   id: string;
-  /** The source's own part of the database. */
+  /** `SharedDatabase.namespace` of the source. */
   source: string;
   request: string;
-  /** Who asks; null if that is not known. */
+  /** The user who requests it; null if unknown. */
   by: string | null;
 }
 
-/** What has come of it so far; texts are JSON. */
+/** The response so far; texts are JSON. */
 export interface StoredControlAnswer {
   answer: string | null;
   report: string | null;
   isEnded: boolean;
-  /** True if the process that does it was heard of lately. */
+  /** True if the process that handles it has updated it recently. */
   isHeard: boolean;
 }
 
-/** What processes are told to do by way of the database. */
+/** Control requests that are exchanged through the database. */
 export interface ControlPost {
-  /** True if a process leads the source just now. */
+  /** True if a process leads the source. */
   isLed(source: string): Promise<boolean>;
   putControl(control: StoredControl): Promise<void>;
-  /** Those of the last minute for these sources, whatever has come of them, oldest first. */
+  /** The requests of the last minute for these sources, oldest first. */
   recentControls(sources: readonly string[]): Promise<StoredControl[]>;
-  /** Returns false if another process does it. */
+  /** Returns false if another process handles it. */
   takeControl(id: string, owner: string): Promise<boolean>;
-  /** Notes that it is heard of; what is null stays as it is. */
+  /** Updates the response; null values stay as they are. */
   tellControl(id: string, told: Omit<StoredControlAnswer, 'isHeard'>): Promise<void>;
-  /** Null if it is not known any more. */
+  /** Null if it was deleted. */
   readControl(id: string): Promise<StoredControlAnswer | null>;
 }
 
-/**
- * What all processes on one Postgres share, over all its sources: SQLite has none, because one process does the
- * work. All methods throw `SyncError`.
- */
+/** State that all processes on one Postgres database share, over all its sources. All methods throw `SyncError`. */
 export interface Coordination extends ControlPost {
   readBudget(name: string): Promise<StoredBudget>;
-  /** Stores `state` unless somebody else has since `version`, in one statement; returns what is stored now. */
+  /** Stores `state` unless another process has since `version`, in one statement; returns what is stored now. */
   swapBudget(name: string, version: number, state: string): Promise<StoredBudget & { isStored: boolean }>;
   /**
-   * Takes or keeps the lead of those sources that nobody else leads, for so many milliseconds; returns the ones that
-   * are led now. One statement, however many sources there are.
+   * Takes or renews the leadership of those sources that no other process leads; returns the sources that `owner` leads
+   * now. One statement for any number of sources.
    */
   lead(sources: readonly string[], owner: string, forMs: number): Promise<string[]>;
-  /** Gives back the lead of all sources. */
+  /** Gives up the leadership of all sources. */
   resign(owner: string): Promise<void>;
   close(): Promise<void>;
 }

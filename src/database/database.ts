@@ -1,81 +1,81 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import type { Coordination } from './coordination.ts';
-import type { InboxViewer } from './inbox-queries.ts';
-import type { Inbox } from './inbox.ts';
+import type { Inbox, InboxViewer } from './inbox.ts';
 import type { ForgottenRow, OwnTables } from './own-tables.ts';
 import type { WarehouseReader } from './reading.ts';
-import type { SnapshotReader } from './snapshot-reader.ts';
-import type { Warehouse } from './warehouse.ts';
+import type { ViewDialect } from './view-dialect.ts';
+import type { Warehouse, ColumnIndex } from './warehouse.ts';
 
 /**
- * All that the house needs to know of the database at one address. Each kind of database declares it in its folder, and
- * `databases.ts` names the kinds; nothing above knows which one it talks to. All methods throw `ConfigError` if the
- * database cannot be used, and `SyncError`.
+ * The database at one address. Each kind of database implements it in its folder, and `databases.ts` lists the kinds: no
+ * other code knows which kind it uses. All methods throw `ConfigError` if the database cannot be used, and `SyncError`.
  */
 export interface Database {
-  /** Where it is, as a person would look for it; never with user or password. */
+  /** The address for messages, without user and password. */
   readonly shown: string;
-  /** The file that holds it; null for a server. */
+  /** Its file; null for a server. */
   readonly file: string | null;
-  /** The part that processes of many machines share; null if one process does all the work. */
+  /** What processes of many machines share; null if one process does all the work. */
   readonly shared: SharedDatabase | null;
-  /** Opens (and makes, and migrates) the warehouse. */
+  /** Opens (and creates, and migrates) the warehouse. */
   openWarehouse(clock: Clock): Promise<Warehouse>;
-  /** The warehouse for those who only read: nothing is made or changed. Null if nothing of ours is there. */
+  /** Opens the warehouse for reading, and changes nothing. Null if it has no internal tables. */
   lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** The warehouse as it stands now, for those who read much of it; `isBeside` after `snapshot_lost`. Null if nothing of ours is there. */
-  openSnapshot(clock: Clock, isBeside: boolean): Promise<SnapshotReader | null>;
-  /** Names of tables and views that others made, where no warehouse is. Throws `ConfigError` if none could be made. */
+  /** Opens a snapshot of the warehouse; `isShared` after `snapshot_lost`. Null if it has no internal tables. */
+  openSnapshot(clock: Clock, isShared: boolean): Promise<SnapshotReader | null>;
+  /** Returns names of external tables and views. Throws `ConfigError` if the warehouse could not be created. */
   refuseMaking(clock: Clock): Promise<ReadonlySet<string>>;
-  /** Address of the inbox that belongs to the warehouse. */
+  /** Address of the inbox of the warehouse. */
   readonly inbox: string;
-  /** Opens (and makes, and migrates) the inbox at this address. */
+  /** Opens (and creates, and migrates) the inbox at this address. */
   openInbox(clock: Clock, options?: InboxOptions): Promise<Inbox>;
-  /** The inbox for those who only read; null if it is not there. */
+  /** Opens the inbox for reading; null if it does not exist. */
   lookForInbox(clock: Clock): Promise<InboxViewer | null>;
-  /** Lets a role read the copied tables and views, or no longer. */
+  /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
-  /** Writes warehouse and inbox as of one moment into one file. Throws `backup_unsupported`, with what to use instead, on a server. */
+  /** Writes warehouse and inbox as of one time into one file. Throws `backup_unsupported` with another way on a server. */
   backUp(request: BackupRequest): Promise<BackupReport>;
-  /** Puts those of a backup in their place, both or none. Throws as `backUp` does, and `warehouse_in_use`. */
+  /** Replaces both by those of a backup, or none of them. Throws as `backUp` does, and `warehouse_in_use`. */
   restore(request: RestoreRequest): Promise<RestoreReport>;
-  /** Files with rows in them that a killed restore has left. */
+  /** Paths of files with rows that a killed restore has left. */
   restoreLeftovers(): string[];
-  /** Throws if the warehouse is gone. `own` is called if the database itself has to be asked. */
+  /** Throws if the warehouse is gone. `own` is called if the database itself has to be queried. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }
 
-/** Options that only some databases use; the others ignore them. */
+/** Options that only some databases use. */
 export interface InboxOptions {
-  /** Called in a transaction that leaves deliveries to be worked on: what it writes is there if they are. */
+  /** Called in the transaction that leaves waiting deliveries, to request that they are processed. */
   asked?: (execute: ExecuteSql) => Promise<void>;
 }
 
-/** A database on which processes of many machines share the work of its sources. */
+/** A database in which processes of many machines share the work of its sources. */
 export interface SharedDatabase {
-  /** The same text for all sources of one database; holds no secret. */
+  /** The same text for all sources of one database; contains no secret. */
   readonly id: string;
-  /** The source's own part of the database, which no other source of it has. */
+  /** The part of the database that only this source uses. */
   readonly namespace: string;
   openCoordination(clock: Clock): Promise<Coordination>;
-  /** Statements that belong to no source. Opens no connection by itself, and does not throw. */
+  /** Statements that belong to no source. Opens no connection, and does not throw. */
   connect(clock: Clock): SharedStatements;
 }
 
-/** Statements on tables that all sources of a database share, over the connections that they share. */
+/** Statements on tables that all sources of a database share. */
 export interface SharedStatements {
   /** Waits for the server if it is away: a statement may then run twice. */
   readonly execute: ExecuteSql;
   /**
-   * Runs text of one or several statements on a connection of its own, and gives values as the driver does by itself.
-   * Tries for `retryForMs` while the server is away: it may then run twice; 0 for a single attempt.
+   * Runs one or several statements on a separate connection, with the driver's own types. Retries for `retryForMs` while
+   * the server is away, so that they may run twice; 0 for a single attempt.
    */
   run(text: string, values: readonly unknown[] | undefined, retryForMs: number): Promise<{ rows: unknown[] }>;
   close(): Promise<void>;
 }
 
-/** Runs one statement; values are bound. */
+/** Runs one statement with bound values. */
 export type ExecuteSql = <Row extends object = Record<string, unknown>>(
   text: string,
   values?: readonly unknown[],
@@ -87,75 +87,150 @@ export interface SqlResult<Row> {
   rowCount: number | null;
 }
 
-/** Sizes in bytes of all that a source has in the warehouse; null if there is no such thing. */
+/** Sizes of a source's data in bytes; null if it has no such file. */
 export interface StoredSizes {
   file_bytes: number | null;
   wal_bytes: number | null;
 }
 
 export interface ReadersRequest {
-  /** As it stands in the database, upper and lower case told apart. */
+  /** The exact name, case-sensitive. */
   role: string;
-  /** Views, and no tables. */
   viewsOnly: boolean;
-  /** Take the rights away instead. */
   revoke: boolean;
 }
 
-/** The tables of one source that a role may read now, or may no longer. */
+/** The relations of one source that a role may read now, or no longer. */
 export interface Readers {
   schema: string;
-  /** The role was made just now, without a login. */
+  /** True if the role was created, without a login. */
   isNew: boolean;
   /** Tables and views. */
   readable: string[];
-  /** Those that belong to other roles: their rights are not ours to give. */
+  /** Relations of other roles, whose rights we may not change. */
   others: string[];
 }
 
 export interface BackupRequest {
-  /** The file to write; one that is there is replaced at the end, if it is a backup itself. */
+  /** Path of the file; an existing backup is replaced at the end. */
   to: string;
-  /** Name of the source. */
   source: string;
-  /** Of content-sync. */
+  /** The version of content-sync. */
   version: string;
   clock: Clock;
   signal: AbortSignal;
 }
 
 export interface BackupReport {
-  /** The moment as of which warehouse and inbox are in it, epoch milliseconds. */
+  /** The time of the backup's data in epoch milliseconds. */
   takenAt: number;
-  /** Of the file. */
   bytes: number;
   hasInbox: boolean;
 }
 
-export interface RestoreRequest extends Pick<BackupRequest, 'source' | 'clock' | 'signal'> {
-  /** A file that a backup has written. */
+export interface RestoreRequest {
+  /** Path of a backup. */
   from: string;
+  source: string;
+  clock: Clock;
+  signal: AbortSignal;
   /**
-   * Called before the restored files take their places, if the warehouse that is replaced knows of erased records: has
-   * the restored one know of them too. Returns how many of them are in it, and are to be erased again. Nothing is
-   * restored if it throws.
+   * Called before the files are replaced if the current warehouse has erased records: copies that knowledge, and returns
+   * how many of the records are in the restored warehouse, to be erased again. If it throws, nothing is restored.
    */
   carryForgotten(restored: RestoredParts, forgotten: readonly ForgottenRow[]): Promise<number>;
 }
 
-/** What is to take the place of a source's files, open and up to date. */
+/** The restored databases, open and migrated. */
 export interface RestoredParts {
   warehouse: Warehouse;
   /** Null if there is none. */
   inbox: Inbox | null;
 }
 
-export interface RestoreReport extends Pick<BackupReport, 'takenAt'> {
-  /** Deliveries that were acknowledged after the backup: they wait to be worked on again. Null if they could not be read. */
+export interface RestoreReport {
+  /** The time of the backup's data in epoch milliseconds. */
+  takenAt: number;
+  /** Deliveries that were acknowledged after the backup, and wait again. Null if they could not be read. */
   deliveries: number | null;
-  /**
-   * Records that were erased after the backup and are in it: to be erased again. Null if the warehouse that is replaced
-   * is gone or could not be read.
-   */
+  /** Records in the backup that were erased after it. Null if the replaced warehouse could not be read. */
   forgotten: number | null;
+}
+
+/**
+ * A value of a view: an integer as bigint, a double as number; numerics by their digits, dates as `YYYY-MM-DD`, times as
+ * `YYYY-MM-DD HH:MM:SS` in UTC with up to six decimals, JSON and texts as texts.
+ */
+export type ViewCell = null | boolean | bigint | number | string;
+
+export interface ReadColumn {
+  name: string;
+  type: ColumnType;
+  /** Another column with the exact digits of a numeric: a view of SQLite shows the nearest double. */
+  digits?: string;
+}
+
+/** A query on a view or a copied table. */
+export interface ViewQuery {
+  view: string;
+  columns: readonly ReadColumn[];
+  /** Texts are ordered by their bytes in UTF-8. */
+  orderBy: readonly ReadColumn[];
+  /** Only rows whose value is `from` or greater (any if null) and less than `below` (any if null). */
+  within?: { column: ReadColumn; from: string | null; below: string | null };
+  /** Only rows with this text in this column. */
+  where?: { column: string; is: string };
+  limit?: number;
+}
+
+/** The maximum number of digits before and after the decimal point. */
+export interface DecimalSpan {
+  whole: number;
+  scale: number;
+}
+
+/** Reads one snapshot of a warehouse. All methods throw `SyncError`; after `snapshot_lost` the caller begins again. */
+export interface SnapshotReader {
+  /** Queries on internal tables in the same snapshot, one after the other. */
+  readonly own: Kysely<OwnTables>;
+  /** Declared columns of a view or table; null if there is none of that name. */
+  columns(view: string): Promise<ReadColumn[] | null>;
+  /** Batches of a few megabytes; one query at a time. */
+  rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
+  /** Null if all values are NULL, or some have no digits. */
+  decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
+  /** Inconsistencies that the database finds in its tables and indexes, a sentence each. */
+  damage(tables: readonly string[]): Promise<string[]>;
+  /** Names of those of the wanted indexes that are missing or unusable. */
+  missingIndexes(wanted: readonly ColumnIndex[]): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+const SHOWN_CHARACTERS = 40;
+
+/** The error for a value that its column's type does not allow: another program wrote it. */
+export function misfit(value: unknown, { name, type }: ReadColumn): SyncError {
+  const shown = JSON.stringify(String(value).slice(0, SHOWN_CHARACTERS));
+  return new SyncError('export_misfit', `a value of column ${name} is no ${type}: ${shown}`, {
+    recovery: 'stop',
+    hint: 'correct the row if somebody else wrote it; or leave its table out, by naming the others with --tables',
+  });
+}
+
+/** The SELECT of a query; `ordered` is a column as the database orders and filters by it. */
+export function selectText(
+  { view, columns, orderBy, within, where: only, limit }: ViewQuery,
+  { id, literal }: ViewDialect,
+  ordered: (column: ReadColumn) => string = ({ name }) => id(name),
+): string {
+  const conditions = only === undefined ? [] : [`${id(only.column)} = ${literal(only.is)}`];
+  if (within !== undefined) {
+    const { column, from, below } = within;
+    if (from !== null) conditions.push(`${ordered(column)} >= ${literal(from)}`);
+    if (below !== null) conditions.push(`${ordered(column)} < ${literal(below)}`);
+  }
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map((column) => ordered(column)).join(', ')}`;
+  const list = columns.map(({ name, digits }) => id(digits ?? name)).join(', ');
+  return `SELECT ${list} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }

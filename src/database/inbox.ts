@@ -1,25 +1,27 @@
-import type { ColumnType } from 'kysely';
+import { createHash } from 'node:crypto';
+import { type ColumnType, type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { TimestampText } from './own-tables.ts';
+import { inParts } from './state/in-parts.ts';
 
 /**
- * `waiting`: to be worked on. `done`: its records were read again, or there was nothing to do. `ignored`: nothing in it
- * concerns a resource of ours. `dead`: it could not be worked on, and a person should look.
+ * `waiting`: to be processed. `done`: its records were fetched, or there was nothing to do. `ignored`: it concerns no
+ * resource of the profile. `dead`: it could not be processed, and an operator should look at it.
  */
 export const DELIVERY_STATES = ['waiting', 'done', 'ignored', 'dead'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** One webhook request that proved to be authentic, as it is stored before it is answered. */
+/** One authentic webhook request, as it is stored before it is acknowledged. */
 export interface NewDelivery {
-  /** The sender's id of it; if it sends none, the hash of its body. */
+  /** The sender's id; if there is none, the hash of the body. */
   delivery_id: string;
-  /** False if the id is only the hash of the body: the same body may then be a new event. */
+  /** False if the id is the hash of the body: the same body may then be a new event. */
   is_id_sent: boolean;
   received_at: TimestampText;
   /** JSON object of those headers that the profile reads events from. */
   headers: string;
-  /** As it came, but for secrets of ours. */
+  /** The request's body, without our secrets. */
   body: Uint8Array;
-  /** The sender's id of it, if another body is stored under that: then `delivery_id` is one of our own making. */
+  /** The sender's id, if another body is stored under that: then `delivery_id` is our own. */
   differs_from?: string;
 }
 
@@ -27,28 +29,28 @@ export interface DeliveryRow {
   /** Grows with every delivery. */
   seq: number;
   delivery_id: string;
-  /** Of the latest request with this id that had to be worked on. */
+  /** Of the latest request with this id that had to be processed. */
   received_at: TimestampText;
   headers: string;
   body: Uint8Array;
   state: DeliveryState;
   attempts: number;
-  /** Not before this moment; null for at once. */
+  /** Null for at once. */
   due_at: TimestampText | null;
   finished_at: TimestampText | null;
-  /** Why it is dead or ignored, or what went wrong with the last attempt. */
+  /** Why it is dead or ignored, or the error of the last attempt. */
   reason: string | null;
-  /** Its content, once it was read; of several events the first. */
+  /** Its first event, once it was read. */
   kind: string | null;
   resource: string | null;
   record_id: string | null;
   /** Further requests with the same id. */
   repeats: number;
-  /** Events that it stands for: grows whenever it has to be worked on anew, so that none is settled unread. */
+  /** Number of merged events; incremented when the delivery must be processed again. */
   events: number;
-  /** Of body and headers, about in bytes; 0 for one that was finished before sizes were written down. */
+  /** Approximate bytes of body and headers; 0 for deliveries that early versions finished. */
   size: number;
-  /** The sender's id of it, if another body came under that first; else null. */
+  /** The sender's id, if another body had arrived under it; else null. */
   differs_from: string | null;
 }
 
@@ -58,7 +60,7 @@ type FilledColumns = Exclude<
   'delivery_id' | 'received_at' | 'headers' | 'body' | 'size' | 'differs_from'
 >;
 
-/** The tables of an inbox, made by `migrations/inbox/`. */
+/** The tables of an inbox, created by `migrations/inbox/`. */
 export interface InboxTables {
   _sync_deliveries: Omit<DeliveryRow, FilledColumns> & {
     [Column in FilledColumns]: ColumnType<DeliveryRow[Column], never, DeliveryRow[Column]>;
@@ -71,70 +73,293 @@ type SettledColumns = Pick<
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 >;
 
-/** The state of a delivery after an attempt: its last one, or `waiting` for another attempt. */
+/** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
 export interface Settlement extends SettledColumns {
-  /** `events` of the row as it was first read for this: one that has come again since waits on. Null if that does not matter. */
+  /** `events` of the row when it was read for this attempt: a later repeat waits on. Null to settle it anyway. */
   readEvents: number | null;
-  /** True if its body, its headers and its ids go with it: it named a record that was erased. */
+  /** True to erase its body, headers and ids as well: it named a record that was erased. */
   erases?: true;
 }
 
-/** One entry of a transaction; they are written in order. */
+/** One entry of a transaction: settlements are written before deliveries. */
 export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 
 /**
- * What an entry came to. `new`: it stands there now. `different`: so it does, beside another one that came under the
- * same id with another body. `repeat`: it stood there, and was counted. `again`: it stood there as finished and waits
- * again. `settled`. `overtaken`: it came again before it was settled, and waits on.
+ * The result of an entry. `new`: inserted. `different`: inserted beside a delivery with the same id and another body.
+ * `repeat`: counted. `again`: a finished delivery waits again. `settled`. `overtaken`: it came again before it was
+ * settled, and waits on.
  */
-const INBOX_EFFECTS = ['new', 'different', 'repeat', 'again', 'settled', 'overtaken'] as const;
-export type InboxEffect = (typeof INBOX_EFFECTS)[number];
+export type InboxEffect = 'new' | 'different' | 'repeat' | 'again' | 'settled' | 'overtaken';
 
-/** Effects that leave a delivery waiting that no drain may know of yet. */
+/** Effects that leave a waiting delivery that no drain may know of yet. */
 export const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
 
-/** For a list that a person reads: the newest first. */
+/** The newest deliveries come first. */
 interface DeliveryFilter {
   state?: DeliveryState;
   limit: number;
 }
 
-/** Figures of an inbox for status and metrics. */
+/** Counters of an inbox for status and metrics. */
 export interface InboxFigures {
   waiting: number;
-  /** Bodies and headers of those that wait. */
+  /** Bodies and headers of waiting deliveries. */
   waitingBytes: number;
   dead: number;
-  /** Deliveries that came under the id of another one, with another body. */
+  /** Deliveries that arrived under the id of another one, with another body. */
   different: number;
-  /** When the oldest that waits was received. */
+  /** When the oldest waiting delivery was received. */
   oldest: TimestampText | null;
 }
 
-/** The inbox of a source. All methods throw `SyncError`. */
-export interface Inbox {
-  /** Deliveries that wait and are due at `now`, those behind `after` only, in the order in which they came. */
-  waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
-  /** Gives deliveries their state after an attempt; durable once this resolves. The caller tries again. */
-  settle(settlements: readonly Settlement[]): Promise<void>;
-  /**
-   * One durable transaction: once it resolves, a power cut takes nothing of it. A single attempt: throws
-   * `warehouse_busy` soon if another program holds the lock, `warehouse_full` if the disk is, `warehouse_unreachable` if
-   * the server is away, `warehouse_gone` if the file has lost its name; entries under way then may be stored, and their
-   * repeats count as such.
-   */
-  write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
-  /** Removes finished deliveries from before a moment, dead ones from before another; returns how many went. */
-  purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
-  figures(): Promise<InboxFigures>;
+/** Queries of commands that only read an inbox. */
+export interface InboxViewer {
   list(filter: DeliveryFilter): Promise<DeliveryRow[]>;
   /** By number, or by the sender's id; null if there is none. */
   get(delivery: number | string): Promise<DeliveryRow | null>;
-  /** Makes these deliveries, or all dead ones, wait again from the start; returns how many. */
-  replay(deliveries: readonly number[] | 'dead'): Promise<number>;
-  /** Deliveries in the order of their numbers, those behind `seq` only. */
+  /** Deliveries in the order of their numbers, those after `seq` only. */
   after(seq: number, limit: number): Promise<DeliveryRow[]>;
-  /** Takes what was deleted out of free space and log. Returns false while a reader still needs the log. */
-  clean(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** The inbox of a source. All methods throw `SyncError`. */
+export interface Inbox extends InboxViewer {
+  /** Deliveries that wait and are due at `now`, those after `after` only, in the order in which they arrived. */
+  waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
+  /** Stores the state of deliveries after an attempt; durable once this resolves. */
+  settle(settlements: readonly Settlement[]): Promise<void>;
+  /**
+   * One attempt at one durable transaction. Throws `warehouse_busy` soon if another program holds the lock,
+   * `warehouse_full`, `warehouse_unreachable` or `warehouse_gone`; the entries may then be stored, and count as repeats.
+   */
+  write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
+  /** Deletes old finished deliveries, and dead ones before another time; returns the number. */
+  purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
+  figures(): Promise<InboxFigures>;
+  /** Makes these deliveries, or all dead ones, wait again from the start; returns the number. */
+  replay(deliveries: readonly number[] | 'dead'): Promise<number>;
+  /** Removes deleted data from free space and log. Returns false while a reader still needs the log. */
+  clean(): Promise<boolean>;
+}
+
+export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
+  const all = own.selectFrom('_sync_deliveries').selectAll();
+  return {
+    list: ({ state, limit }) => {
+      const rows = all.orderBy('seq', 'desc').limit(limit);
+      return (state === undefined ? rows : rows.where('state', '=', state)).execute();
+    },
+    get: async (delivery): Promise<DeliveryRow | null> => {
+      const one =
+        typeof delivery === 'number' ? all.where('seq', '=', delivery) : all.where('delivery_id', '=', delivery);
+      return (await one.executeTakeFirst()) ?? null;
+    },
+    after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
+    close,
+  };
+}
+
+/** As literals: with a parameter SQLite does not use the partial indexes. */
+const IS_FINISHED = sql<boolean>`"state" <> 'waiting'`;
+const IS_WAITING = sql<boolean>`"state" = 'waiting'`;
+
+/** The methods that are single statements. */
+export function inboxQueries(own: Kysely<InboxTables>): Pick<Inbox, 'waiting' | 'purge'> {
+  const purgeState = async (state: DeliveryState, before: string, limit: number): Promise<number> => {
+    const old = own.selectFrom('_sync_deliveries').select('seq').where(IS_FINISHED).where('state', '=', state);
+    const { numDeletedRows } = await own
+      .deleteFrom('_sync_deliveries')
+      .where('seq', 'in', old.where('finished_at', '<', before).limit(limit))
+      .executeTakeFirst();
+    return Number(numDeletedRows);
+  };
+  return {
+    waiting: (after, now, limit) =>
+      own
+        .selectFrom('_sync_deliveries')
+        .selectAll()
+        .where(IS_WAITING)
+        .where('seq', '>', after)
+        .where((is) => is.or([is('due_at', 'is', null), is('due_at', '<=', now)]))
+        .orderBy('seq')
+        .limit(limit)
+        .execute(),
+    purge: async ({ finished, dead }, limit) => {
+      const done = await purgeState('done', finished, limit);
+      const ignored = await purgeState('ignored', finished, limit);
+      return done + ignored + (await purgeState('dead', dead, limit));
+    },
+  };
+}
+
+/** Each count reads one index and no table. */
+export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxFigures> {
+  const count = own.selectFrom('_sync_deliveries').select((select) => select.fn.countAll<number>().as('n'));
+  const dead = count.where(IS_FINISHED).where('state', '=', 'dead');
+  const different = count.where('differs_from', 'is not', null);
+  return own
+    .selectFrom('_sync_deliveries')
+    .select((select) => [
+      select.fn.countAll<number>().as('waiting'),
+      sql<number>`CAST(coalesce(sum("size"), 0) AS bigint)`.as('waitingBytes'),
+      select.fn.min('received_at').as('oldest'),
+      dead.$asScalar().$notNull().as('dead'),
+      different.$asScalar().$notNull().as('different'),
+    ])
+    .where(IS_WAITING)
+    .executeTakeFirstOrThrow();
+}
+
+const FROM_THE_START = { state: 'waiting', attempts: 0, due_at: null, finished_at: null } as const;
+
+/** The statement that makes deliveries, or all dead ones, wait again from the start. */
+export function replayStatement(own: Kysely<InboxTables>, deliveries: readonly number[] | 'dead'): CompiledQuery {
+  const replayed = own
+    .updateTable('_sync_deliveries')
+    .set(({ eb }) => ({ ...FROM_THE_START, reason: null, events: eb('events', '+', 1) }))
+    .returning('seq');
+  if (deliveries === 'dead') return replayed.where(IS_FINISHED).where('state', '=', 'dead').compile();
+  return replayed.where('seq', 'in', deliveries).compile();
+}
+
+type Rows = readonly Readonly<Record<string, unknown>>[];
+/** Yields statements that the caller runs together, and takes the rows that each of them returns. */
+type Statements<Result> = Generator<readonly CompiledQuery[], Result, readonly Rows[]>;
+
+/** SQLite takes 32,766 parameters per statement. */
+const DELIVERIES_PER_STATEMENT = 1_000;
+
+/**
+ * Writes entries within the caller's transaction. Deliveries with new ids are inserted together, the others one by one.
+ * `lock` is the statement that makes concurrent writers wait: with it, new ids are inserted in one order, so that two
+ * receivers with the same deliveries do not deadlock.
+ */
+export function* writeEntries(
+  own: Kysely<InboxTables>,
+  entries: readonly InboxEntry[],
+  lock: CompiledQuery | null = null,
+): Statements<InboxEffect[]> {
+  const deliveries = entries.flatMap((entry) => ('delivery' in entry ? [entry.delivery] : []));
+  const settlements = entries.flatMap((entry) => ('settlement' in entry ? [entry.settlement] : []));
+  const inserted = yield* insertNewIds(own, deliveries, lock !== null);
+  if (lock !== null && inserted.size < entries.length) yield [lock];
+  const settled = yield* settle(own, settlements);
+  const stored: InboxEffect[] = [];
+  for (const delivery of deliveries) {
+    stored.push(inserted.has(delivery) ? insertEffect(delivery) : yield* storeDelivery(own, delivery));
+  }
+  return entries.flatMap((entry) => ('delivery' in entry ? stored.shift() : settled.shift()) ?? []);
+}
+
+/** Returns the deliveries that were inserted: the first one of each new id. */
+function* insertNewIds(
+  own: Kysely<InboxTables>,
+  deliveries: readonly NewDelivery[],
+  isSorted: boolean,
+): Statements<ReadonlySet<NewDelivery>> {
+  const firsts = new Map<string, NewDelivery>();
+  for (const delivery of deliveries) {
+    if (!firsts.has(delivery.delivery_id)) firsts.set(delivery.delivery_id, delivery);
+  }
+  const ids = isSorted ? [...firsts.keys()].toSorted() : [...firsts.keys()];
+  const inserted = new Set<NewDelivery>();
+  for (const part of inParts(ids, DELIVERIES_PER_STATEMENT)) {
+    const values = part.flatMap((id) => firsts.get(id) ?? []);
+    const [rows = []] = yield [insertStatement(own, values).returning('delivery_id').compile()];
+    for (const { delivery_id } of rows) {
+      const delivery = firsts.get(String(delivery_id));
+      if (delivery !== undefined) inserted.add(delivery);
+    }
+  }
+  return inserted;
+}
+
+function insertStatement(own: Kysely<InboxTables>, deliveries: readonly NewDelivery[]) {
+  const values = deliveries.map((delivery) => {
+    const { delivery_id, received_at, headers, body, differs_from = null } = delivery;
+    return { delivery_id, received_at, headers, body, size: sizeOf(delivery), differs_from };
+  });
+  const inserted = own.insertInto('_sync_deliveries').values(values);
+  return inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing());
+}
+
+function insertEffect({ differs_from }: NewDelivery): InboxEffect {
+  return differs_from === undefined ? 'new' : 'different';
+}
+
+/**
+ * A repeat of the sender's own id is counted, unless the first one is dead: then it waits again. If the id is only the
+ * hash of the body, the same body may be a new event: a finished one waits again, a waiting one is not settled unread.
+ */
+function* storeDelivery(own: Kysely<InboxTables>, delivery: NewDelivery): Statements<InboxEffect> {
+  const { delivery_id, received_at, headers, body, is_id_sent } = delivery;
+  const content = { received_at, headers, body, size: sizeOf(delivery) };
+  const repeated = own
+    .updateTable('_sync_deliveries')
+    .set(({ eb }) => ({ repeats: eb('repeats', '+', 1) }))
+    .where('delivery_id', '=', delivery_id)
+    .returning('seq');
+  const event = repeated.set(({ eb }) => ({ events: eb('events', '+', 1) }));
+  const waitsAgain = event.set({ ...FROM_THE_START, ...content });
+  const again = is_id_sent ? waitsAgain.where('state', '=', 'dead') : waitsAgain.where('state', '<>', 'waiting');
+  const counted = is_id_sent ? repeated.where('state', '<>', 'dead') : event.where('state', '=', 'waiting');
+  const other = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);
+  const isChanged = function* (query: { compile(): CompiledQuery }): Statements<boolean> {
+    const [rows = []] = yield [query.compile()];
+    return rows.length > 0;
+  };
+  // Another process may settle or delete the row between two statements: then all of them are tried again.
+  for (;;) {
+    if (yield* isChanged(insertStatement(own, [delivery]).returning('seq'))) return insertEffect(delivery);
+    if (is_id_sent && (yield* isChanged(other.where('body', '<>', body)))) {
+      return yield* storeDelivery(own, withOwnId(delivery));
+    }
+    if (yield* isChanged(again)) return 'again';
+    if (yield* isChanged(counted)) return 'repeat';
+  }
+}
+
+function* settle(own: Kysely<InboxTables>, settlements: readonly Settlement[]): Statements<InboxEffect[]> {
+  if (settlements.length === 0) return [];
+  const updated = yield settlements.map(({ seq, readEvents, erases: _, ...columns }) => {
+    const { reason, kind, record_id } = columns;
+    const texts = { reason: storable(reason), kind: storable(kind), record_id: storable(record_id) };
+    const row = own
+      .updateTable('_sync_deliveries')
+      .set({ ...columns, ...texts })
+      .where('seq', '=', seq);
+    return (readEvents === null ? row : row.where('events', '=', readEvents)).returning('seq').compile();
+  });
+  const isSettled = settlements.map((_, at) => (updated[at]?.length ?? 0) > 0);
+  const erased = settlements.filter(({ erases }, at) => erases === true && isSettled[at]);
+  if (erased.length > 0) {
+    const nothing = { body: new Uint8Array(), headers: '{}', size: 0, record_id: null, differs_from: null };
+    const seqs = erased.map(({ seq }) => seq);
+    const erase = own.updateTable('_sync_deliveries').set({ ...nothing, delivery_id: sql<string>`'erased-' || "seq"` });
+    yield inParts(seqs, DELIVERIES_PER_STATEMENT).map((part) => erase.where('seq', 'in', part).compile());
+  }
+  return isSettled.map((each) => (each ? 'settled' : 'overtaken'));
+}
+
+/** Postgres stores neither NUL nor half of a surrogate pair in a text; the copied tables follow the same policy. */
+function storable(text: string | null): string | null {
+  return text?.toWellFormed().replaceAll('\0', '␀') ?? null;
+}
+
+/** Digits of the SHA-256 of a body; enough that no two bodies under one id collide. */
+const BODY_HASH_DIGITS = 16;
+
+/**
+ * The delivery under an id of our own, because another body is stored under the sender's id. Headers do not count: most
+ * are not signed, and one captured delivery with changed headers would make any number of deliveries.
+ */
+function withOwnId(delivery: NewDelivery): NewDelivery {
+  const { delivery_id, body, differs_from = delivery_id } = delivery;
+  const digest = createHash('sha256').update(body).digest('hex');
+  return { ...delivery, delivery_id: `${delivery_id}#${digest.slice(0, BODY_HASH_DIGITS)}`, differs_from };
+}
+
+/** The size of a waiting delivery: bytes of its body plus characters of its headers, which are mostly as many bytes. */
+export function sizeOf({ body, headers }: Pick<NewDelivery, 'body' | 'headers'>): number {
+  return body.byteLength + headers.length;
 }

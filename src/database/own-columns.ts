@@ -2,18 +2,15 @@ import type { TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { PageRows, WrittenRecord } from './warehouse.ts';
 
-/**
- * A column of ours that every resource's own table has, right after its key. Tables, writers, copies and comments of all
- * databases follow from these declarations.
- */
+/** An internal column of every resource's own table, right after its key. */
 export interface OwnColumn {
   readonly name: string;
   readonly type: ColumnType;
-  /** True if no row lacks it. */
+  /** True if it is NOT NULL. */
   readonly isRequired: boolean;
-  /** Its cell in a row that is written, as for a column of a source; null if the cell is empty then. */
+  /** Returns its cell for a row that is written; null if the cell is empty then. */
   readonly stamp: ((record: WrittenRecord, page: PageRows) => string | number) | null;
-  /** For people who choose columns. */
+  /** For users who choose columns. */
   readonly comment: string;
 }
 
@@ -50,12 +47,12 @@ export const OWN_COLUMNS: readonly OwnColumn[] = [
   },
 ];
 
-/** The columns of ours that a table has. */
+/** The internal columns of a table. */
 export function ownColumns({ path }: TableShape): readonly OwnColumn[] {
   return path.length === 0 ? OWN_COLUMNS : [];
 }
 
-/** Those of them that a row is stamped with when it is written, in order. */
+/** Those that have a value in a row that is written. */
 export function stampedColumns(table: TableShape): readonly Stamped[] {
   return ownColumns(table).filter((column): column is Stamped => column.stamp !== null);
 }

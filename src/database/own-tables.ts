@@ -2,56 +2,54 @@ import type { CalendarDay } from '../model/calendar-day.ts';
 import type { ValueChange } from '../model/schema-change.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
-import type { FileObjectRow, FileOwnerRow, FilePassageRow, FileRow } from './file-rows.ts';
 
-/** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all our own tables hold times. */
+/** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
 export type TimestampText = string;
 
 export interface CheckpointRow {
   resource: string;
   /** Version of this row's meaning; a newer one is refused. */
   format: number;
-  /** Fingerprint of the settings the checkpoint was made under (id, path, filter): another one means other data. */
+  /** Hash of the settings the checkpoint was made under (id, path, filter): other settings mean other data. */
   fingerprint: string;
-  /** The service's own value, up to which every change is known to be here; null before the first whole walk. */
+  /** The service's own value up to which every change is stored; null before the first complete scan. */
   cursor: string | null;
-  /** The key of a record that has the cursor's time: a filter that works lists it; null if no record set the cursor. */
+  /** The key of a record with the cursor's time, which a working filter lists; null if no record set the cursor. */
   cursor_key: string | null;
-  /** The service's clock when the cursor's value was first seen; null if the service does not tell. */
+  /** The service's clock when the cursor's value was first seen; null if the service sends no time. */
   cursor_seen_at: TimestampText | null;
-  /** The service's clock when the last whole walk began. */
+  /** The service's clock when the last complete scan began. */
   checked_at: TimestampText | null;
   last_success_at: TimestampText | null;
   last_full_at: TimestampText | null;
-  /** When a walk last came to an end that was not proved; null if the last one was. */
+  /** When a scan last ended without verification of its end; null if the last one was verified. */
   unproved_at: TimestampText | null;
-  /** The same of a full walk. */
+  /** The same for full scans. */
   unproved_full_at: TimestampText | null;
-  /** Records on the largest page that named a next one; null if none did yet. */
+  /** Records on the largest page that had a next page; null if none had yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
-  /** JSON: the question that the filter failed (`sync/filter/trusted-plan.ts`); null while it is trusted. */
+  /** JSON: the check that the filter failed (`sync/filter/trusted-plan.ts`); null while the filter is used. */
   filter_doubt: string | null;
-  /** JSON array: the unverified assumptions of the profile that a run has verified; null if none. */
+  /** JSON array: the assumptions of the profile that a run has verified; null if none. */
   verified: string | null;
-  /** The unfinished walk; all null between walks. */
+  /** The unfinished scan; all null between scans. */
   walk_mode: WalkMode | null;
   walk_position: string | null;
   walk_since: string | null;
   walk_started_at: TimestampText | null;
-  /** The service's clock when the walk began. */
+  /** The service's clock when the scan began. */
   walk_clock: TimestampText | null;
-  /** The highest updated value seen in the walk, as the service wrote it. */
+  /** The highest updated value of the scan, as the service wrote it, and the key of its record. */
   walk_high_water: string | null;
-  /** The key of the record with that value. */
   walk_high_key: string | null;
   walk_pages: number;
   walk_records: number;
-  /** The smallest total that a page of the walk has told; null if none has. */
+  /** The smallest total that a page of the scan has reported; null if none has. */
   walk_total: number | null;
-  /** Under which credential the unfinished walk began, as a hash. */
+  /** Hash of the credential under which the unfinished scan began. */
   walk_credential: string | null;
-  /** The same of the last whole full walk: under another one it lists other records, and nothing is gone for it. */
+  /** The same for the last complete full scan: another credential may list other records. */
   full_credential: string | null;
 }
 
@@ -69,7 +67,7 @@ export interface ColumnRow {
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that may be shown; null until it was looked for, empty if there is none. */
+  /** A value that may be shown; null before the first search, empty if there is none. */
   example: string | null;
 }
 
@@ -80,9 +78,9 @@ export interface SchemaChangeRow {
   column_name: string;
   from_type: ColumnType | null;
   to_type: ColumnType;
-  /** Null for changes from before it was noted. */
+  /** Null for changes that early versions made. */
   run_id: string | null;
-  /** Null for a column that was added or widened; the others keep their type. */
+  /** Null for a column that was added or widened; other changes keep the type. */
   kind: ValueChange | null;
   /** The table and column that seem to have the values of a column `renamed?`. */
   renamed_to: string | null;
@@ -97,7 +95,7 @@ export interface VersionRow {
   op: 'upsert' | 'delete';
   hash: string;
   body: string | null;
-  /** What the service sent, if the body has hidden fields and the profile keeps it. */
+  /** The text of the service, if the body has hidden fields and the profile retains it. */
   source_text: string | null;
 }
 
@@ -116,9 +114,9 @@ export interface RejectRow {
 
 export interface LeaseRow {
   name: string;
-  /** Grows with every owner; comes again if the database has forgotten one. */
+  /** Grows with every owner; repeats if the database was rolled back. */
   token: number;
-  /** One owner's alone; empty if an earlier version took the lease. */
+  /** Unique per owner; empty if an early version took the lease. */
   fence: string;
   /** Transactions that the owner has committed. */
   commits: number;
@@ -131,7 +129,7 @@ export interface LeaseRow {
 
 interface ReshapeRow {
   resource: string;
-  /** The id up to which rows are written anew, in the database's order; '' before the first. */
+  /** The id up to which rows are rewritten, in the database's order; '' before the first. */
   done_up_to: string;
   marked_at: TimestampText;
 }
@@ -144,57 +142,53 @@ export interface SeenRow {
   ids: Uint8Array;
   /** Records of the page without a usable id: one of them may be any record. */
   unkeyed: number;
-  /** Where the page lies in a listing that is cut by number. */
+  /** The position of the page in a listing with numbered pages. */
   position: string | null;
 }
 
 export interface FeedRow {
   resource: string;
-  /** `deletes`: a listing of deletes beside that of the records. `changes`: all changes in their order. */
+  /** `deletes`: a separate listing of deletes. `changes`: all changes in their order. */
   feed: 'deletes' | 'changes';
-  /** Of the feed as the profile declares it: what another one has left means nothing. */
+  /** Hash of the feed's declaration in the profile: the state of another declaration is not used. */
   fingerprint: string;
-  /** Up to where it was read, as the service wrote it; null if it has to be begun anew. */
+  /** Position up to which the feed was read, as the service wrote it; null to read it from the start. */
   cursor: string | null;
-  /** The page after that, in a feed whose cursor only moves at its end; null at the beginning of a reading. */
+  /** The next page, in a feed whose cursor only moves at its end; null at its beginning. */
   page: string | null;
-  /** A cursor from before a whole walk that has not come to its end yet, which then takes the place of `cursor`. */
+  /** A cursor from before an unfinished full scan; it replaces `cursor` when that scan ends. */
   fresh: string | null;
   moved_at: TimestampText;
 }
 
-/**
- * Why a row may not be what the service has: a whole full walk did not meet its record; an event said that it is gone;
- * a listing shows an older state of it; the record itself says that it is deleted (`stated`); or a feed of the service
- * names it as deleted (`told`).
- */
-const SUSPECT_REASONS = ['missing', 'event', 'older', 'stated', 'told', 'left_out'] as const;
-
-/**
- * `open`: to be confirmed. `held`: too many at once, a person decides. `released`: the person said to go on. `settled`:
- * deleted on a person's word, so that the guard does not count it for a day.
- */
-const SUSPECT_STATES = ['open', 'held', 'released', 'settled'] as const;
-
+/** A record that may be deleted, or that a listing shows in an older state. */
 export interface SuspectRow {
   resource: string;
   record_id: string;
-  reason: (typeof SUSPECT_REASONS)[number];
-  state: (typeof SUSPECT_STATES)[number];
-  /** Whole full walks in a row that did not meet it, or that showed the same older state. */
+  /**
+   * `missing` or `left_out`: a full scan did not list it; `event`: a webhook reports a delete; `older`: a listing shows
+   * an older state; `stated`: the record itself says that it is deleted; `told`: a feed reports a delete.
+   */
+  reason: 'missing' | 'event' | 'older' | 'stated' | 'told' | 'left_out';
+  /**
+   * `open`: to be verified. `held`: too many at once, an operator decides. `released`: the operator confirmed.
+   * `settled`: deleted by the operator's decision; the delete limits do not count it for a day.
+   */
+  state: 'open' | 'held' | 'released' | 'settled';
+  /** Consecutive full scans that did not list it, or that showed the same older state. */
   sweeps: number;
   found_at: TimestampText;
-  /** When the last walk that speaks against it began, or when the service said that it is gone. */
+  /** When the last scan that speaks against it began, or when the service reported the delete. */
   evidence_at: TimestampText;
-  /** Why it is held or waits; null if there is nothing to say. */
+  /** Why it is held or waits; null if there is no reason to show. */
   detail: string | null;
-  /** Of the older state that was listed (`canonicalHash`); null in all others. */
+  /** `canonicalHash` of the older state that was listed; null for other reasons. */
   hash: string | null;
   /** The service's own time of the delete; null if it has named none. */
   deleted_at: TimestampText | null;
 }
 
-/** The tables made by `migrations/`, as Kysely sees them. */
+/** The internal tables that `migrations/` creates, for Kysely. */
 export interface OwnTables {
   _sync_runs: RunRow;
   _sync_checkpoints: CheckpointRow;
@@ -205,7 +199,7 @@ export interface OwnTables {
   _sync_calendar: CalendarDay;
   _sync_rejects: RejectRow;
   _sync_leases: LeaseRow;
-  _sync_limits: LimitRow;
+  _sync_limits: { name: string; state: string; updated_at: string };
   _sync_tokens: TokenRow;
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
@@ -215,7 +209,8 @@ export interface OwnTables {
   _sync_notices: NoticeRow;
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
-  _sync_growth: GrowthRow;
+  /** A single row: how often tables and views have changed. */
+  _sync_growth: { id: 1; growths: number };
   _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
   _sync_forgotten: ForgottenRow;
@@ -223,51 +218,45 @@ export interface OwnTables {
   _sync_files: FileRow;
   _sync_file_objects: FileObjectRow;
   _sync_file_passages: FilePassageRow;
-  _sync_file_owner: FileOwnerRow;
+  /** A single row: the name by which this database marks its file stores. */
+  _sync_file_owner: { id: number; owner: string };
 }
 
-/** The limits of a service that are known. */
-interface LimitRow {
-  name: string;
-  state: string;
-  updated_at: string;
-}
-
-/** A token that takes the place of one of the settings. */
+/** A refreshed token that replaces one of the settings. */
 interface TokenRow {
   name: string;
   /** Grows with every token; 0 before the first. */
   version: number;
-  /** Encrypted by those who have the secret of the settings; null before the first. */
+  /** Encrypted with the secret of the settings; null before the first. */
   sealed: string | null;
   /** Epoch milliseconds of the warehouse's clock. */
   expires_at: number | null;
-  /** Who asks the service for the next one, and until when nobody else does. */
+  /** The process that requests the next token, and until when no other process does. */
   asker: string | null;
   asked_until: number | null;
 }
 
-/** A record that was erased on a person's word. Without `record_id` nothing here leads back to it. */
+/** A record that an operator had erased. Without `record_id` nothing here identifies it. */
 export interface ForgottenRow {
   resource: string;
   /** HMAC-SHA256 of source, resource and id under `privacy_key`, in hex digits. */
   fingerprint: string;
-  /** Of that key and the source's name: under another one the fingerprints mean nothing. */
+  /** Identifies that key and the source's name: under another key the fingerprints mean nothing. */
   key_mark: string;
-  /** Of content-sync, as it was erased. */
+  /** The version of content-sync that erased it. */
   version: string;
   asked_at: string;
-  /** The id, until everything of the record is erased; null from then on. */
+  /** The id, until the record is erased completely; then null. */
   record_id: string | null;
-  /** When rows, versions and all else of the warehouse were gone. */
+  /** When rows, versions and all other data of the warehouse were erased. */
   erased_at: string | null;
-  /** When log and free pages no longer held any of it either. */
+  /** When log and free pages were clean too. */
   cleaned_at: string | null;
-  /** JSON: how much was erased, by what it was. */
+  /** JSON: how much was erased, by kind. */
   counts: string | null;
 }
 
-/** Something that a channel of `alerts` was told. */
+/** An alert that was sent to a channel. */
 interface AlertRow {
   channel: string;
   alert: string;
@@ -279,7 +268,7 @@ interface AlertRow {
   returns: number;
 }
 
-/** One resource's part in a run, or in several in a row that changed nothing. Times are UTC text, as in all our own tables. */
+/** One resource's part in a run, or in consecutive runs that changed nothing. */
 export interface RunRow {
   run_id: string;
   resource: string;
@@ -297,54 +286,51 @@ export interface RunRow {
   rejected: number;
   /** Records that this run found to be deleted. */
   deleted: number;
-  /** Suspected deletes that wait for a person when the run ends. */
+  /** Delete candidates that wait for an operator when the run ends. */
   held: number;
   retries: number;
   limited: number;
   bytes: number;
   error_code: string | null;
   error: string | null;
-  /** JSON array of `{code, message, hint, accepted?}`: what the run warned of; null for nothing. */
+  /** JSON array of `{code, message, hint, accepted?}`; null for none. */
   warnings: string | null;
-  /** How many runs the row stands for; its figures and times are those of the latest one. */
+  /** The number of runs in the row; its counters and times are those of the latest one. */
   runs: number;
-  /** When the first of them began, and what all of them asked for; null in a row of one run. */
+  /** When the first of them began, and the sums of all; null in a row of one run. */
   first_started_at: string | null;
   all_requests: number | null;
   all_bytes: number | null;
-  /** JSON object: attempts of all its runs by outcome; null while it is under way, and of runs before there was one. */
+  /** JSON object: attempts of all its runs by outcome; null while it runs, and in rows of early versions. */
   outcomes: string | null;
   error_hint: string | null;
-  /** By which the service's operators find the request that failed; null if its answer named none. */
+  /** Identifies the failed request for the service's operators; null if the response had none. */
   request_id: string | null;
-  /** Records that were dropped because a person has had them erased. */
+  /** Records that were dropped because an operator had them erased. */
   forgotten?: number | undefined;
 }
 
 /** `whole` compares the copy with the service, `internal` with itself. */
 export type VerifyMode = 'whole' | 'internal';
 
-/** `unproved`: nothing differs in what was compared, but the listing may be incomplete. */
+/** `unproved`: no difference was found, but the listing may be incomplete. */
 export type Verdict = 'equal' | 'differs' | 'unproved';
 
-/** What one verification of a resource has found. */
+/** The result of one verification of a resource. */
 export interface VerificationRow {
   verification_id: string;
   resource: string;
   mode: VerifyMode;
   verdict: Verdict;
-  /** Both as all times of own tables. */
   began_at: string;
   ended_at: string;
-  /** Things that differ. */
   differences: number;
-  /** Requests that it took. */
   requests: number;
   /** JSON: `VerifyReport` of `sync/verify/report.ts`. */
   certificate: string;
 }
 
-/** A view that people read, as it was made. Times are UTC text, as in all our own tables. */
+/** A managed view as it was created. */
 export interface ViewRow {
   view_name: string;
   /** Null for a view of the whole source. */
@@ -369,49 +355,113 @@ export interface ViewColumnRow {
   first_seen: string;
 }
 
-/** A single row. */
-interface GrowthRow {
-  id: 1;
-  /** How often tables and views have changed. */
-  growths: number;
-}
-
 /** One delete of a record. */
 interface DeleteRow {
   resource: string;
   id: string;
-  /** The record's version that says it. */
+  /** The version of the record that marks the delete. */
   version: number;
-  /** The service's own time where it has named one, else when it was asked. */
+  /** The service's own time, or the time of the request if the service names none. */
   deleted_at: string;
-  /** When the service was asked and had the record again; null as long as it is gone. */
+  /** The time of the request that returned the record again; null while it is deleted. */
   restored_at: string | null;
 }
 
-/** What is remembered of a window of reports; days are of the reports' own zone, `YYYY-MM-DD`, moments UTC text as in all our own tables. */
+/** The state of one window of reports. Days are `YYYY-MM-DD` in the reports' own zone. */
 export interface WindowRow {
   resource: string;
   window_start: string;
-  /** The first day behind it. */
+  /** The first day after the window. */
   window_end: string;
-  /** When the answer that stands in the tables was asked for; null if none was ever taken over. */
+  /** The time of the request whose response is stored; null if none was stored. */
   fetched_at: string | null;
-  /** 1 if that was when nothing of it could change any more: `restate` after its end. */
+  /** 1 if the response was final by then: `restate` after the window's end. */
   is_final: 0 | 1;
-  /** Live rows, as of that answer; they stay when the window is dropped by age. */
+  /** Live rows of that response; the count stays when the window is dropped by age. */
   rows: number;
-  /** JSON: sums that the service tells otherwise than they were counted; null if none differs. */
+  /** JSON: sums of the service that differ from the counted ones; null if none differs. */
   totals: string | null;
-  /** 1 if the answer held as many rows as the service lists, and could not be cut any more. */
+  /** 1 if the response had as many rows as the service lists and could not be split further. */
   capped: 0 | 1;
   /** When its rows last changed; null if it never had any. */
   changed_at: string | null;
-  /** When its rows were taken out by age (`keep`). */
+  /** When its rows were removed by age (`keep`). */
   dropped_at: string | null;
-  /** When an answer was held back for a person to decide; null if none is. */
+  /** When a response was held for an operator, and why; null if none is held. */
   held_at: string | null;
-  /** Why, as a sentence. */
   held: string | null;
-  /** When a person has said that the next answer counts whatever it takes away. */
+  /** When an operator accepted the next response, whatever it removes. */
   released_at: string | null;
+}
+
+/**
+ * `waiting`: to be fetched, for the first time or again; `stored`: equal to the last response; `failed`: retried at
+ * `due_at`; `refused`: not fetched until its record or the profile changes; `gone`: the service no longer has it.
+ */
+export const FILE_STATUSES = ['waiting', 'stored', 'failed', 'refused', 'gone'] as const;
+export type FileStatus = (typeof FILE_STATUSES)[number];
+
+/** One content of a file of a record, stored or to be fetched. */
+export interface FileRow {
+  resource: string;
+  record_id: string;
+  /** The profile's name of the file. */
+  field: string;
+  /** From 0, for a record with a list of addresses. */
+  position: number;
+  /** From 1: the contents of this file in the order in which they were seen. */
+  version: number;
+  /** The address of the content, without our credentials. */
+  url: string;
+  /** A newer address in the record, from which nothing was fetched yet. */
+  next_url: string | null;
+  status: FileStatus;
+  /** `StoreAddress.name` of the store with the content; null before the first content, like all facts about it. */
+  store: string | null;
+  sha256: string | null;
+  bytes: number | null;
+  type: string | null;
+  width: number | null;
+  height: number | null;
+  etag: string | null;
+  last_modified: string | null;
+  /** `_hash` of the row in which this address was read. */
+  record_hash: string;
+  /** Failed attempts since the last success. */
+  attempts: number;
+  /** When it is fetched; null for not before its record changes. */
+  due_at: string | null;
+  /** Why it failed, is refused or gone; null otherwise. */
+  code: string | null;
+  error: string | null;
+  /** When the service last served this content. */
+  fetched_at: string | null;
+  valid_from: string;
+  /** When another content replaced it, or the record no longer showed it; null for the current content. */
+  valid_to: string | null;
+}
+
+/** One content in a store, whichever files show it. */
+export interface FileObjectRow {
+  store: string;
+  sha256: string;
+  bytes: number;
+  type: string;
+  width: number | null;
+  height: number | null;
+  stored_at: string;
+  /** When it was last read and found intact; null if never. */
+  checked_at: string | null;
+  /** 1 if it was missing or damaged. */
+  missing: number;
+}
+
+/** How far the records of a resource were searched for files. */
+export interface FilePassageRow {
+  resource: string;
+  /** Hash of the file settings of the profile. */
+  settings: string;
+  /** When the last search began, and the last one over all records. */
+  looked_at: string;
+  full_at: string;
 }

@@ -1,49 +1,40 @@
 import type { ColumnType } from '../model/vocabulary.ts';
 
-/**
- * SQL of one kind of database for the views that people read: expressions in, expressions out. Views are text that
- * stays in the database, so values stand in it as literals and never as parameters.
- */
+/** SQL expressions of one kind of database for managed views. Values are literals, because views have no parameters. */
 export interface ViewDialect {
-  /** The types of columns as people who read the warehouse know them. */
+  /** The types of columns, as users of the warehouse know them. */
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** A name of a table or column. */
+  /** A quoted name. */
   id(name: string): string;
   /** A text as a literal. */
   literal(text: string): string;
-  /** A value of type `from` as one of type `to`; NULL where it cannot be converted. A number may become the nearest one that the type has, a moment its day in UTC. */
+  /** A value converted to another type: the nearest number, the UTC day of a time; NULL if that is impossible. */
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */
   text(sql: string, from: ColumnType): string;
-  /** An expression as a column of a view that programs find the type of: where only what a table holds has one. */
+  /** An expression whose type programs can read: on SQLite only a table's column has one. */
   declared(sql: string, type: ColumnType): string;
-  /** A day of one of our own tables, which is a text such as `2026-11-20`, as a date. */
+  /** A day of an internal table, a text such as `2026-11-20`, as a date. */
   day(sql: string): string;
-  /**
-   * Facts about other rows for each row of a view: what is joined behind its own table, and the value of each by name. Only
-   * those that are asked for are looked up, and only for the rows that are.
-   */
+  /** Facts about other rows for each row of a view: the join after its own table, and the expression of each by name. */
   perRow(alias: string, facts: readonly RowFact[], rows: RowsOf): { join: string; sqlOf: (name: string) => string };
-  /** The type that a view shows a column of `type` as: one that its readers know. */
+  /** The type that a view shows for a column of `type`. */
   shown(type: ColumnType): ColumnType;
-  /** What is not so. */
+  /** False as a literal. */
   readonly no: string;
-  /** SQL over what it stands for, worked out once. */
+  /** An expression over a value that is computed once. */
   once(sql: string, use: (name: string) => string): string;
-  /** Values out of the source texts of versions. */
+  /** Values from the source texts of versions. */
   readonly bodies: BodyDialect;
-  /** The rows of those fields of which the two values differ. */
+  /** The rows of those fields whose values differ. */
   differing(fields: readonly FieldValues[]): DifferingFields;
 }
 
-/** What a column of a table holds, read from the source text of a record. Whatever stands there, nothing of it fails. */
+/** Columns of a table, read from the source text of a record. No content makes these expressions fail. */
 export interface BodyDialect {
-  /** From FROM on: the versions as `v`, and what `value` and `list` look into. */
+  /** Begins with FROM: the versions as `v`, and what `value` and `list` read. */
   from: string;
-  /**
-   * The value at a path of keys as a column of the type has it, NULL if that cannot hold it. `zone` is the one in which
-   * a time is read that names none.
-   */
+  /** The value at a path as the column has it, NULL if the type does not fit. `zone` is for times without a zone. */
   value(path: readonly string[], type: ColumnType, zone: string | null): string;
   /** The list at a path of keys as JSON; NULL if there is none. */
   list(path: readonly string[]): string;
@@ -56,48 +47,43 @@ export interface FieldValues {
   after: string;
 }
 
-/** Behind the FROM of the values: the rows, and the columns of each. */
+/** The join after the FROM of the values, its condition, and the columns of its rows. */
 interface DifferingFields {
   join: string;
-  /** Where `join` is followed by conditions. */
   where: string;
   field: string;
   before: string;
   after: string;
 }
 
-/**
- * What is said of several rows: their number; the sum of `sql`, 0 for none, and NULL if the type cannot hold it; its first
- * or last value; or its texts in their order, with commas between.
- */
+/** The number of rows, the sum of `sql` (NULL on overflow), its first or last value, or its texts joined by commas. */
 export interface RowFact {
   name: string;
   kind: 'count' | 'sum' | 'first' | 'last' | 'joined';
-  /** Of the fact. */
   type: ColumnType;
   sql: string;
 }
 
 /** Rows of another view. */
 export interface RowsOf {
-  /** From FROM on, with a WHERE that names the row in question; with its leading space. */
+  /** Begins with ` FROM`, and ends with a WHERE that names the row of the view. */
   from: string;
-  /** What `joined` goes by. */
+  /** The order of `joined`. */
   order: readonly string[];
 }
 
-/** A view of ours as the database is told to make it. */
+/** A managed view as it is to be. */
 export interface ViewChange {
   name: string;
-  /** The name under which it stands so far, which a table needs now; absent if it stands under its own, or not at all. */
+  /** Its current name, which a table needs now; absent if the name does not change. */
   former?: string;
-  /** The function that gives its rows of a moment, on databases that have such functions; absent if it has none. */
+  /** The function that returns its rows at a time, on databases with functions. */
   asOf?: string;
-  /** True if it is new, or reads otherwise than before. */
+  /** True if it is new, or its query changes. */
   isChanged: boolean;
   /** Its SELECT, on one line. */
   query: string;
-  /** For people who choose tables and columns. */
+  /** For users who choose tables and columns. */
   description: string;
   columns: readonly ViewChangeColumn[];
 }

@@ -1,16 +1,57 @@
-import type { CompiledQuery, Kysely } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
 import type { HistoryPolicy } from '../model/vocabulary.ts';
-import type { KeyPlan } from './key-plan.ts';
-import type { OwnTables, TimestampText } from './own-tables.ts';
-import type { RowQueries } from './reading.ts';
-import type { SnapshotReader } from './snapshot-reader.ts';
+import type { TimestampText } from './own-tables.ts';
+import type { TableAccess } from './reading.ts';
+import type { SnapshotReader } from './database.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
 
 export type { StoredRow } from './reading.ts';
 
-/** For a proof that does not hold any more. */
+/** One source's tables in an open database. All methods throw `SyncError`. */
+export interface Warehouse extends TableAccess {
+  readonly dialect: ViewDialect;
+  /** True if processes of other machines may write to it too. */
+  readonly isOnNetwork: boolean;
+  /** False if times are cut to milliseconds. */
+  readonly keepsMicroseconds: boolean;
+  /** Epoch milliseconds of the clock that all its writers share: the database's own, or this machine's. */
+  now(): Promise<number>;
+  /** Opens a snapshot; later writes are not seen. One query at a time. */
+  snapshot(): Promise<SnapshotReader>;
+  /**
+   * Adds and widens tables and columns, and creates views. Throws `table_exists` for an external table of that name,
+   * `growth_outdated` if its claim fails, and `InUse` if external objects do not fit; then nothing was changed.
+   */
+  evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
+  /** Creates and drops managed keys and indexes. Skips what locks, views or rights of others prevent. */
+  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
+  /** Drops tables; managed views on them stay, empty. Throws `table_in_use` if external objects depend on the tables. */
+  dropTables(removal: TableRemoval): Promise<void>;
+  /** Creates tables beside the existing ones, to be filled by `commit` and to replace those by `swapTables`. */
+  stageTables(staging: TableStaging): Promise<void>;
+  /**
+   * Replaces tables by the staged ones, with managed views, rights, comments and external objects. Throws `table_in_use`
+   * if an external object does not fit, and `growth_outdated` as `evolve` does; then nothing was changed.
+   */
+  swapTables(swap: TableSwap): Promise<void>;
+  /** Writes one page. Throws `lease_lost` if another process owns the resource, or the database was rolled back. */
+  commit(page: PageCommit): Promise<void>;
+  /** Returns the number that a query selects; it names tables and views without a schema, as views do. */
+  selectCount(query: string): Promise<number>;
+  /** Runs statements on internal tables in one transaction, under the lease if one is given. */
+  apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
+  /** Removes deleted rows of the tables from free space and log. Returns false while a reader still needs them. */
+  clean(tables: readonly string[]): Promise<boolean>;
+  /** Resolves once all earlier commits survive a power cut. */
+  persist(): Promise<void>;
+  /** Housekeeping, to be called every ten seconds or so. Never throws. */
+  upkeep(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The error for a lease that is no longer held. */
 export function leaseLost(resource: string): SyncError {
   return new SyncError('lease_lost', `another process has taken over ${resource}; nothing of this was written`, {
     recovery: 'stop',
@@ -18,37 +59,60 @@ export function leaseLost(resource: string): SyncError {
   });
 }
 
-/** One step of schema evolution, committed whole or not at all. */
+/** Identifies the owner of a resource in every transaction, and verifies that its earlier commits still exist. */
+export interface LeaseProof {
+  name: string;
+  token: number;
+  /** Unique, while a token may repeat after the database was rolled back. */
+  fence: string;
+  /** The end of the lease after the transaction. */
+  expiresAt: TimestampText;
+  /** The owner's transactions so far: a database with fewer was rolled back. */
+  commits: () => number;
+  /** Called after every commit, including those with an unknown outcome. */
+  committed: () => void;
+}
+
+/** The comment of a table, or of a column of it. */
+export interface ColumnComment {
+  table: string;
+  /** Null for that of the table itself. */
+  column: string | null;
+  /** The part that does not depend on the profile: it identifies our comments. */
+  base: string;
+  comment: string;
+}
+
+/** One step of schema evolution, committed as a whole. */
 export interface ShapeGrowth {
   lease: LeaseProof;
-  /** The tables that stand; null if the resource has none yet. */
+  /** The existing tables; null if the resource has none yet. */
   before: ResourceShape | null;
   after: ResourceShape;
-  /** The tables and columns that `after` has and `before` had not, or not as wide. */
+  /** The tables and columns of `after` that `before` has not, or not as wide. */
   changes: readonly ShapeChange[];
-  /** All views of ours, each behind those that it stands on: those that read otherwise are made with it. */
+  /** All managed views in dependency order; changed ones are recreated. */
   views: readonly ViewChange[];
-  /** Columns that hold keys, as `table.column`: where texts have a collation, they get that of the keys. */
+  /** Columns that hold keys, as `table.column`: their texts are compared as keys are. */
   references?: ReadonlySet<string>;
-  /** Of tables and columns, as they are to read where the database shows any; `base` tells those that are ours. */
-  comments?: readonly { table: string; column: string | null; base: string; comment: string }[];
-  /** True if views of others that cannot follow are dropped; they keep a growth from being done otherwise. */
+  comments?: readonly ColumnComment[];
+  /** True to drop external views that do not fit; otherwise they prevent the growth. */
   dropsOthers?: boolean;
-  /** Statements on own tables that remember it. */
+  /** Statements on internal tables that record the growth. */
   statements: readonly CompiledQuery[];
-  /** Changes one row if nobody else has changed tables or views since this was planned; null where nobody can have. */
+  /** Changes one row unless tables or views were changed since this was planned; null if that is impossible. */
   claim: CompiledQuery | null;
 }
 
-/** A view of others that could not be made again after a growth. */
+/** An external view that could not be created again after a growth. */
 export interface DroppedView {
   /** With its schema. */
   name: string;
-  /** The statement that made it. */
+  /** The statement that created it. */
   definition: string;
 }
 
-/** For a growth that was planned from what is no longer so: to be planned again. */
+/** The error for a growth that was planned from an outdated state: it is to be planned again. */
 export function growthOutdated(): SyncError {
   return new SyncError(GROWTH_OUTDATED, 'tables or views have changed since this change of them was planned', {
     recovery: 'stop',
@@ -58,146 +122,83 @@ export function growthOutdated(): SyncError {
 
 export const GROWTH_OUTDATED = 'growth_outdated';
 
-/** Tables to take out of the warehouse, committed whole or not at all. */
+/** The error for an external table or view with the name of a new table: it is never written to. */
+export function tableExists(name: string): ConfigError {
+  return new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
+    hint: 'rename it, or point `warehouse` at a database or schema of its own',
+  });
+}
+
+/** Tables to drop, committed as a whole. */
 export interface TableRemoval {
   lease: LeaseProof;
   tables: readonly string[];
-  /** Names of all views of ours, each with its columns in their order. */
+  /** Names of all managed views, each with its columns in order. */
   views: ReadonlyMap<string, readonly string[]>;
-  /** Statements on own tables that belong to the same moment. */
+  /** Statements on internal tables in the same transaction. */
   statements: readonly CompiledQuery[];
 }
 
-/**
- * One source's tables in an open database. Nothing above this folder knows which kind of database it is. All methods
- * throw `SyncError`.
- */
-export interface Warehouse extends RowQueries {
-  /** Queries on our own tables: reads and single statements. Never a transaction: that is what `apply` is for. */
-  readonly own: Kysely<OwnTables>;
-  /** How views are written for it. */
-  readonly dialect: ViewDialect;
-  /** True if processes of other machines may write to it too. */
-  readonly isOnNetwork: boolean;
-  /** False if times are cut to milliseconds. */
-  readonly keepsMicroseconds: boolean;
-  /** Epoch milliseconds of the clock that all who write to it go by: the database's own, or this machine's. */
-  now(): Promise<number>;
-  /** All of it as it stands now, whatever is written meanwhile; to be closed. One query at a time. */
-  snapshot(): Promise<SnapshotReader>;
-  /**
-   * Adds and widens tables and columns, and makes views. Throws `table_exists` if somebody else made a table of that
-   * name, `growth_outdated` if its claim does not hold any more, and `InUse` if what others made does not follow; then
-   * nothing was changed.
-   */
-  evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
-  /** Makes missing keys, collations and indexes, and takes away ours that nobody wants any more. Leaves for the next time what others (their locks, views, rights) do not let it do. */
-  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
-  /** Drops tables; views of ours on them stay, empty. Throws `table_in_use` if others' stand on the tables themselves. */
-  dropTables(removal: TableRemoval): Promise<void>;
-  /** Makes tables beside those that stand, to be filled by `commit` and to take their place by `swapTables`. */
-  stageTables(staging: TableStaging): Promise<void>;
-  /**
-   * Puts staged tables in the place of those that stand, with the views of ours, the rights of others and what people
-   * wrote and built on them. Throws `table_in_use` if something of others stands on the tables themselves that cannot
-   * follow, and `growth_outdated` as `evolve` does; then nothing was changed.
-   */
-  swapTables(swap: TableSwap): Promise<void>;
-  /** Writes one page. Throws `lease_lost` when somebody else owns the resource by now, or the database was set back. */
-  commit(page: PageCommit): Promise<void>;
-  /** The number that a query selects; it names tables and views without a schema, as views do. */
-  selectCount(query: string): Promise<number>;
-  /** Statements on own tables in one transaction, under the lease if one is given. */
-  apply(statements: readonly CompiledQuery[], lease?: LeaseProof): Promise<void>;
-  /**
-   * Takes what was deleted from these tables out of free space and log, as far as the database lets one who owns them.
-   * Returns false while a reader still needs what was there before: then to be called again.
-   */
-  clean(tables: readonly string[]): Promise<boolean>;
-  /** Resolves once all that was committed before survives a power cut. */
-  persist(): Promise<void>;
-  /** Housekeeping that the database does not do by itself while nothing is written; to be called every ten seconds or so. Never throws. */
-  upkeep(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/**
- * The owner of a resource, as checked inside every transaction that writes it; and that all that the owner was told to
- * be committed is still there, because what it writes next rests on that.
- */
-export interface LeaseProof {
-  name: string;
-  token: number;
-  /** Never given twice, while a token may be: by a database that has forgotten an owner. */
-  fence: string;
-  /** The lease lives until then once the transaction is through. */
-  expiresAt: TimestampText;
-  /** The owner's transactions so far: a database that knows of fewer was set back. */
-  commits: () => number;
-  /** To be called after each one, even if nobody can tell whether it was committed: then it is found out. */
-  committed: () => void;
-}
-
-/** The stamps of a row of a resource's own table, and what is remembered of its record. */
-export interface WrittenRecord {
-  key: string;
-  /** 1 is a record never seen before. */
-  version: number;
-  hash: string;
-  /** Stands in `_synced_at` in place of the page's time: of a row that is only written again. */
-  syncedAt?: TimestampText;
-  /** The source as it came, UTF-8. */
-  bytes: Buffer;
-}
-
-/** The part of a page that becomes rows. */
-export interface PageRows {
-  resource: string;
-  history: HistoryPolicy;
-  /** True if all rows are there already, and are written again. */
-  isRewrite?: true;
-  /** When the page was asked for: stands in `_synced_at` and `valid_from`, and a later one wins. */
-  requestedAt: TimestampText;
-  /** Rows per table, the resource's own table first; only what is new or changed. */
-  rows: readonly TableRows[];
-  /** All child tables of the resource: what a changed record had there goes, even if no new row comes. */
-  children: readonly TableShape[];
-  /** One per row of the resource's own table, in the same order. */
-  records: readonly WrittenRecord[];
-}
-
-/** Everything that one page changes, committed whole or not at all. */
-interface PageCommit {
-  rows: PageRows;
-  lease: LeaseProof;
-  /** Statements on own tables (checkpoint, rejects, ...) that belong to the same moment. */
-  statements: readonly CompiledQuery[];
-}
-
-/** Tables that are made, empty, beside those of a resource. */
+/** Empty tables to create beside those of a resource. */
 export interface TableStaging {
   lease: LeaseProof;
   shape: ResourceShape;
-  /** The names that they get, by those of the shape; what stands under one is dropped. */
+  /** Their names by those of the shape; an existing table of such a name is dropped. */
   names: ReadonlyMap<string, string>;
   /** As in a growth. */
   references: ReadonlySet<string>;
 }
 
-/** Staged tables that take the place of others, committed whole or not at all. */
+/** Staged tables that replace others, committed as a whole. */
 export interface TableSwap extends TableStaging {
-  /** All tables of the resource that stand. */
+  /** All existing tables of the resource. */
   dropped: readonly string[];
-  /** Names of all views of ours that stand, each with its columns in their order: those on tables that are no more stay, empty. */
+  /** All existing managed views, each with its columns in order: those on removed tables stay, empty. */
   standing: ReadonlyMap<string, readonly string[]>;
-  /** All views of ours, as in a growth. None shows another type than it does now. */
+  /** All managed views, as in a growth; no types change. */
   views: readonly ViewChange[];
-  comments: readonly { table: string; column: string | null; base: string; comment: string }[];
+  comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
   claim: CompiledQuery;
 }
 
-/** A column of a table that cannot widen, because something stands on it that others made. */
+/** A record of a page, with the values of the internal columns. */
+export interface WrittenRecord {
+  key: string;
+  /** 1 for a new record. */
+  version: number;
+  hash: string;
+  /** Replaces the page's time in `_synced_at`, for a row that is rewritten. */
+  syncedAt?: TimestampText;
+  /** The source text in UTF-8. */
+  bytes: Buffer;
+}
+
+/** The rows of a page. */
+export interface PageRows {
+  resource: string;
+  history: HistoryPolicy;
+  /** True if all rows exist, and are rewritten. */
+  isRewrite?: true;
+  /** The time of the request, for `_synced_at` and `valid_from`: rows of a later request are not overwritten. */
+  requestedAt: TimestampText;
+  /** New and changed rows per table, the resource's own table first. */
+  rows: readonly TableRows[];
+  /** All child tables of the resource: the child rows of a changed record are replaced. */
+  children: readonly TableShape[];
+  /** One per row of the resource's own table, in the same order. */
+  records: readonly WrittenRecord[];
+}
+
+/** All changes of one page, committed as a whole. */
+interface PageCommit {
+  rows: PageRows;
+  lease: LeaseProof;
+  /** Statements on internal tables (checkpoint, rejects, ...) in the same transaction. */
+  statements: readonly CompiledQuery[];
+}
+
+/** A column that cannot widen because of an external object. */
 export interface UsedColumn {
   table: string;
   column: string;
@@ -205,13 +206,13 @@ export interface UsedColumn {
   by: string;
 }
 
-/** A view of ours that cannot show another type, for the same reason. */
+/** A managed view whose types cannot change for the same reason. */
 export interface UsedView {
   view: string;
   by: string;
 }
 
-/** For a growth that others' views, indexes or constraints do not follow: nothing of it was done. */
+/** The error for a growth that external views, indexes or constraints prevent. */
 export class InUse extends ConfigError {
   readonly columns: readonly UsedColumn[];
   readonly views: readonly UsedView[];
@@ -227,3 +228,55 @@ export class InUse extends ConfigError {
     this.views = views;
   }
 }
+
+/** The foreign keys and indexes of the tables of one resource. */
+export interface KeyPlan {
+  /** All tables of the resource, its own first. */
+  tables: readonly TableShape[];
+  /** Columns of these tables that hold the key of a resource. */
+  references: readonly Reference[];
+  /** The wanted indexes of single columns; other managed indexes are dropped. */
+  indexes: readonly ColumnIndex[];
+}
+
+/** A column and the key that it refers to. */
+export interface Reference {
+  table: TableShape;
+  column: string;
+  /** Null if that resource has no table yet. */
+  to: { table: string; column: string } | null;
+}
+
+export interface ColumnIndex {
+  table: TableShape;
+  column: string;
+  /**
+   * `chosen` by the user; `filter` for filtering and sorting; `reference` for joins, `window` for the days of reports:
+   * for the last two, the databases use different kinds of indexes.
+   */
+  why: 'chosen' | 'filter' | 'reference' | 'window';
+}
+
+/** The prefix of managed indexes, followed by `table.column`: no name contains a dot. */
+export const INDEX = '_sync_index_';
+
+export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
+  return `${table.name}.${column}`;
+}
+
+/** Returns the table of the parent rows of a child table; null for a resource's own table. */
+export function parentTable(table: TableShape, tables: readonly TableShape[]): TableShape | null {
+  const isParent = ({ path, key }: TableShape): boolean =>
+    path.length < table.path.length &&
+    key.length === table.key.length - 1 &&
+    path.every((part, at) => part === table.path[at]);
+  return tables.find(isParent) ?? null;
+}
+
+/** The columns of a child table that hold its parent's key. */
+export function parentKey(table: TableShape): readonly string[] {
+  return table.key.slice(0, -1);
+}
+
+/** The prefix of foreign keys from a child table to its parent. */
+export const PARENT_KEY = '_sync_parent_';

@@ -1,10 +1,10 @@
 import type { CompiledQuery } from 'kysely';
+import type { HeldView } from '../database/state/owned-resource.ts';
+import { readGrowths } from '../database/state/view-catalog.ts';
+import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import { InUse, GROWTH_OUTDATED, type DroppedView, type Warehouse } from '../database/warehouse.ts';
-import { readGrowths } from '../database/state/view-catalog.ts';
 import { viewGrowth, type ViewGrowth } from './grow-views.ts';
-import type { HeldView } from '../database/state/owned-resource.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */
@@ -129,7 +129,7 @@ async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Pro
   const known = upToDate.get(warehouse);
   if (known === undefined || known.whole !== whole || known.until < clock.now()) return false;
   if (known.growths !== (await readGrowths(warehouse.own))) return false;
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   owned.heldViews = known.heldViews;
   return known.views.every(({ name }) => names.has(name.toLowerCase()));
 }

@@ -1,10 +1,10 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
-import { type CalendarDay, daysOfYears, type Years } from '../model/calendar-day.ts';
-import type { Column, TableRows, TableShape } from '../model/table.ts';
+import type { OwnTables } from '../database/own-tables.ts';
 import { readShapes } from '../database/state/column-catalog.ts';
 import { inParts } from '../database/state/in-parts.ts';
-import type { OwnTables } from '../database/own-tables.ts';
 import type { Warehouse } from '../database/warehouse.ts';
+import { type CalendarDay, daysOfYears, type Years } from '../model/calendar-day.ts';
+import type { Column, TableRows, TableShape } from '../model/table.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */
@@ -52,7 +52,7 @@ async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years 
   const tables = (await readShapes(warehouse.own)).flatMap((shape) => shape.tables);
   const spans = [];
   for (const table of tables)
-    spans.push(await warehouse.timeSpan(table, table.columns.filter(isTime), timesWithin(year)));
+    spans.push(await warehouse.rows.timeSpan(table, table.columns.filter(isTime), timesWithin(year)));
   const years = spans.flatMap((span) => span ?? []).map((time) => Number(time.slice(0, 4)));
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
 }

@@ -1,22 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
+import { rememberShape } from '../database/state/column-catalog.ts';
+import type { FixedColumn } from '../database/state/owned-resource.ts';
+import { rewriteRows } from '../database/state/stored-rows.ts';
+import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
+import { InUse, type Warehouse } from '../database/warehouse.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
 import { pathText } from '../rows/columns/source-path.ts';
-import { shapeRecords, type ShapedPage, type ShapeInput } from '../rows/shape-page.ts';
+import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
+import { storedValue } from '../rows/records/as-record.ts';
+import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import type { FixedColumn } from '../database/state/owned-resource.ts';
-import { InUse, type Warehouse } from '../database/warehouse.ts';
-import { shapeOf } from './prepare-page.ts';
-import { rememberShape } from '../database/state/column-catalog.ts';
-import { rewriteRows } from '../database/state/stored-rows.ts';
-import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import { evolveTables } from './evolve-tables.ts';
 import { coverRows } from './grow-calendar.ts';
 import type { LoadContext } from './load-context.ts';
-import { storedValue } from '../rows/records/as-record.ts';
-import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
+import { shapeOf } from './prepare-page.ts';
 
 /**
  * `shapeRecords` with what only the warehouse knows: the names that are taken, and the integer columns that must become
@@ -98,7 +98,7 @@ function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly 
 
 /** Names of the tables and views that exist, and of those that other resources have or will have. */
 export async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
-  const taken = await warehouse.tableNames();
+  const taken = await warehouse.rows.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
   const others = Object.keys(whole.resources).filter((other) => other !== owned.resource);
   for (const other of others) for (const name of [other, `${other}_live`, `${other}_history`]) taken.add(name);
@@ -110,7 +110,7 @@ async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChang
   const numeric = new Set<string>();
   for (const { table, column, from } of changes) {
     if (from !== 'integer' || column.type !== 'double') continue;
-    if (await warehouse.holdsBeyondDouble(table, column.name)) numeric.add(`${table} ${column.name}`);
+    if (await warehouse.rows.holdsBeyondDouble(table, column.name)) numeric.add(`${table} ${column.name}`);
   }
   return numeric;
 }

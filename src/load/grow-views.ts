@@ -1,24 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
+import type { Relations } from '../config/profile/profile.ts';
+import { commentKey, commentsOf, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
+import { resourcesThatKeepFiles } from '../database/state/files.ts';
+import { claimGrowth, type MadeView, readGrowths, readViews, rememberViews, renameView, type StoredView } from '../database/state/view-catalog.ts';
+import type { ViewChange } from '../database/view-dialect.ts';
+import type { ColumnComment } from '../database/warehouse.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { Relations } from '../config/profile/profile.ts';
-import { commentKey, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
-import { type Comment, commentsOf } from '../database/state/column-comments.ts';
-import { resourcesThatKeepFiles } from '../database/state/files/shown-files.ts';
-import {
-  claimGrowth,
-  type MadeView,
-  readGrowths,
-  readViews,
-  rememberViews,
-  renameView,
-  type StoredView,
-} from '../database/state/view-catalog.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
 import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
-import type { ViewChange } from '../database/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */
@@ -26,7 +18,7 @@ export interface ViewGrowth {
   plan: readonly PlannedView[];
   views: readonly ViewChange[];
   /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
-  comments: readonly Comment[];
+  comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
   /** Fails the change if another process has changed what this was planned from. */
   claim: CompiledQuery;
@@ -50,7 +42,7 @@ export async function viewGrowth(
   const { own } = warehouse;
   const growths = await readGrowths(own);
   const stored = await readViews(own);
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
   const existing = existingViews(context, { stored, names, held, mayNarrow, shapes });
@@ -127,8 +119,8 @@ function modelOf(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
   withFiles: ReadonlySet<string>,
-): { model: Omit<ViewModel, 'existing'>; comments: Comment[] } {
-  const said: Comment[] = [];
+): { model: Omit<ViewModel, 'existing'>; comments: ColumnComment[] } {
+  const said: ColumnComment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
@@ -144,9 +136,9 @@ function modelOf(
 /** What a profile says of a table, its view says too. */
 function commentsOn(
   { resources }: Pick<ViewModel, 'resources'>,
-  comments: readonly Comment[],
+  comments: readonly ColumnComment[],
   changed: ReadonlySet<string | null>,
-): Comment[] {
+): ColumnComment[] {
   const names = resources.flatMap(({ resource, tables }) =>
     changed.has(resource) ? tables.map(({ name }) => name) : [],
   );
@@ -157,7 +149,7 @@ function commentsOn(
 /** What is not in the catalogue yet comes with its column. */
 function changedComments(
   own: LoadContext['warehouse']['own'],
-  comments: readonly Comment[],
+  comments: readonly ColumnComment[],
   stored: ReadonlyMap<string, string | null>,
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
@@ -168,7 +160,7 @@ function changedComments(
   return saveComments(own, changed);
 }
 
-function byColumn(comments: readonly Comment[]): ViewedResource['comments'] {
+function byColumn(comments: readonly ColumnComment[]): ViewedResource['comments'] {
   const tables = Map.groupBy(comments, ({ table }) => table);
   return new Map(
     Array.from(tables, ([table, own]) => {

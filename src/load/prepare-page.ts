@@ -1,20 +1,20 @@
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
+import { currentBodies } from '../database/state/versions.ts';
+import type { PageRows, StoredRow } from '../database/warehouse.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { sameJson } from '../rows/records/fingerprint.ts';
-import { comparedPart } from '../rows/mask-fields.ts';
-import { recordDifferences } from '../rows/records/record-difference.ts';
-import { storedValue, takenIn } from '../rows/records/as-record.ts';
 import { toTimestampText } from '../rows/columns/timestamps.ts';
-import { tombstoneOf, type Tombstone } from '../rows/tombstone.ts';
 import { storedZone, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { currentBodies } from '../database/state/versions.ts';
-import { difference, isOlder, type Difference, type OlderPolicy } from './difference.ts';
+import { comparedPart } from '../rows/mask-fields.ts';
+import { storedValue, takenIn } from '../rows/records/as-record.ts';
+import { sameJson } from '../rows/records/fingerprint.ts';
+import { recordDifferences } from '../rows/records/record-difference.ts';
+import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
+import { difference, type Difference, isOlder, type OlderPolicy } from './difference.ts';
 import { dropForgotten } from './drop-forgotten.ts';
-import { keyRecords, type KeyClashes, type KeyedRecord, type LeftOut, type SetAside } from './key-records.ts';
-import type { PageRows, StoredRow } from '../database/warehouse.ts';
-import type { OwnedResource } from '../database/state/owned-resource.ts';
+import { type KeyClashes, type KeyedRecord, keyRecords, type LeftOut, type SetAside } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 export interface LoadablePage {
@@ -102,7 +102,7 @@ async function findDifference(
   const [table] = shape.tables;
   if (table === undefined) throw new Error(`the shape of ${resource} has no table`);
   const updated = updatedColumns(table.columns, profile);
-  const rows = await warehouse.stored(table, keyed.map(keyOf), updated);
+  const rows = await warehouse.rows.stored(table, keyed.map(keyOf), updated);
   const stored = asMoments(rows, updated, profile);
   const found = difference(keyed, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
   if (!warehouse.keepsMicroseconds) found.cutTime = finerTime(found.inserts);
@@ -171,7 +171,7 @@ async function lostAmong(
 ): Promise<LostRow[]> {
   if (leftOut.length === 0 || table === undefined) return [];
   const updated = updatedColumns(table.columns, profile);
-  const stored = asMoments(await warehouse.stored(table, leftOut.map(keyOf), updated), updated, profile);
+  const stored = asMoments(await warehouse.rows.stored(table, leftOut.map(keyOf), updated), updated, profile);
   return leftOut.flatMap((record) => {
     const row = stored.get(record.key);
     if (row === undefined || row.deletedAt !== null || row.syncedAt > before) return [];

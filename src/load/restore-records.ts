@@ -1,10 +1,10 @@
-import type { SourceRecord } from '../model/json.ts';
-import { timestampText } from '../model/timestamp-text.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import { resolveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { forgetSuspects } from '../database/state/suspects.ts';
 import { latestVersions } from '../database/state/versions.ts';
+import type { SourceRecord } from '../model/json.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { dropForgotten } from './drop-forgotten.ts';
 import { coverRows } from './grow-calendar.ts';
 import { keyRecords } from './key-records.ts';
@@ -37,7 +37,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   const { keyed } = keyRecords(dropForgotten(records, profile, owned.forgotten).records, profile);
   const [table] = shapeOf(owned).tables;
   if (table === undefined || keyed.length === 0) return [];
-  const rows = await warehouse.stored(table, keyed.map(keyOf), []);
+  const rows = await warehouse.rows.stored(table, keyed.map(keyOf), []);
   const kept = await latestVersions(warehouse.own, resource, keyed.map(keyOf));
   for (const record of keyed) {
     record.version = Math.max(rows.get(record.key)?.version ?? 0, kept.get(record.key) ?? 0) + 1;

@@ -1,29 +1,26 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
-import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
-import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
-import { createClient } from '../http/create-client.ts';
-import type { Clock } from '../model/clock.ts';
-import { runScope } from '../observe/log.ts';
-import { scrubOwn } from '../observe/scrub.ts';
-import type { Governor } from '../http/rate-limit/rate-limiter.ts';
-import type { SourceSettings } from '../config/settings.ts';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
 import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
 import type { Profile } from '../config/profile/profile.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import type { TokenStore } from '../database/coordination.ts';
+import { openCoordination, openWarehouse } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
-import { keepNotices } from '../database/state/notices.ts';
-import {
-  compareRateLimit,
-  type KnownLimits,
-  limitsOf,
-  openRateLimiter,
-  TOKEN_LIMITS,
-} from '../http/rate-limit/open-rate-limiter.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { storedTokens } from '../database/state/stored-tokens.ts';
+import { keepNotices, storedTokens } from '../database/state/server-state.ts';
+import type { DroppedView, Warehouse } from '../database/warehouse.ts';
+import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
+import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
+import { createClient } from '../http/create-client.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, TOKEN_LIMITS } from '../http/rate-limit/open-rate-limiter.ts';
+import type { Governor } from '../http/rate-limit/rate-limiter.ts';
+import type { Clock } from '../model/clock.ts';
+import { runScope } from '../observe/log.ts';
+import { scrubOwn } from '../observe/scrub.ts';
+import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
 import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import { eraseForgotten } from '../sync/forget/erase-records.ts';
@@ -36,10 +33,6 @@ import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import { type Repaired, repairResource } from '../sync/verify/repair-resource.ts';
 import { type Verification, type VerifyRequest, verifyResource } from '../sync/verify/verify-resource.ts';
-import type { TokenStore } from '../database/coordination.ts';
-import { openCoordination, openWarehouse } from '../database/databases.ts';
-import type { WarehouseReader } from '../database/reading.ts';
-import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 
 export interface AppOptions {
   source: SourceSettings;

@@ -1,20 +1,20 @@
 import type PQueue from 'p-queue';
-import { type App, openApp } from './app.ts';
-import type { Clock } from '../model/clock.ts';
-import { SyncError } from '../model/errors.ts';
-import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
-import { readPauses } from '../database/state/pauses.ts';
+import { readPauses } from '../database/state/server-state.ts';
 import { releasedResources } from '../database/state/suspects.ts';
-import type { Drain } from './inbox/options.ts';
-import type { TickSource } from './schedule/scheduler.ts';
 import type { Warehouse } from '../database/warehouse.ts';
+import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import { type App, openApp } from './app.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
+import type { Drain } from './inbox/options.ts';
 import { keepFiles } from './keep-files.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
+import type { TickSource } from './schedule/scheduler.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
 
 interface LocalWorkOptions extends ClusterSource {

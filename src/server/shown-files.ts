@@ -4,7 +4,7 @@ import { SyncError } from '../model/errors.ts';
 import { objectMissing } from '../object-store/object-store.ts';
 import { openStores } from '../object-store/open-stores.ts';
 import { storesOf, type FilesSettings } from '../config/file-stores.ts';
-import { namedContents, type NamedContent } from '../database/state/files/shown-files.ts';
+import { namedContents, type NamedContent } from '../database/state/files.ts';
 import type { StatusParts } from './status/source-status.ts';
 
 /** A content that a row of a copy names. */

@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
-import { pausedError } from '../database/state/pauses.ts';
+import { pausedError } from '../database/state/server-state.ts';
 import { createDrain } from './inbox/drain.ts';
 import type { Drain, DrainEvent, DrainOptions } from './inbox/options.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';

@@ -27,14 +27,17 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
  * interrupted begins again, and open suspects of deletes are found again: moved times have lost their order.
  */
 export async function correctFutureTimes(
-  warehouse: Pick<Warehouse, 'own' | 'named' | 'apply'>,
+  warehouse: Pick<Warehouse, 'own' | 'rows' | 'apply'>,
   { resource, lease }: Pick<OwnedResource, 'resource' | 'lease'>,
   last: RunRow | null,
   now: number,
 ): Promise<Warning[]> {
   const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
   if (aheadMs < CLOCK_SKEW_MS) return [];
-  const { own, named } = warehouse;
+  const {
+    own,
+    rows: { named },
+  } = warehouse;
   const [before, after] = [timestampText(now - 1_000), timestampText(now)];
   const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
     sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(

@@ -90,7 +90,7 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
 
 /** So that the next walk finds the record as it is in the copy. */
 function hashOfRow(
-  { own, named }: ResourceContext['warehouse'],
+  { own, rows: { named } }: ResourceContext['warehouse'],
   { name, key: [key = ''] }: { name: string; key: readonly string[] },
   { id, version, hash }: { id: string; version: number; hash: string },
 ): CompiledQuery {

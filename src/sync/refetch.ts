@@ -162,7 +162,7 @@ async function cannotBeRead(context: ResourceContext, key: string, event: Expect
 
 async function isDeleted({ warehouse, owned }: ResourceContext, key: string): Promise<boolean> {
   const table = owned.shape?.tables[0];
-  const row = table === undefined ? undefined : (await warehouse.stored(table, [key], [])).get(key);
+  const row = table === undefined ? undefined : (await warehouse.rows.stored(table, [key], [])).get(key);
   return row !== undefined && row.deletedAt !== null;
 }
 

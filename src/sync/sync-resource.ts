@@ -83,7 +83,7 @@ async function sweepAfter(context: RunContext, walked: WholeWalk, { checkpoint }
   const { owned, progress, warehouse } = context;
   // A resumed scan in windows does not count what it saw before.
   const isEmpty = walked.isEmpty || progress.figures.records + checkpoint.walk_records === 0;
-  const live = isEmpty ? await warehouse.count(owned.resource) : null;
+  const live = isEmpty ? await warehouse.rows.count(owned.resource) : null;
   if (live !== null && live > 0) progress.warnings.push(emptyListing(live, owned.resource));
   if (live === 0) await verifyEmptyListing(context, checkpoint);
   await sweepSeen(context);

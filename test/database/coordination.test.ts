@@ -97,15 +97,6 @@ describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {
     expect(await mine.lead(['blog', 'shop', 'wiki'], 'me', 60_000)).toEqual([]);
     expect(await mine.lead([], 'me', 60_000)).toEqual([]);
   });
-
-  it('is had by one of many who ask at once, in whatever order they name the sources', async () => {
-    const hubs = await openHubs(6);
-    const sources = Array.from({ length: 200 }, (_, number) => `source ${number}`);
-    const led = await Promise.all(
-      hubs.map((hub, number) => hub.lead(number % 2 ? sources : sources.toReversed(), `owner ${number}`, 60_000)),
-    );
-    expect(led.flat().toSorted()).toEqual(sources.toSorted());
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
@@ -118,14 +109,5 @@ describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
     await shop.close();
     const again = await opened(`${address}?schema=blog`);
     expect(await again.lead(['shop'], 'me', 1_000)).toEqual(['shop']);
-  });
-
-  it('that cannot be opened is asked for anew', async () => {
-    const address = await preparedPostgres();
-    await expect(openCoordination(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toMatchObject({
-      code: 'warehouse_refused',
-    });
-    await expect(openCoordination(address.replace(/test_\w+/, 'nowhere'), systemClock)).rejects.toThrow('nowhere');
-    await opened(address);
   });
 });

@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
+import { openWarehouse } from '../../src/database/databases.ts';
+import { ownResources } from '../../src/database/state/owned-resource.ts';
+import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
-import { ownResources } from '../../src/database/state/owned-resource.ts';
-import { openWarehouse } from '../../src/database/databases.ts';
 import { contentLoader } from '../support/content-loader.ts';
 import { recordsOf } from '../support/page-records.ts';
 
@@ -26,10 +26,10 @@ const refused: unknown[] = [];
 for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
 const full = page;
 await saveLimit(warehouse.own, 'origin', 'x'.repeat(200_000), 0).catch(note);
-const kept = await warehouse.count('content');
+const kept = await warehouse.rows.count('content');
 rmSync(ballast);
 for (; page < PAGES; page += 1) if (!(await isLoaded())) break;
-const rows = await warehouse.count('content');
+const rows = await warehouse.rows.count('content');
 await owned.release();
 await warehouse.close();
 const integrity: unknown = new Database(`${folder}/blog.db`).pragma('integrity_check');

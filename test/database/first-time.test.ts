@@ -32,9 +32,9 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
       '{"id":"d","changed":"2026-01-06T00:00:00.500Z","created":"2026-01-01T00:00:00Z"}',
     );
     expect(columns.map(({ name }) => name)).toEqual(['changed', 'created']);
-    expect(await warehouse.countUntimed(table, columns)).toBe(1);
-    expect(await warehouse.latestKeys(table, columns, 9)).toEqual(['d', 'b', 'a']);
-    const rows = await warehouse.stored(table, ['a', 'b', 'c', 'd'], columns);
+    expect(await warehouse.rows.countUntimed(table, columns)).toBe(1);
+    expect(await warehouse.rows.latestKeys(table, columns, 9)).toEqual(['d', 'b', 'a']);
+    const rows = await warehouse.rows.stored(table, ['a', 'b', 'c', 'd'], columns);
     const texts = ['a', 'b', 'c', 'd'].map((key) => String(rows.get(key)?.updated));
     expect(texts.map((text) => text.replace(/\.0+$/, '').replace(/(\.5)0*$/, '$1'))).toEqual([
       '2026-01-05 00:00:00',
@@ -52,8 +52,8 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
       '{"id":"d"}',
     );
     expect(columns.map(({ type }) => type)).toEqual(['text', 'timestamp']);
-    expect(await warehouse.countUntimed(table, columns)).toBe(2);
-    const rows = await warehouse.stored(table, ['a', 'b', 'c', 'd'], columns);
+    expect(await warehouse.rows.countUntimed(table, columns)).toBe(2);
+    const rows = await warehouse.rows.stored(table, ['a', 'b', 'c', 'd'], columns);
     expect(['a', 'b', 'c', 'd'].map((key) => rows.get(key)?.updated ?? null)).toEqual([
       expect.stringMatching(/^2026-01-05 00:00:00(\.0+)?Z$/),
       'soon',

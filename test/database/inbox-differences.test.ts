@@ -34,21 +34,6 @@ describe.for(DATABASES)('a body under the id of another one on $name', (database
     expect(await inbox.figures()).toMatchObject({ waiting: 1, different: 1 });
   });
 
-  it('is a repeat itself when it comes again, as the first one is', async () => {
-    const inbox = await tempInbox(database);
-    await inbox.write([delivery('a', { body: FIRST })]);
-    await inbox.write([delivery('a', { body: OTHER })]);
-    expect(await inbox.write([delivery('a', { body: OTHER }), delivery('a', { body: FIRST })])).toEqual([
-      'repeat',
-      'repeat',
-    ]);
-    const rows = await inbox.list({ limit: 9 });
-    expect(rows.map(({ differs_from, repeats }) => [differs_from, repeats])).toEqual([
-      ['a', 1],
-      [null, 1],
-    ]);
-  });
-
   it('is told from it also where both come in one moment, however many bodies there are', async () => {
     const inbox = await tempInbox(database);
     const bodies = [FIRST, OTHER, FIRST, THIRD, OTHER];
@@ -63,17 +48,6 @@ describe.for(DATABASES)('a body under the id of another one on $name', (database
         [String(THIRD), 'a'],
       ]),
     );
-  });
-
-  it('does not take the place of one that is dead', async () => {
-    const inbox = await tempInbox(database);
-    await inbox.write([delivery('a', { body: FIRST })]);
-    await inbox.settle([settlement(1, 'dead')]);
-    expect(await inbox.write([delivery('a', { body: OTHER }), delivery('a', { body: FIRST })])).toEqual([
-      'different',
-      'again',
-    ]);
-    expect((await inbox.get('a'))?.body).toEqual(FIRST);
   });
 
   it('is none where only the headers are others', async () => {

@@ -40,24 +40,6 @@ describe.for(DATABASES)('an inbox on $name', (database) => {
     expect(await ids(0, T(20), 1)).toEqual(['b']);
   });
 
-  it('counts what waits and what is dead, and says since when', async () => {
-    const { inbox } = await tempInbox(database);
-    expect(await inbox.figures()).toMatchObject({ waiting: 0, dead: 0, oldest: null });
-    await inbox.write([delivery('a', { received_at: T(9) }), delivery('b', { received_at: T(7) }), delivery('c')]);
-    await inbox.settle([settlement(3, 'dead')]);
-    expect(await inbox.figures()).toMatchObject({ waiting: 2, dead: 1, oldest: T(7) });
-  });
-
-  it('is listed with the newest first, and by state', async () => {
-    const { inbox } = await tempInbox(database);
-    await inbox.write(['a', 'b', 'c'].map((id) => delivery(id)));
-    await inbox.settle([settlement(2, 'dead', { reason: 'the record could not be read' })]);
-    expect((await inbox.list({ limit: 2 })).map((row) => row.seq)).toEqual([3, 2]);
-    expect(await inbox.list({ state: 'dead', limit: 9 })).toEqual([
-      expect.objectContaining({ seq: 2, reason: 'the record could not be read', kind: 'content.updated' }),
-    ]);
-  });
-
   it('lets a person make deliveries wait again, by number or all that are dead', async () => {
     const { inbox } = await tempInbox(database);
     await inbox.write(['a', 'b', 'c'].map((id) => delivery(id)));
@@ -142,15 +124,5 @@ describe.for(DATABASES)('a delivery that comes again on $name', (database) => {
     await inbox.settle([settlement(1, 'done', { readEvents: second?.events ?? null })]);
     expect(await inbox.get(1)).toMatchObject({ state: 'done', repeats: 1 });
     expect(await inbox.write([hashed])).toEqual(['again']);
-  });
-
-  it('and was replayed by hand meanwhile is not settled unread either', async () => {
-    const { inbox, address } = await tempInbox(database);
-    await inbox.write([delivery('a')]);
-    const [first] = await inbox.waiting(0, T(0), 9);
-    const byHand = await openedFor(address);
-    await byHand.replay([1]);
-    await inbox.settle([settlement(1, 'dead', { readEvents: first?.events ?? null })]);
-    expect(await inbox.get(1)).toMatchObject({ state: 'waiting' });
   });
 });

@@ -134,27 +134,6 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
     }
   });
 
-  it('may be the name of a field, of one in an object and in a list, if it is one that we give', async () => {
-    const opened = await warehouseOn(database);
-    // Each stands for two columns.
-    for (const [chunk, names] of chunked(
-      sampled(sqlAliases(), 4, 2 * DATABASES.indexOf(database)).filter((name) => name !== 'id'),
-      Math.floor(NAMES_PER_TABLE / 2),
-    ).entries()) {
-      const { load, shape } = await held(opened, `content_${chunk}`, 'id');
-      const record = (id: number, value: string): string =>
-        `{"id":${id},${members(names, value)},"in":{${members(names, value)}},"list":[{${members(names, value)}},null]}`;
-      await load(record(1, OLD_TIME));
-      await load(record(2, '"soon"'));
-      await load(record(2, '"later"'));
-      const [table = raise(), list = raise()] = shape();
-      const wanted = [OLD_TIME.slice(1, -1), 'later'].map((cell) => allOf(names, cell));
-      expect(table.columns).toHaveLength(2 * names.length);
-      expect(await fieldsOf(opened, table)).toEqual(wanted);
-      expect(await fieldsOf(opened, list)).toEqual(wanted.flatMap((row) => [row, allOf(names, null)]));
-    }
-  });
-
   it('F217 may be the name of a resource, of its id and of what is in it, if it stands for a table', async () => {
     const opened = await warehouseOn(database);
     const { warehouse } = opened;
@@ -169,14 +148,14 @@ describe.for(DATABASES)('every word of a statement on $name', (database) => {
       const wanted = ['soon', OLD_TIME.slice(1, -1)];
       expect(await fieldsOf(opened, table)).toEqual(wanted.map((cell) => ({ other: cell })));
       expect(await fieldsOf(opened, list)).toEqual(wanted.map((cell) => ({ [name]: cell })));
-      expect(await warehouse.keysAfter(table, '', 9)).toEqual(['a', 'b']);
-      expect((await warehouse.liveSample(table, name, 5)).toSorted()).toEqual(['a', 'b']);
-      expect((await warehouse.stored(table, ['a'], table.columns.slice(0, 1))).get('a')).toMatchObject({
+      expect(await warehouse.rows.keysAfter(table, '', 9)).toEqual(['a', 'b']);
+      expect((await warehouse.rows.liveSample(table, name, 5)).toSorted()).toEqual(['a', 'b']);
+      expect((await warehouse.rows.stored(table, ['a'], table.columns.slice(0, 1))).get('a')).toMatchObject({
         version: 2,
         updated: 'soon',
       });
       expect(await remove('a')).toEqual([['a'], 1]);
-      expect([await warehouse.count(name), await warehouse.countDeleted(name, '')]).toEqual([1, 0]);
+      expect([await warehouse.rows.count(name), await warehouse.rows.countDeleted(name, '')]).toEqual([1, 0]);
     }
   });
 });

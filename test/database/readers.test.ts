@@ -119,16 +119,6 @@ describe('what BI clients read in the file', () => {
       { kind: 'text', at: '2024-01-01T08:49:39.676Z' },
     ]);
   });
-
-  it('children by the real key of their record', async () => {
-    const { file } = await filled();
-    const joined =
-      'SELECT c.title, t.position, t.value FROM content c JOIN content_tags t ON t.content_id = c.id ORDER BY 2';
-    expect(rowsIn(file, joined)).toEqual([
-      { title: 'Title', position: 0n, value: 'a' },
-      { title: 'Title', position: 1n, value: 'b' },
-    ]);
-  });
 });
 
 describe('a reader that is at it', () => {

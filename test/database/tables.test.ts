@@ -42,42 +42,6 @@ describe.for(DATABASES)('tables that grow on $name', (database) => {
     expect(await rows('SELECT * FROM _sync_columns')).toEqual([]);
   });
 
-  it('leave the names of other tables, views and resources alone', async () => {
-    const { warehouse, rows, write } = await warehouseOn(database);
-    await write('CREATE TABLE content_notes(mine integer)');
-    await write('CREATE VIEW Content_Marks AS SELECT 1 AS mine');
-    const resources = ['content', 'content_tags', 'content_live'];
-    const { load } = await loading(warehouse, { resources });
-    await load(['{"id":"1","tags":["a"],"notes":["b"],"marks":["c"],"live":["d"],"plain":["e"]}']);
-    const tables = await rows("SELECT DISTINCT table_name AS name FROM _sync_columns WHERE role = 'key' ORDER BY 1");
-    expect(tables.map(({ name }) => name)).toEqual([
-      'content',
-      expect.stringMatching(/^content_live_\w{8}$/),
-      expect.stringMatching(/^content_marks_\w{8}$/),
-      expect.stringMatching(/^content_notes_\w{8}$/),
-      'content_plain',
-      expect.stringMatching(/^content_tags_\w{8}$/),
-    ]);
-    const other = await loading(warehouse, { resource: 'content_tags', resources });
-    await other.load(['{"id":"1","value":"mine"}']);
-    expect(await rows('SELECT id, value FROM content_tags')).toEqual([{ id: '1', value: 'mine' }]);
-    expect(await rows(`SELECT * FROM "${String(tables[5]?.['name'])}"`)).toEqual([
-      { content_id: '1', position: 0n, value: 'a' },
-    ]);
-  });
-
-  it('two resources whose lists want one name get two tables', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const resources = ['content', 'content_tags'];
-    const first = await loading(warehouse, { resource: 'content_tags', resources });
-    const second = await loading(warehouse, { resource: 'content', resources });
-    await first.load(['{"id":"1","more":["from content_tags"]}']);
-    await second.load(['{"id":"1","tags_more":["from content"]}']);
-    const tables = await rows("SELECT table_name AS name FROM _sync_columns WHERE column_name = 'value' ORDER BY 1");
-    const values = tables.map(({ name }) => rows(`SELECT value FROM "${String(name)}"`));
-    expect(await Promise.all(values)).toEqual([[{ value: 'from content_tags' }], [{ value: 'from content' }]]);
-  });
-
   it('a list whose elements hold nothing but lists has a table without columns, also after a restart', async () => {
     const { warehouse, rows, address } = await warehouseOn(database);
     const { load } = await loading(warehouse);
@@ -93,18 +57,6 @@ describe.for(DATABASES)('tables that grow on $name', (database) => {
     expect(await rows('SELECT * FROM content_rows_cells WHERE content_id = 2')).toEqual([
       { content_id: '2', position: 0n, position_2: 0n, value: 'd' },
     ]);
-  });
-
-  it('F109 keep a mapping from names to source paths that is stable when the same comes again', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const { load } = await loading(warehouse);
-    await load(['{"id":"1","ID":2,"Id":3,"a-b":1,"a_b":2}']);
-    const columns = await rows('SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1');
-    expect(new Set(columns.map((column) => column['column_name'])).size).toBe(5);
-    await load(['{"id":"2","a_b":2,"a-b":1,"Id":3,"ID":2}']);
-    expect(await rows('SELECT column_name, source_path, type, first_seen FROM _sync_columns ORDER BY 1')).toEqual(
-      columns,
-    );
   });
 });
 
@@ -155,18 +107,6 @@ describe.for(DATABASES)('names from the source on $name', (database) => {
       return [name, ...both.map((cell): unknown => JSON.parse(String(cell)))];
     });
     expect(found).toEqual(NAMES.map((name, index) => [name, `value ${index}`, { now: 'an object' }]));
-  });
-
-  it('F108 become child tables in the same way', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const { load } = await loading(warehouse);
-    await load([
-      `{"id":"1",${NAMES.map((name) => `${JSON.stringify(name)}:[{${JSON.stringify(name)}:1}]`).join(',')}}`,
-    ]);
-    const tables = await rows("SELECT table_name AS name, column_name AS col FROM _sync_columns WHERE role = 'source'");
-    expect(tables).toHaveLength(NAMES.length);
-    const elements = tables.map(({ name, col }) => `SELECT "${String(col)}" AS v FROM "${String(name)}"`);
-    expect(await rows(elements.join(' UNION ALL '))).toEqual(NAMES.map(() => ({ v: 1n })));
   });
 });
 

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
 import type { Warehouse } from '../../src/database/warehouse.ts';
+import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
 const SMALL_WAL = 16_000_000;
@@ -29,15 +29,6 @@ function walBytes(file: string): number {
 }
 
 describe('the upkeep of a warehouse', () => {
-  it('leaves a small WAL alone', async () => {
-    const { warehouse, file } = await tempWarehouse();
-    await fill(warehouse, 3);
-    const before = walBytes(file);
-    expect(before).toBeGreaterThan(3_000_000);
-    await warehouse.upkeep();
-    expect(walBytes(file)).toBe(before);
-  });
-
   it('F127 T5 leaves a WAL that a reader still needs, and cuts it off when the reader is done', async () => {
     const { warehouse, file, reader } = await grown();
     await warehouse.upkeep();
@@ -46,18 +37,6 @@ describe('the upkeep of a warehouse', () => {
     await warehouse.upkeep();
     expect(walBytes(file)).toBe(0);
     expect(rowsIn(file, 'SELECT total(length(state)) AS n FROM _sync_limits')).toEqual([{ n: 20_000_000 }]);
-  });
-
-  it('never throws, and does its work the next time: another program writes', async () => {
-    const { warehouse, file, reader } = await grown();
-    reader.exec('COMMIT');
-    const writer = new Database(file);
-    writer.exec('BEGIN IMMEDIATE');
-    await warehouse.upkeep();
-    expect(walBytes(file)).toBeGreaterThan(SMALL_WAL);
-    writer.close();
-    await warehouse.upkeep();
-    expect(walBytes(file)).toBe(0);
   });
 
   it('is done at the end of a run too, where another program stays connected', async () => {

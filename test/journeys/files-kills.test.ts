@@ -7,7 +7,7 @@ import type { ObjectStore } from '../../src/object-store/object-store.ts';
 import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { storeOf } from '../../src/config/profile/file-fields.ts';
-import type { FileRow } from '../../src/database/file-rows.ts';
+import type { FileRow } from '../../src/database/own-tables.ts';
 import { runCommand, startCommand } from '../support/command.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';

@@ -17,11 +17,11 @@ function post(id: number, members: string): string {
 /** A warehouse that tells how often tables were read for their times. */
 function counting(warehouse: Warehouse): { warehouse: Warehouse; reads: () => number } {
   let reads = 0;
-  const timeSpan: Warehouse['timeSpan'] = (...asked) => {
+  const timeSpan: Warehouse['rows']['timeSpan'] = (...asked) => {
     reads += 1;
-    return warehouse.timeSpan(...asked);
+    return warehouse.rows.timeSpan(...asked);
   };
-  return { warehouse: { ...warehouse, timeSpan }, reads: () => reads };
+  return { warehouse: { ...warehouse, rows: { ...warehouse.rows, timeSpan } }, reads: () => reads };
 }
 
 describe.for(DATABASES)('the calendar, on $name', (database) => {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { App } from '../../src/server/app.ts';
-import { saveObjects } from '../../src/database/state/files/file-contents.ts';
-import { insertFiles } from '../../src/database/state/files/record-files.ts';
-import type { FileObjectRow, FileRow } from '../../src/database/file-rows.ts';
+import { saveObjects } from '../../src/database/state/file-contents.ts';
+import { insertFiles } from '../../src/database/state/files.ts';
+import type { FileObjectRow, FileRow } from '../../src/database/own-tables.ts';
 
 const STORE = 'disk:files';
 

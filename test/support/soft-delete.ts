@@ -12,7 +12,7 @@ export async function softDelete(
   const { resource, shape } = owned;
   const [table, ...children] = shape?.tables ?? [];
   if (table === undefined) throw new Error('no table');
-  const stored = await warehouse.stored(table, gone.keys, []);
+  const stored = await warehouse.rows.stored(table, gone.keys, []);
   const keys = gone.keys.filter((key) => stored.get(key)?.deletedAt === null);
   const rows = { deletedAt: null, ...gone, resource, table, children, keys };
   await warehouse.apply(goneStatements(warehouse, rows), owned.lease());

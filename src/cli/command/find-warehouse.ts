@@ -26,7 +26,7 @@ export async function findWarehouse(
     const reader = await database.lookForWarehouse(clock);
     if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
     const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
-    const foreign = foreignTables(resources, (await reader.tableNames()).difference(new Set(managed)));
+    const foreign = foreignTables(resources, (await reader.rows.tableNames()).difference(new Set(managed)));
     if (foreign !== null) return { reader, finding: found('fail', ...foreign) };
     const server = await reader.server();
     const where = server === null ? ', which keeps times to the millisecond' : `, ${server}`;

@@ -3,14 +3,20 @@ import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { done, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
 import { firstPage } from '../../checks/listing-walk.ts';
-import { pauseResources, readPauses, resumeResources } from '../../database/state/pauses.ts';
+import { pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import type { CliContext } from '../command/context.ts';
 import { impatiently } from '../check.ts';
 import { askServe, caller, findServe } from '../command/find-serve.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, withSourceOptions, silentLog } from '../command/sources.ts';
-import type { ChosenSource, SourceOptions } from '../command/sources.ts';
+import {
+  forEachSource,
+  readSettings,
+  withSourceOptions,
+  silentLog,
+  type ChosenSource,
+  type SourceOptions,
+} from '../command/sources.ts';
 import { withApp, whileOpen } from '../command/with-app.ts';
 
 type ControlOptions = SourceOptions & { json?: true; now?: true };

@@ -2,11 +2,9 @@ import type { Kysely } from 'kysely';
 import { visibleText } from '../../model/visible-text.ts';
 import { bytesText, countText } from '../../observe/figures.ts';
 import type { SourceSettings } from '../../config/settings.ts';
-import { countFiles, troubledFiles, type FileTrouble } from '../../database/state/files/shown-files.ts';
-import { countContents } from '../../database/state/files/file-contents.ts';
-import { nextDue } from '../../database/state/files/record-files.ts';
-import { FILE_STATUSES, type FileStatus } from '../../database/file-rows.ts';
-import type { OwnTables } from '../../database/own-tables.ts';
+import { countFiles, troubledFiles, type FileTrouble, nextDue } from '../../database/state/files.ts';
+import { countContents } from '../../database/state/file-contents.ts';
+import { FILE_STATUSES, type FileStatus, type OwnTables } from '../../database/own-tables.ts';
 import { alignedLines } from '../command/output.ts';
 
 /** A field of a resource that has files; sizes in bytes. */

@@ -1,13 +1,27 @@
+import { createHash } from 'node:crypto';
+import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
-import { connectionName, type PostgresAddress, shownAddress } from './connection/address.ts';
+
+/** The database of a source's tables, as `pg` connects to it, and their schema. */
+export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;
+
+/** For operators: host, database and schema, without user and password. */
+export function shownAddress({ connection, schema }: PostgresAddress): string {
+  const { host, pathname } = new URL(connection);
+  return `postgres://${host}${pathname}?schema=${schema}`;
+}
+
+/** Identifies a database without its password. */
+export function connectionName(connection: string): string {
+  return createHash('sha256').update(connection).digest('hex');
+}
 
 /** Loaded when a database is first opened: a process that works on files alone needs no client of the server. */
-const opening = () => import('./opening.ts');
+const opening = () => import('./warehouse.ts');
 
-/** A schema per source, in a database that processes of many machines may share. */
+/** One schema per source, in a database that processes of many machines may share. */
 export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
   const shown = shownAddress(address);
   return {
@@ -20,17 +34,16 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
       connect: (clock) => connect(address, clock),
     },
     openWarehouse: async (clock) => (await opening()).openWarehouse(address, clock),
-    lookForWarehouse: async (clock) => (await opening()).lookForWarehouse(address, clock),
+    lookForWarehouse: async (clock) => (await opening()).openExistingWarehouse(address, clock),
     openSnapshot: async (clock) => (await opening()).openSnapshot(address, clock),
-    refuseMaking: async (clock) => (await opening()).refuseMaking(address, clock),
-    // In the same schema, so that a delivery and what asks for its work are one transaction.
+    refuseMaking: async (clock) => (await opening()).assertWritable(address, clock),
+    // In the same schema, so that a delivery and the request to process it are one transaction.
     inbox: address.text,
     openInbox: async (clock, options) => (await opening()).openInbox(address, clock, options),
-    lookForInbox: async (clock) => (await opening()).lookForInbox(address, clock),
+    lookForInbox: async (clock) => (await opening()).openExistingInbox(address, clock),
     changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
-    backUp: ({ to }) => Promise.reject(unsupported(shown, `pg_dump ${dumpOptions(address, to)}`)),
-    restore: ({ from }) =>
-      Promise.reject(unsupported(shown, `pg_restore ${restoreOptions(address, from)}`, ERASED_AFTER)),
+    backUp: ({ to }) => Promise.reject(unsupported(shown, dumpCommand(address, to))),
+    restore: ({ from }) => Promise.reject(unsupported(shown, restoreCommand(address, from), ERASED_AFTER)),
     restoreLeftovers: () => [],
     storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
@@ -39,21 +52,21 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
 const ERASED_AFTER =
   '; records that were erased after the dump are back once it is restored: erase them again (content-sync forget) before content-sync is started';
 
-/** `command` does with the server's own tools what was asked for. */
 function unsupported(shown: string, command: string, then = ''): ConfigError {
   return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this${then}`, {
     hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
   });
 }
 
-/** All of a source is in its schema, its inbox too. */
-function dumpOptions(address: PostgresAddress, to: string): string {
-  return `--format=custom --schema=${quoted(`"${address.schema}"`)} --file=${quoted(to)} ${quoted(databaseUrl(address))}`;
+/** The schema holds all data of a source, its inbox included. */
+function dumpCommand(address: PostgresAddress, to: string): string {
+  const schema = quoted(`"${address.schema}"`);
+  return `pg_dump --format=custom --schema=${schema} --file=${quoted(to)} ${quoted(databaseUrl(address))}`;
 }
 
-/** In one transaction: a restore that fails leaves everything as it was. */
-function restoreOptions(address: PostgresAddress, from: string): string {
-  return `--clean --if-exists --single-transaction --dbname=${quoted(databaseUrl(address))} ${quoted(from)}`;
+/** In one transaction: a restore that fails changes nothing. */
+function restoreCommand(address: PostgresAddress, from: string): string {
+  return `pg_restore --clean --if-exists --single-transaction --dbname=${quoted(databaseUrl(address))} ${quoted(from)}`;
 }
 
 /** Without the parameters, some of which are ours. */
@@ -65,7 +78,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Borrows the connections at once, as far as the client is loaded, so that they are given back whenever it is closed. */
+/** Starts loading the client at once, so that a later close always releases its connections. */
 function connect(address: PostgresAddress, clock: Clock): SharedStatements {
   const statements = opening().then(({ sharedStatements }) => sharedStatements(address, clock));
   return {

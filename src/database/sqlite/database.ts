@@ -1,26 +1,24 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
+import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Database, StoredSizes } from '../database.ts';
-import { inboxViewer } from '../inbox-queries.ts';
-import type { InboxTables } from '../inbox.ts';
+import { type InboxTables, inboxViewer } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { backUp } from './backup/back-up.ts';
+import { backUp, finishRestore, RESTORED } from './backup/back-up.ts';
 import { restore } from './backup/restore.ts';
-import { finishRestore, leftoversOf } from './connection/finish-restore.ts';
-import { openUnchanged, type UnchangedFile } from './connection/unchanged-file.ts';
+import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
 
-/** A file of its own per source; one process does all the work on it. */
+/** One file per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
-  // A file of its own, so that nothing that is done with the warehouse, by whomever, delays an answer.
+  // A separate file, so that locks of the warehouse never delay the response to a webhook.
   const inbox = `${file.replace(/\.(db|sqlite3?)$/, '')}-inbox.db`;
   return {
     shown: `sqlite:${file}`,
@@ -30,20 +28,20 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       finishRestore(inbox);
       return openWarehouse(file, clock);
     },
-    lookForWarehouse: () => lookForWarehouse(file),
-    openSnapshot: async (_, isBeside) => {
-      const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS, isBeside);
+    lookForWarehouse: () => openExistingWarehouse(file),
+    openSnapshot: async (_, isShared) => {
+      const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS, isShared);
       return opened === null ? null : snapshotReader(opened);
     },
-    refuseMaking: () => refuseMaking(file),
+    refuseMaking: () => assertWritable(file),
     inbox: `sqlite:${inbox}`,
-    // Here the address is that of the inbox itself.
+    // For an inbox, `file` is the inbox itself.
     openInbox: async (clock) => {
       finishRestore(file);
       return openInbox(file, clock);
     },
     lookForInbox: async () => {
-      const opened = await look<InboxTables>(file, INBOX_MIGRATIONS);
+      const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
       return opened === null ? null : inboxViewer(opened.own, opened.close);
     },
     changeReaders: () =>
@@ -54,19 +52,19 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
       ),
     backUp: (request) => backUp({ warehouse: file, inbox }, request),
     restore: (request) => restore({ warehouse: file, inbox }, request, openWarehouse),
-    restoreLeftovers: () => leftoversOf([file, inbox]),
+    restoreLeftovers: () => [file, inbox].map((each) => each + RESTORED).filter((each) => existsSync(each)),
     storedSizes: () => fileSizes(file),
   };
 }
 
-/** Null if there is no file, or none with tables of ours. Throws `ConfigError` if it cannot be read. */
-async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
-  const opened = await look<OwnTables>(file, WAREHOUSE_MIGRATIONS);
+/** Returns null if there is no file, or none with internal tables. Throws `ConfigError` if it cannot be read. */
+async function openExistingWarehouse(file: string): Promise<WarehouseReader | null> {
+  const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS);
   if (opened === null) return null;
   const { own, close } = opened;
   return {
-    ...rowsIn(own),
     own,
+    rows: rowsIn(own),
     dialect: VIEW_DIALECT,
     isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
     server: () => Promise.resolve(null),
@@ -74,13 +72,13 @@ async function lookForWarehouse(file: string): Promise<WarehouseReader | null> {
   };
 }
 
-/** Names of tables that others made in the file. Throws `ConfigError` if this user may not make it, or the folders on the way to it. */
-async function refuseMaking(file: string): Promise<ReadonlySet<string>> {
-  const folder = firstThere(path.dirname(file));
+/** Returns the names of external tables in the file. Throws `ConfigError` if this user may not create the file. */
+async function assertWritable(file: string): Promise<ReadonlySet<string>> {
+  const folder = existingFolder(path.dirname(file));
   if (statSync(folder).isDirectory() && mayWrite(folder)) {
     if (!existsSync(file)) return new Set();
     if (mayWrite(file)) {
-      const { own, close } = openUnchanged<OwnTables>(file);
+      const { own, close } = openReadOnly<OwnTables>(file);
       return tableNames(own).finally(close);
     }
   }
@@ -89,28 +87,30 @@ async function refuseMaking(file: string): Promise<ReadonlySet<string>> {
   });
 }
 
-async function look<Tables>(
+async function openExisting<Tables>(
   file: string,
   migrations: Migrations,
-  isBeside = false,
-): Promise<UnchangedFile<Tables> | null> {
+  isShared = false,
+): Promise<ReadOnlyFile<Tables> | null> {
   if (!existsSync(file)) return null;
   if (statSync(file).isDirectory()) {
     throw new ConfigError('warehouse_unreachable', `${file} is a folder, and not a file`, {
       hint: 'name a file in it: check the path in `warehouse`',
     });
   }
-  const opened = openUnchanged<Tables>(file, isBeside);
-  let isOurs = false;
+  const opened = openReadOnly<Tables>(file, isShared);
   try {
     const done = opened.stepsDone();
-    if (done === null) return null;
-    refuseOtherVersion(file, new Set(done), migrations);
-    isOurs = true;
-    return opened;
-  } finally {
-    if (!isOurs) await opened.close();
+    if (done !== null) {
+      refuseOtherVersion(file, new Set(done), migrations);
+      return opened;
+    }
+  } catch (error) {
+    await opened.close();
+    throw error;
   }
+  await opened.close();
+  return null;
 }
 
 function mayWrite(place: string): boolean {
@@ -122,11 +122,11 @@ function mayWrite(place: string): boolean {
   }
 }
 
-function firstThere(folder: string): string {
-  return existsSync(folder) ? folder : firstThere(path.dirname(folder));
+function existingFolder(folder: string): string {
+  return existsSync(folder) ? folder : existingFolder(path.dirname(folder));
 }
 
-/** Throws if the file is gone: SQLite itself would go on writing into what nobody finds. */
+/** Throws if the file is gone: SQLite would keep writing to the deleted file. */
 async function fileSizes(file: string): Promise<StoredSizes> {
   try {
     const { size } = await stat(file);

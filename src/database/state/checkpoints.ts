@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { WALK_MODES } from '../../model/vocabulary.ts';
-import type { CheckpointRow, OwnTables, FeedRow, TimestampText, SeenRow } from '../own-tables.ts';
+import type { CheckpointRow, FeedRow, OwnTables, SeenRow, TimestampText } from '../own-tables.ts';
 
-/** Meaning of a checkpoint row as this version writes it. */
+/** Increment it if the meaning of a row changes. */
 const CHECKPOINT_FORMAT = 1;
 
 const text = z.string().nullable().default(null);
@@ -17,7 +17,7 @@ const timestamp = z
   .default(null);
 const count = z.int().min(0);
 
-/** The part of a checkpoint that describes an unfinished walk; by default none. */
+/** The part of a checkpoint that describes an unfinished scan; by default none. */
 const walkSchema = z.object({
   walk_mode: z.enum(WALK_MODES).nullable().default(null),
   walk_position: z.string().regex(/^\//, 'expected a path').nullable().default(null),
@@ -34,7 +34,7 @@ const walkSchema = z.object({
 
 export const NO_WALK = walkSchema.parse({});
 
-/** Columns that only earlier versions used are ignored; by default, of a resource that was never walked. */
+/** The defaults are those of a resource without a scan. Columns of earlier versions are ignored. */
 const checkpointSchema = walkSchema.extend({
   resource: z.string().min(1),
   format: z.int(),
@@ -54,22 +54,21 @@ const checkpointSchema = walkSchema.extend({
   full_credential: text,
 });
 
-/** A resource that was never walked. */
+/** The checkpoint of a resource without a scan. */
 export function freshCheckpoint(resource: string, fingerprint: string): CheckpointRow {
   return checkpointSchema.parse({ resource, format: CHECKPOINT_FORMAT, fingerprint });
 }
 
-/** Moments of the service's clock; without them more is asked for again. */
+/** Times of the service's clock; without them more records are requested again. */
 const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
 
 /**
- * The stored checkpoint, or null. If its unfinished walk is damaged, that walk begins again, and what was copied
- * stays. Throws `ConfigError('state_invalid')` if the rest of it cannot be trusted.
+ * The stored checkpoint, or null. A damaged unfinished scan begins again. Throws `ConfigError('state_invalid')` if other
+ * fields are damaged.
  */
 export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
   const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
   if (row === undefined) return null;
-  const hint = `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`;
   if (typeof row.format === 'number' && row.format > CHECKPOINT_FORMAT) {
     throw new ConfigError('state_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
       hint: 'run that version',
@@ -79,18 +78,18 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
   const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...resetDamaged(whole.error) });
   if (read.success) return read.data;
   throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
-    hint,
+    hint: `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`,
   });
 }
 
-/** The damaged fields that can be done without: all of a walk, if any part of it is damaged. */
+/** Replaces damaged fields that are not necessary: all of a scan, if any part of it is damaged. */
 function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
   const damaged = new Set(issues.map(({ path }) => path[0]));
   const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
   return { ...(isDamaged(NO_WALK) ? NO_WALK : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
 }
 
-/** The statement that stores a checkpoint; belongs into the transaction of the rows that it speaks of. */
+/** Belongs to the transaction of the rows that the checkpoint covers. */
 export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
   const { resource: _, ...values } = row;
   return own
@@ -100,26 +99,22 @@ export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): Comp
     .compile();
 }
 
-/** The statement that forgets until when the service asked not to be requested. */
+/** Removes the times until which the service asked not to be requested. */
 export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
   return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
 }
 
-/** How far a feed has been read; null if it never was, or was declared otherwise then. */
+/** The position in a feed; null if it was never read, or its declaration has changed. */
 export async function readFeed(
   own: Kysely<OwnTables>,
   { resource, feed, fingerprint }: Pick<FeedRow, 'resource' | 'feed' | 'fingerprint'>,
 ): Promise<FeedRow | null> {
-  const row = await own
-    .selectFrom('_sync_feeds')
-    .selectAll()
-    .where('resource', '=', resource)
-    .where('feed', '=', feed)
-    .executeTakeFirst();
+  const rows = own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).where('feed', '=', feed);
+  const row = await rows.executeTakeFirst();
   return row === undefined || row.fingerprint !== fingerprint ? null : row;
 }
 
-/** The statement that stores it; belongs into the transaction of what it speaks of. */
+/** Belongs to the transaction of the rows that the position covers. */
 export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
   const { resource: _, feed: __, ...values } = row;
   return own
@@ -140,12 +135,8 @@ export function markReshape(own: Kysely<OwnTables>, resource: string, at: Timest
 
 /** The id up to which rows are rewritten ('' for none yet); null if nothing is to be done. */
 export async function readReshape(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
-  const row = await own
-    .selectFrom('_sync_reshapes')
-    .select('done_up_to')
-    .where('resource', '=', resource)
-    .executeTakeFirst();
-  return row?.done_up_to ?? null;
+  const row = own.selectFrom('_sync_reshapes').select('done_up_to').where('resource', '=', resource);
+  return (await row.executeTakeFirst())?.done_up_to ?? null;
 }
 
 /** Notes how far the rewriting has come; null if it is done. Belongs to the transaction of the rows. */
@@ -154,7 +145,7 @@ export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: 
   return own.updateTable('_sync_reshapes').set({ done_up_to: doneUpTo }).where('resource', '=', resource).compile();
 }
 
-/** Notes which ids a page of a full walk had; belongs into the page's transaction. */
+/** Stores the ids of a page of a full scan; belongs to the page's transaction. */
 export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
   const { ids, unkeyed, position } = row;
   return own
@@ -166,22 +157,22 @@ export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuer
     .compile();
 }
 
-/** Forgets what the walks of a resource have met. */
+/** Deletes the ids that scans of a resource have seen. */
 export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
 }
 
-/** Everything that a walk has met. */
+/** Sums over the stored pages of a scan. */
 export interface SeenWalk {
   walk_started_at: TimestampText;
   pages: number;
-  /** Bytes of fingerprints. */
+  /** Bytes of id hashes. */
   bytes: number;
   /** Records without a usable id: one of them may be any record. */
   unkeyed: number;
 }
 
-/** The walk whose pages are remembered; null if there is none. */
+/** The latest scan with stored pages; null if there is none. */
 export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
   const row = await own
     .selectFrom('_sync_seen')
@@ -199,10 +190,10 @@ export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Pr
   return row ?? null;
 }
 
-/** Rows per query: a page's fingerprints take some kilobytes. */
-const PAGES_PER_STEP = 100;
+/** Pages per query: the id hashes of a page take some kilobytes. */
+const PAGES_PER_QUERY = 100;
 
-/** The pages of a walk, in their order. */
+/** The stored pages of a scan, in their order. */
 export async function* readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,
@@ -214,7 +205,7 @@ export async function* readSeenPages(
     .where('resource', '=', resource)
     .where('walk_started_at', '=', walk_started_at)
     .orderBy('page')
-    .limit(PAGES_PER_STEP);
+    .limit(PAGES_PER_QUERY);
   for (let after = -1; ;) {
     const rows = await pages.where('page', '>', after).execute();
     yield* rows;

@@ -1,23 +1,25 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';
-import type { Column, ResourceShape, ShapeChange, TableShape } from '../../model/table.ts';
+import { fieldPathText } from '../../model/body-path.ts';
+import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../../model/table.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import { COLUMN_TYPES } from '../../model/vocabulary.ts';
+import { OVERFLOW, pathText } from '../../rows/columns/source-path.ts';
 import type { ColumnRow, OwnTables } from '../own-tables.ts';
-import { columnComment, keyComment, NOTHING_SAID, type SaidOfFields } from './column-comments.ts';
-import { inParts } from './in-parts.ts';
-import type { Warehouse } from '../warehouse.ts';
+import type { ColumnComment, Warehouse } from '../warehouse.ts';
+import { inParts, upsertRows } from './in-parts.ts';
 
 const pathSchema = z.array(z.string());
 
 /**
- * The tables and columns of a resource as remembered, in their order; null if it has none yet. Throws
- * `ConfigError('state_invalid')` if that cannot be trusted, or a table that is remembered is not there.
+ * Returns the stored tables and columns of a resource, in their order; null if it has none yet. Throws
+ * `ConfigError('state_invalid')` if the stored data is damaged, or a stored table does not exist.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
   const shape = rows.length === 0 ? null : shapeOf(resource, rows);
-  const names = await warehouse.tableNames();
+  const names = await warehouse.rows.tableNames();
   const gone = shape?.tables.find(({ name }) => !names.has(name));
   if (gone === undefined) return shape;
   throw new ConfigError('state_invalid', `the table ${gone.name} is no longer in the warehouse`, {
@@ -25,7 +27,7 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
   });
 }
 
-/** The tables and columns of all resources that have some, in the order of their names. Throws as `readTables` does. */
+/** Returns the tables and columns of all resources, sorted by name. Throws as `readTables` does. */
 export async function readShapes(own: Kysely<OwnTables>): Promise<ResourceShape[]> {
   return shapesOf(await columnRows(own).execute());
 }
@@ -35,13 +37,13 @@ function shapesOf(rows: readonly ColumnRow[]): ResourceShape[] {
   return [...byResource].map(([resource, own]) => shapeOf(resource, own)).toSorted(byName);
 }
 
-/** Resources that have tables and are none of `copied`, in the order of their names. */
+/** Returns the resources that have tables but are not in `copied`, sorted by name. */
 export async function resourcesNotCopied(own: Kysely<OwnTables>, copied: readonly string[]): Promise<string[]> {
   const rows = await own.selectFrom('_sync_columns').select('resource').distinct().orderBy('resource').execute();
   return rows.map(({ resource }) => resource).filter((resource) => !copied.includes(resource));
 }
 
-/** All that is remembered of tables and columns; what is said of columns by `commentKey`. */
+/** All stored tables and columns; comments of columns by `commentKey`. */
 export interface Catalogue {
   shapes: readonly ResourceShape[];
   comments: ReadonlyMap<string, string | null>;
@@ -64,12 +66,12 @@ function columnRows(own: Kysely<OwnTables>) {
 
 function shapeOf(resource: string, rows: readonly ColumnRow[]): ResourceShape {
   const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(tableOf);
-  // The resource's own table first, parents before their children.
+  // The table of the resource first, parents before their children.
   tables.sort((a, b) => a.path.length - b.path.length || (a.name < b.name ? -1 : 1));
   return { resource, tables };
 }
 
-/** The statements that remember tables new since `before` and the columns that were added or widened. */
+/** Returns the statements that store tables added since `before`, and columns that were added or widened. */
 export function rememberShape(
   own: Kysely<OwnTables>,
   before: ResourceShape | null,
@@ -87,7 +89,7 @@ export function rememberShape(
   return [...upserts, ...schemaChanges(own, after.resource, changes, at, runId)];
 }
 
-/** The statements that note changes in the log that people read. */
+/** Returns the statements that add changes to the log that users read. */
 function schemaChanges(
   own: Kysely<OwnTables>,
   resource: string,
@@ -188,44 +190,32 @@ export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** Hundreds of columns may come with one record. Eleven values each are below every database's limit of bound values. */
-export const ROWS_PER_STATEMENT = 500;
+/** Rows of a statement with up to eleven values each. */
+const ROWS_PER_STATEMENT = 500;
 
-/** The statements that add columns to the catalogue; those that are in it get the type that they have now. */
+/** Returns the statements that add columns to the catalogue, or update the types of those that are in it. */
 function saveColumns(own: Kysely<OwnTables>, rows: readonly ColumnRow[]): CompiledQuery[] {
-  return inParts(distinct(rows), ROWS_PER_STATEMENT).map((part) =>
-    own
-      .insertInto('_sync_columns')
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(['table_name', 'column_name']).doUpdateSet((is) => ({ type: is.ref('excluded.type') })),
-      )
-      .compile(),
-  );
+  return upsertRows(own, '_sync_columns', distinct(rows), ['table_name', 'column_name'], ['type']);
 }
 
-/** No statement may write a row twice: the first one comes, with the type of the last one. */
+/** A statement must not write a row twice: keeps the first row of each column, with the type of the last. */
 function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
   const byName = new Map<string, ColumnRow>();
   for (const row of rows) {
-    const name = JSON.stringify([row.table_name, row.column_name]);
+    const name = commentKey(row.table_name, row.column_name);
     byName.set(name, { ...(byName.get(name) ?? row), type: row.type });
   }
   return [...byName.values()];
 }
 
-/** What is now said of a column. */
-interface SaidOfColumn {
-  table: string;
-  column: string;
-  text: string;
-}
-
-/** The statements that change the comments of columns in the catalogue. */
-export function saveComments(own: Kysely<OwnTables>, said: readonly SaidOfColumn[]): CompiledQuery[] {
+/** Returns the statements that change the comments of columns in the catalogue. */
+export function saveComments(
+  own: Kysely<OwnTables>,
+  said: readonly { table: string; column: string; text: string }[],
+): CompiledQuery[] {
   return inParts(said, ROWS_PER_STATEMENT).map((part) => {
     const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
-    // Both databases name the columns of bare rows so.
+    // Both databases give the columns of VALUES these names.
     const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
     return own
       .updateTable('_sync_columns')
@@ -237,7 +227,7 @@ export function saveComments(own: Kysely<OwnTables>, said: readonly SaidOfColumn
   });
 }
 
-/** The statements that remember tables which have taken the place of others; only what differs goes into the log. */
+/** Returns the statements that store tables that replace others; only differences are added to the log. */
 export function replaceShape(
   own: Kysely<OwnTables>,
   before: ResourceShape,
@@ -262,4 +252,87 @@ export function replaceShape(
     ...saveColumns(own, rows),
     ...schemaChanges(own, after.resource, changed, at, runId),
   ];
+}
+
+/** Descriptions of a resource and its fields in a profile. */
+export interface SaidOfFields {
+  id: string | readonly string[];
+  description?: string | undefined;
+  fields: Readonly<Record<string, { description?: string | undefined; unit?: string | undefined }>>;
+}
+
+const NOTHING_SAID: SaidOfFields = { id: [], fields: {} };
+
+/** Returns the comments of all tables and columns of a resource. */
+export function commentsOf({ resource, tables }: ResourceShape, said: SaidOfFields): ColumnComment[] {
+  return tables.flatMap((table): ColumnComment[] => {
+    const { name, path, key, columns } = table;
+    const base = tableBase(resource, table);
+    const text = path.length === 0 ? said.description : saidOf(path, said);
+    return [
+      { table: name, column: null, base, comment: visibleText(joined(text, base)) },
+      ...key.map((column, at) => ({
+        table: name,
+        column,
+        base: keyBase(resource, at),
+        comment: keyComment(resource, at, said),
+      })),
+      ...columns.map((column) => ({
+        table: name,
+        column: column.name,
+        base: visibleText(columnBase(resource, path, column)),
+        comment: columnComment(resource, path, column, said),
+      })),
+    ];
+  });
+}
+
+function tableBase(resource: string, { path }: TableShape): string {
+  if (path.length === 0) return `The ${resource} records of the service, one a row.`;
+  return `Lists within the ${resource} records of the service, one element a row.`;
+}
+
+function keyComment(resource: string, at: number, said: SaidOfFields): string {
+  const { id } = said;
+  const text = at === 0 && typeof id === 'string' ? saidAt(fieldPathText(id), said) : undefined;
+  return visibleText(joined(text, keyBase(resource, at)));
+}
+
+function keyBase(resource: string, at: number): string {
+  return at === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.';
+}
+
+/** The description of the profile, and the path from the record to the value. */
+function columnComment(resource: string, tablePath: SourcePath, column: Column, said: SaidOfFields): string {
+  return visibleText(joined(saidOf(column.path, said), columnBase(resource, tablePath, column)));
+}
+
+function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
+  const within = path.slice(tablePath.length);
+  const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
+  if (within.length === 0) return `${capital(list)}the ${resource} record.`;
+  if (within[0] === OVERFLOW) return `Fields of ${list}the ${resource} record for which there is no column left.`;
+  return `Field ${pathText(within)} of ${list}the ${resource} record.`;
+}
+
+function saidOf(path: SourcePath, said: SaidOfFields): string | undefined {
+  return path.at(-1) === OVERFLOW ? undefined : saidAt(pathText(path), said);
+}
+
+function saidAt(field: string, { fields }: SaidOfFields): string | undefined {
+  const { description, unit } = (Object.hasOwn(fields, field) ? fields[field] : undefined) ?? {};
+  const parts = [description, unit === undefined ? undefined : `Unit: ${unit}`].flatMap((part) => part ?? []);
+  return parts.length === 0 ? undefined : parts.map(asSentence).join(' ');
+}
+
+function joined(said: string | undefined, base: string): string {
+  return said === undefined ? base : `${asSentence(said)} ${base}`;
+}
+
+function asSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

@@ -1,52 +1,47 @@
 import { createHmac } from 'node:crypto';
-import type { Kysely, CompiledQuery } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { ConfigError } from '../../model/errors.ts';
-import type { OwnTables, TimestampText, ForgottenRow } from '../own-tables.ts';
-import { inParts } from './in-parts.ts';
+import type { ForgottenRow, OwnTables, TimestampText } from '../own-tables.ts';
+import { upsertRows } from './in-parts.ts';
 
-/** Under what the fingerprints of a source's erased records are made. */
+/** The key for the fingerprints of a source's erased records. */
 export interface PrivacyKey {
   source: string;
-  /** `privacy_key` of the settings; undefined if they have none. */
+  /** `privacy_key` of the settings; undefined if there is none. */
   key: string | undefined;
 }
 
 /** The erased records of one resource. */
 export interface Forgotten {
   readonly count: number;
-  /** True for the id of a record that was erased, and must not come back. */
+  /** True for the id of an erased record, which must not be stored again. */
   has(id: string): boolean;
 }
 
-/** Of a source that has no settings, such as a warehouse in a test. */
+/** For a source without settings, such as a warehouse in a test. */
 export const NO_PRIVACY_KEY: PrivacyKey = { source: '', key: undefined };
 
 const NOTHING: Forgotten = { count: 0, has: () => false };
 
-/** What is kept of an erased record: HMAC-SHA256 of source, resource and id, in hex digits. */
+/** The fingerprint of an erased record: HMAC-SHA256 of source, resource and id, in hex digits. */
 export function forgottenFingerprint(key: string, source: string, resource: string, id: string): string {
-  return createHmac('sha256', key)
-    .update(JSON.stringify(['content-sync forgotten', source, resource, id]))
-    .digest('hex');
+  return hmac(key, ['content-sync forgotten', source, resource, id]);
 }
 
 const MARK_DIGITS = 16;
 
-/** Tells a key and the name of its source from others. */
+/** Identifies a key and the name of its source. */
 function privacyKeyMark(key: string, source: string): string {
-  return createHmac('sha256', key)
-    .update(JSON.stringify(['content-sync privacy_key', source]))
-    .digest('hex')
-    .slice(0, MARK_DIGITS);
+  return hmac(key, ['content-sync privacy_key', source]).slice(0, MARK_DIGITS);
 }
 
-/** Throws `ConfigError('privacy_key')` if the settings cannot tell the source's erased records from others. */
+function hmac(key: string, parts: readonly string[]): string {
+  return createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex');
+}
+
+/** Throws `ConfigError('privacy_key')` if erased records cannot be recognized with the settings. */
 export async function checkPrivacyKey(own: Kysely<OwnTables>, privacy: PrivacyKey): Promise<void> {
-  const marks = await own.selectFrom('_sync_forgotten').select('key_mark').distinct().execute();
-  refuseOtherKey(
-    marks.map(({ key_mark }) => key_mark),
-    privacy,
-  );
+  refuseOtherKey(await own.selectFrom('_sync_forgotten').select('key_mark').distinct().execute(), privacy);
 }
 
 /** Throws as `checkPrivacyKey` does. */
@@ -57,10 +52,7 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
     .where('resource', '=', resource)
     .execute();
   if (rows.length === 0) return NOTHING;
-  const key = refuseOtherKey(
-    rows.map(({ key_mark }) => key_mark),
-    privacy,
-  );
+  const key = refuseOtherKey(rows, privacy);
   const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
   return {
     count: fingerprints.size,
@@ -68,9 +60,9 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
   };
 }
 
-function refuseOtherKey(marks: readonly string[], { source, key }: PrivacyKey): string {
+function refuseOtherKey(marks: readonly Pick<ForgottenRow, 'key_mark'>[], { source, key }: PrivacyKey): string {
   const mark = key === undefined ? null : privacyKeyMark(key, source);
-  if (key !== undefined && marks.every((each) => each === mark)) return key;
+  if (key !== undefined && marks.every(({ key_mark }) => key_mark === mark)) return key;
   if (marks.length === 0) return '';
   const why =
     key === undefined
@@ -85,85 +77,66 @@ function refuseOtherKey(marks: readonly string[], { source, key }: PrivacyKey): 
   );
 }
 
-/** A record that is to be erased: its id is still there. */
+/** A record that is to be erased, whose id is still stored. */
 export type ForgetRequest = ForgottenRow & { record_id: string };
 
-const ROWS_PER_STATEMENT = 200;
-
-/** The statements that ask for records to be erased; those that were before are erased again. */
+/** Requests records to be erased; those that were erased before are erased again. */
 export function askToForget(
   own: Kysely<OwnTables>,
   { source, key }: { source: string; key: string },
   asked: { resource: string; ids: readonly string[]; version: string; at: TimestampText },
 ): CompiledQuery[] {
   const { resource, ids, version, at } = asked;
-  const rest = { key_mark: privacyKeyMark(key, source), version, asked_at: at };
   const open = { erased_at: null, cleaned_at: null, counts: null };
-  return inParts(ids, ROWS_PER_STATEMENT).map((part) =>
-    own
-      .insertInto('_sync_forgotten')
-      .values(
-        part.map((id) => ({
-          resource,
-          fingerprint: forgottenFingerprint(key, source, resource, id),
-          record_id: id,
-          ...rest,
-          ...open,
-        })),
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(['resource', 'fingerprint'])
-          .doUpdateSet((is) => ({ ...open, version, asked_at: at, record_id: is.ref('excluded.record_id') })),
-      )
-      .compile(),
-  );
+  const rows = ids.map((record_id) => ({
+    resource,
+    fingerprint: forgottenFingerprint(key, source, resource, record_id),
+    record_id,
+    key_mark: privacyKeyMark(key, source),
+    version,
+    asked_at: at,
+    ...open,
+  }));
+  const updated = ['erased_at', 'cleaned_at', 'counts', 'version', 'asked_at', 'record_id'] as const;
+  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint'], updated);
 }
 
-/** The statements that have a warehouse know of records that were erased in another one of the same source. */
+/** Copies the rows of records that were erased in another warehouse of the same source. */
 export function rememberForgotten(own: Kysely<OwnTables>, rows: readonly ForgottenRow[]): CompiledQuery[] {
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) =>
-    own
-      .insertInto('_sync_forgotten')
-      .values(part)
-      .onConflict((conflict) => conflict.doNothing())
-      .compile(),
-  );
+  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint'], []);
 }
 
-/** Records whose erasing was not brought to its end; `erased` for those of which only deliveries, log and free pages are left. */
+/** Records that are not erased completely; with `erased_at`, only deliveries, log and free pages remain. */
 export async function openRequests(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
   return all.where('cleaned_at', 'is', null).orderBy('fingerprint').execute();
 }
 
-/** Resources of which anything is left of such records, if only deliveries, log or free pages. */
+/** Resources with records that are not erased completely. */
 export async function resourcesLeft(own: Kysely<OwnTables>): Promise<string[]> {
   const open = own.selectFrom('_sync_forgotten').select('resource').distinct().where('cleaned_at', 'is', null);
   return (await open.orderBy('resource').execute()).map(({ resource }) => resource);
 }
 
-/** Those of them of which nothing was erased yet. */
+/** Records of which nothing was erased yet. */
 export async function unerased(own: Kysely<OwnTables>, resource: string): Promise<ForgetRequest[]> {
-  const rows = await toErase(own).selectAll().where('resource', '=', resource).orderBy('fingerprint').execute();
-  return rows.flatMap(({ record_id, ...row }) => (record_id === null ? [] : [{ ...row, record_id }]));
+  const rows = await openRequests(own, resource);
+  return rows.flatMap(({ record_id, ...row }) =>
+    record_id === null || row.erased_at !== null ? [] : [{ ...row, record_id }],
+  );
 }
 
-/** Resources of which something is still to be erased. */
+/** Resources with such records. */
 export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]> {
-  const rows = await toErase(own).select('resource').distinct().execute();
-  return rows.map(({ resource }) => resource);
+  const rows = own.selectFrom('_sync_forgotten').select('resource').distinct().where('record_id', 'is not', null);
+  return (await rows.where('erased_at', 'is', null).execute()).map(({ resource }) => resource);
 }
 
-function toErase(own: Kysely<OwnTables>) {
-  return own.selectFrom('_sync_forgotten').where('record_id', 'is not', null).where('erased_at', 'is', null);
-}
-
-/** The statement that changes what is noted of one of them. */
+/** Updates the progress of an erased record. */
 export function noteForgotten(
   own: Kysely<OwnTables>,
   { resource, fingerprint }: Pick<ForgottenRow, 'resource' | 'fingerprint'>,
-  noted: Partial<Pick<ForgottenRow, 'record_id' | 'erased_at' | 'cleaned_at' | 'counts'>>,
+  noted: Partial<ForgottenRow>,
 ): CompiledQuery {
   const row = own.updateTable('_sync_forgotten').set(noted);
   return row.where('resource', '=', resource).where('fingerprint', '=', fingerprint).compile();

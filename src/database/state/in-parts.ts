@@ -1,6 +1,7 @@
-import { sql, type RawBuilder } from 'kysely';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import type { OwnTables } from '../own-tables.ts';
 
-/** Splits a list into parts of at most `size`: every database limits the values that one statement may bind. */
+/** Splits a list into parts of at most `size`: every database limits the bound values of a statement. */
 export function inParts<T>(list: readonly T[], size: number): T[][] {
   const parts: T[][] = [];
   for (let at = 0; at < list.length; at += size) parts.push(list.slice(at, at + size));
@@ -8,8 +9,37 @@ export function inParts<T>(list: readonly T[], size: number): T[][] {
 }
 
 /** For an upsert: each of these columns gets the value of the row that could not be inserted. */
-export function newest<Name extends string>(columns: readonly Name[]): Record<Name, RawBuilder<never>> {
-  const values = columns.map((name) => [name, sql<never>`excluded.${sql.id(name)}`] as const);
-  // oxlint-disable-next-line no-unsafe-type-assertion
-  return Object.fromEntries(values) as Record<Name, RawBuilder<never>>;
+function newest(columns: readonly string[]): Record<string, RawBuilder<never>> {
+  return Object.fromEntries(columns.map((name) => [name, sql<never>`excluded.${sql.id(name)}`]));
+}
+
+/** Values of a statement, below the limits of all databases. */
+const MAX_VALUES = 6_000;
+
+/**
+ * Returns the statements that insert rows, or update `columns` of the rows that exist under `key`; without columns, those
+ * stay as they are. A statement must not write the same row twice.
+ */
+export function upsertRows<Table extends keyof OwnTables>(
+  own: Kysely<OwnTables>,
+  table: Table,
+  rows: readonly OwnTables[Table][],
+  key: readonly (keyof OwnTables[Table] & string)[],
+  columns: readonly (keyof OwnTables[Table] & string)[],
+): CompiledQuery[] {
+  const width = Object.keys(rows[0] ?? {}).length;
+  return inParts(rows, Math.max(1, Math.floor(MAX_VALUES / Math.max(1, width)))).map((part) =>
+    own
+      .insertInto(table)
+      // The parameters are typed by the table, which the types of Kysely do not follow.
+      // oxlint-disable-next-line no-unsafe-type-assertion
+      .values(part as never)
+      .onConflict((conflict) => {
+        // oxlint-disable-next-line no-unsafe-type-assertion
+        const existing = conflict.columns(key as never);
+        // oxlint-disable-next-line no-unsafe-type-assertion
+        return columns.length === 0 ? existing.doNothing() : existing.doUpdateSet(newest(columns) as never);
+      })
+      .compile(),
+  );
 }

@@ -1,11 +1,11 @@
-import type { Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
-import { toColumnChange, type ColumnChange } from '../../model/schema-change.ts';
+import { type ColumnChange, toColumnChange } from '../../model/schema-change.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { OwnTables, RejectRow, RunRow } from '../own-tables.ts';
-import { outcomesOf, type OutcomeCounts, type RunFigures } from './runs.ts';
+import type { OwnTables, RejectRow, RunRow, VerificationRow } from '../own-tables.ts';
+import { type OutcomeCounts, outcomesOf, type RunFigures } from './runs.ts';
 
-/** A warning as it is stored; `accepted` if the profile accepts it. */
+/** A stored warning; `accepted` if the profile accepts it. */
 export interface StoredWarning {
   code: string;
   message: string;
@@ -13,7 +13,7 @@ export interface StoredWarning {
   accepted?: boolean | undefined;
 }
 
-/** What a run of a resource failed with; `request_id` is of the service's answer. */
+/** The error of a run; `request_id` is of the service's response. */
 interface StoredError {
   code: string;
   message: string;
@@ -22,14 +22,14 @@ interface StoredError {
 }
 
 /**
- * A row of the history: one resource's part in a run, or in several in a row that changed nothing. Times are epoch
- * milliseconds; figures and times are those of the latest of them, `all_*` and `outcomes` of all.
+ * One resource's part in a run, or in consecutive runs that changed nothing. Times are epoch milliseconds; counters and
+ * times are those of the latest run, `all_*` and `outcomes` of all.
  */
 export interface RunRecord extends RunFigures, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
   started_at: number;
-  /** Null while it is under way. */
+  /** Null while it runs. */
   finished_at: number | null;
-  /** How many runs the row stands for, and when the first of them began. */
+  /** The number of merged runs, and the start of the first one. */
   runs: number;
   first_started_at: number;
   all_requests: number;
@@ -42,54 +42,46 @@ export interface RunRecord extends RunFigures, Pick<RunRow, 'run_id' | 'resource
 interface RunChoice {
   /** Only of this one, or of these; of all if absent. */
   resource?: string | readonly string[] | undefined;
-  /** Only runs that did not end well: failed, partial, deferred, interrupted. */
+  /** Only runs that failed or were partial, deferred or interrupted. */
   failed?: boolean | undefined;
-  /** Only runs that were under way at this moment or later, epoch milliseconds. */
+  /** Only runs that were running at this time or later, epoch milliseconds. */
   since?: number | undefined;
+  /** Only finished runs. */
+  ended?: boolean;
   limit: number;
 }
 
-/** Past runs and those under way, the newest first. */
+/** Past and current runs, the newest first. */
 export async function readRuns(
   own: Kysely<OwnTables>,
-  { resource, failed = false, since, limit }: RunChoice,
+  { resource, failed = false, since, ended = false, limit }: RunChoice,
 ): Promise<RunRecord[]> {
   let chosen = own.selectFrom('_sync_runs').selectAll();
   if (resource !== undefined) chosen = chosen.where('resource', 'in', [resource].flat());
   if (failed) chosen = chosen.where('status', 'not in', ['ok', 'running']);
+  if (ended) chosen = chosen.where('finished_at', 'is not', null);
   if (since !== undefined) {
-    const moment = timestampText(since);
-    chosen = chosen.where((where) => where.or([where('finished_at', 'is', null), where('finished_at', '>=', moment)]));
+    const time = timestampText(since);
+    chosen = chosen.where((where) => where.or([where('finished_at', 'is', null), where('finished_at', '>=', time)]));
   }
   const newestFirst = chosen.orderBy('started_at', 'desc').orderBy('run_id', 'desc').orderBy('resource');
-  return (await newestFirst.limit(limit).execute()).map(recordOf);
+  return (await newestFirst.limit(limit).execute()).map(toRecord);
 }
 
-/** The newest run of a resource that has ended, however; null if there is none. */
+/** The newest finished run of a resource; null if there is none. */
 export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Promise<RunRecord | null> {
-  const row = await own
-    .selectFrom('_sync_runs')
-    .selectAll()
-    .where('resource', '=', resource)
-    .where('finished_at', 'is not', null)
-    .orderBy('started_at', 'desc')
-    .orderBy('run_id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row === undefined ? null : recordOf(row);
+  return (await readRuns(own, { resource, ended: true, limit: 1 }))[0] ?? null;
 }
 
-/** A change of a table. */
 interface RunSchemaChange extends ColumnChange {
   changed_at: number;
   table: string;
   column: string;
 }
 
-/** A record that a run has set aside. */
-interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail'> {
-  hash: string;
-  /** True once the record came in well, or was no longer listed. */
+/** A record that a run has rejected. */
+interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail' | 'hash'> {
+  /** True once the record was stored, or was no longer listed. */
   is_resolved: boolean;
 }
 
@@ -99,26 +91,21 @@ export interface RunDetails extends RunRecord {
   rejects: RunReject[];
 }
 
-/** Rejects of one run that are read. */
+/** Rejects that are read of one run. */
 export const MOST_REJECTS = 50;
 
-/** All resources' parts in one run, by name; none if there is no such run, or it stands in the row of a later one. */
+/** All resources' parts in one run, by name; none if there is no such run, or it was merged with a later one. */
 export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Promise<RunDetails[]> {
-  const rows = await own
-    .selectFrom('_sync_runs')
-    .selectAll()
-    .where('run_id', '=', run_id)
-    .orderBy('resource')
-    .execute();
+  const runs = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).orderBy('resource');
   const parts: RunDetails[] = [];
-  for (const row of rows) {
-    const [schema_changes, rejects] = [await schemaChangesOf(own, row), await rejectsOf(own, row)];
-    parts.push({ ...recordOf(row), schema_changes, rejects });
+  for (const row of await runs.execute()) {
+    const [schema_changes, rejects] = [await readSchemaChanges(own, row), await readRejects(own, row)];
+    parts.push({ ...toRecord(row), schema_changes, rejects });
   }
   return parts;
 }
 
-async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: RunRow): Promise<RunSchemaChange[]> {
+async function readSchemaChanges(own: Kysely<OwnTables>, { run_id, resource }: RunRow): Promise<RunSchemaChange[]> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
     .selectAll()
@@ -133,8 +120,8 @@ async function schemaChangesOf(own: Kysely<OwnTables>, { run_id, resource }: Run
   );
 }
 
-/** Those that no later run has met again, and those that it was the first to meet. */
-async function rejectsOf(
+/** Those that no later run has seen again, and those that this run was the first to see. */
+async function readRejects(
   own: Kysely<OwnTables>,
   { run_id, resource, started_at, finished_at }: RunRow,
 ): Promise<RunReject[]> {
@@ -152,12 +139,10 @@ async function rejectsOf(
     .orderBy('record_id')
     .limit(MOST_REJECTS)
     .execute();
-  return rows.map(({ reason, record_id, detail, hash, resolved_at }) => {
-    return { reason, record_id, detail, hash, is_resolved: resolved_at !== null };
-  });
+  return rows.map(({ resolved_at, ...reject }) => ({ ...reject, is_resolved: resolved_at !== null }));
 }
 
-function recordOf(row: RunRow): RunRecord {
+function toRecord(row: RunRow): RunRecord {
   const { error_code, error, error_hint, request_id, first_started_at, all_requests, all_bytes, warnings, ...rest } =
     row;
   return {
@@ -176,3 +161,20 @@ function recordOf(row: RunRow): RunRecord {
 const storedWarnings = z.array(
   z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
 );
+
+/** Verifications that are kept per resource. */
+const MAX_VERIFICATIONS = 20;
+
+/** Stores a verification, and removes the oldest ones of its resource. */
+export async function saveVerification(own: Kysely<OwnTables>, row: VerificationRow): Promise<CompiledQuery[]> {
+  const { resource, verification_id } = row;
+  const kept = own.selectFrom('_sync_verifications').select('ended_at').where('resource', '=', resource);
+  const newestFirst = kept.orderBy('ended_at', 'desc').limit(1);
+  const oldest = await newestFirst.offset(MAX_VERIFICATIONS - 1).executeTakeFirst();
+  const old = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
+  return [
+    ...(oldest === undefined ? [] : [old.where('ended_at', '<=', oldest.ended_at).compile()]),
+    old.where('verification_id', '=', verification_id).compile(),
+    own.insertInto('_sync_verifications').values(row).compile(),
+  ];
+}

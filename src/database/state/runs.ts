@@ -20,16 +20,16 @@ export const NO_FIGURES = {
   bytes: 0,
 } satisfies Partial<RunRow>;
 
-/** The figures of one resource's walk, as counted so far. */
+/** The counters of one resource's scan so far. */
 export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
 
-/** How many attempts had which outcome. */
+/** Number of attempts by outcome. */
 export type OutcomeCounts = Readonly<Partial<Record<Outcome, number>>>;
 
-const NOTHING_FOLDED = { runs: 1, first_started_at: null, all_requests: null, all_bytes: null } as const;
+/** Columns of a run that has not ended, and of one that is not merged with others. */
 const NOT_ENDED = {
   finished_at: null,
   error_code: null,
@@ -38,40 +38,52 @@ const NOT_ENDED = {
   request_id: null,
   warnings: null,
   outcomes: null,
+  runs: 1,
+  first_started_at: null,
+  all_requests: null,
+  all_bytes: null,
 } as const;
 
-/** Writes down that a resource is being walked; what an earlier process left as running is closed as interrupted. */
+/** Stores the start of a run; a run that a killed process left as running is closed as interrupted. */
 export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): CompiledQuery[] {
   const at = timestampText(now);
-  const closed = own
+  const interrupted = own
     .updateTable('_sync_runs')
     .set({ status: 'interrupted', finished_at: at, error_code: 'killed', error: 'the process ended without a word' })
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
-  const begun = { ...start, ...NO_FIGURES, status: 'running', started_at: at } as const;
-  return [
-    closed.compile(),
-    own
-      .insertInto('_sync_runs')
-      .values({ ...begun, ...NOTHING_FOLDED, ...NOT_ENDED })
-      .compile(),
-  ];
+  const begun = { ...start, ...NO_FIGURES, ...NOT_ENDED, status: 'running', started_at: at } as const;
+  return [interrupted.compile(), own.insertInto('_sync_runs').values(begun).compile()];
 }
 
-/** The figures so far, to be committed with what they count: a killed run then leaves those of what it has stored. */
+function updateRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart, update: Partial<RunRow>): CompiledQuery {
+  const part = own.updateTable('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource);
+  return part.set(update).compile();
+}
+
+/** Stores the counters with the rows that they count, so that they are right after a kill. */
 export function saveFigures(own: Kysely<OwnTables>, run: RunPart, figures: RunFigures): CompiledQuery {
-  return partOf(own, run).set(figures).compile();
+  return updateRun(own, run, figures);
 }
 
-function partOf(own: Kysely<OwnTables>, { run_id, resource }: RunPart) {
-  return own.updateTable('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource);
+/** For a run whose scan begins later, because it had to wait for another resource. */
+export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): CompiledQuery {
+  return updateRun(own, run, { started_at: timestampText(now) });
+}
+
+/** Adds the result of work after the scan to a finished run; `warnings` are all of the run. */
+export function tellOfRun(
+  own: Kysely<OwnTables>,
+  run: RunPart,
+  { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
+): CompiledQuery {
+  return updateRun(own, run, { status, warnings: warningsText({ warnings }) });
 }
 
 export interface RunEnd {
   status: RunStatus;
   figures: RunFigures;
   error: ErrorReport | null;
-  /** As in the report. */
   warnings: readonly { accepted?: boolean | undefined }[];
   outcomes: OutcomeCounts;
 }
@@ -82,14 +94,31 @@ export async function readRun(own: Kysely<OwnTables>, { run_id, resource }: RunP
   return (await part.executeTakeFirst()) ?? null;
 }
 
-/** Ends of a run in which a walk came to no end: the next run takes it up. */
-const UNENDED: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
-/** Runs in a row that a walk may have taken. */
-const MOST_UNENDED = 100;
+/** The newest run of a resource; null if there is none. */
+export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
+  const runs = own.selectFrom('_sync_runs').selectAll().where('resource', '=', resource);
+  return (await runs.orderBy('started_at', 'desc').orderBy('run_id', 'desc').limit(1).executeTakeFirst()) ?? null;
+}
+
+/** Requests of a resource's last finished run of a mode; null if there is none. */
+export async function requestsOfLast(
+  own: Kysely<OwnTables>,
+  resource: string,
+  mode: RunRow['mode'],
+): Promise<number | null> {
+  const runs = own.selectFrom('_sync_runs').select('requests').where('resource', '=', resource);
+  const ended = runs.where('mode', '=', mode).where('status', 'in', ['ok', 'partial']);
+  return (await ended.orderBy('started_at', 'desc').limit(1).executeTakeFirst())?.requests ?? null;
+}
+
+/** States of a run that leaves its scan unfinished, for the next run to resume. */
+const UNFINISHED: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
+/** Consecutive runs that one scan may have taken. */
+const MAX_UNFINISHED = 100;
 
 /**
- * A moment at or before the beginning of the walk of a resource that ended at `endedAt`: that of the first run that it
- * may have begun in. Null if that is not known.
+ * A time at or before the start of the scan that ended at `endedAt`: the start of the first run that may have been part
+ * of it. Null if that is unknown.
  */
 export async function lastWalkBegan(
   own: Kysely<OwnTables>,
@@ -102,54 +131,18 @@ export async function lastWalkBegan(
     .where('resource', '=', resource)
     .where((row) => row.fn.coalesce('first_started_at', 'started_at'), '<=', endedAt)
     .orderBy('started_at', 'desc')
-    .limit(MOST_UNENDED)
+    .limit(MAX_UNFINISHED)
     .execute();
   const [last, ...before] = runs;
   if (last === undefined) return null;
-  const ended = before.findIndex(({ status }) => !UNENDED.has(status));
-  if (ended === -1 && runs.length === MOST_UNENDED) return null;
-  const unended = ended === -1 ? before : before.slice(0, ended);
-  const first = unended.at(-1) ?? last;
-  // Of runs that stand in one row, one that had begun by then.
+  const ended = before.findIndex(({ status }) => !UNFINISHED.has(status));
+  if (ended === -1 && runs.length === MAX_UNFINISHED) return null;
+  const first = (ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last;
+  // In a row of merged runs, one of them had begun by then.
   return first.started_at <= endedAt ? first.started_at : first.first_started_at;
 }
 
-/** A run of which the walk begins only now, because it had to wait for another resource. */
-export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): CompiledQuery {
-  return partOf(own, run)
-    .set({ started_at: timestampText(now) })
-    .compile();
-}
-
-/** The newest run of a resource; null if there is none. */
-export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
-  const row = await own
-    .selectFrom('_sync_runs')
-    .selectAll()
-    .where('resource', '=', resource)
-    .orderBy('started_at', 'desc')
-    .orderBy('run_id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row ?? null;
-}
-
-/** Requests of a resource's newest run of a mode that came to its end; null if there is none. */
-export async function requestsOfLast(
-  own: Kysely<OwnTables>,
-  resource: string,
-  mode: RunRow['mode'],
-): Promise<number | null> {
-  const runs = own.selectFrom('_sync_runs').select('requests').where('resource', '=', resource);
-  const ended = runs.where('mode', '=', mode).where('status', 'in', ['ok', 'partial']);
-  const last = await ended.orderBy('started_at', 'desc').limit(1).executeTakeFirst();
-  return last?.requests ?? null;
-}
-
-/**
- * The statements that write down how a run has ended. `before` is the row that its own takes in, if there is one that
- * says nothing else (`foldsWith`): both stand in one row from then on.
- */
+/** Stores the end of a run; `before` is the row of earlier runs that it is merged with (`foldsWith`). */
 export function endRun(
   own: Kysely<OwnTables>,
   run: RunStart,
@@ -157,7 +150,7 @@ export function endRun(
   now: number,
   before: RunRow | null = null,
 ): CompiledQuery[] {
-  const ended = partOf(own, run).set({
+  const ended = updateRun(own, run, {
     ...end.figures,
     mode: run.mode,
     status: end.status,
@@ -168,24 +161,11 @@ export function endRun(
     request_id: end.error?.request_id ?? null,
     warnings: warningsText(end),
     outcomes: JSON.stringify(end.outcomes),
-    ...(before === null ? {} : foldedWith(before, end)),
+    ...(before === null ? {} : mergedWith(before, end)),
   });
-  return [...(before === null ? [] : [forgetRun(own, before)]), ended.compile()];
-}
-
-/** Adds to a run that has ended what came of something behind its walk; `warnings` are all of them. */
-export function tellOfRun(
-  own: Kysely<OwnTables>,
-  run: RunPart,
-  { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
-): CompiledQuery {
-  return partOf(own, run)
-    .set({ status, warnings: warningsText({ warnings }) })
-    .compile();
-}
-
-function forgetRun(own: Kysely<OwnTables>, { run_id, resource }: RunRow): CompiledQuery {
-  return own.deleteFrom('_sync_runs').where('run_id', '=', run_id).where('resource', '=', resource).compile();
+  if (before === null) return [ended];
+  const merged = own.deleteFrom('_sync_runs').where('run_id', '=', before.run_id);
+  return [merged.where('resource', '=', before.resource).compile(), ended];
 }
 
 function warningsText({ warnings }: Pick<RunEnd, 'warnings'>): string | null {
@@ -194,26 +174,27 @@ function warningsText({ warnings }: Pick<RunEnd, 'warnings'>): string | null {
 
 const CHANGES = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
 
-/** True for a run that has ended well and changed nothing; what it warns of is accepted. */
+/** True for a successful run that changed nothing, and whose warnings are all accepted. */
 export function isQuiet({ status, figures, warnings }: Pick<RunEnd, 'status' | 'figures' | 'warnings'>): boolean {
   const isAccepted = warnings.every(({ accepted }) => accepted === true);
   return status === 'ok' && isAccepted && CHANGES.every((name) => figures[name] === 0);
 }
 
-/** True if the row of a quiet run says nothing that is not said by that of the one before, but for times and sums. */
+/** True if a quiet run differs from the one before only in times and sums. */
 export function foldsWith(before: RunRow, run: RunStart, end: RunEnd): boolean {
   const isAlike = before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end);
   return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
 }
 
-/** What the row of a run is given that takes in the one before it. */
-function foldedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
+function mergedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
+  const former = outcomesOf(before);
+  const both = OUTCOMES.map((name) => [name, (former[name] ?? 0) + (outcomes[name] ?? 0)] as const);
   return {
     runs: before.runs + 1,
     first_started_at: before.first_started_at ?? before.started_at,
     all_requests: (before.all_requests ?? before.requests) + figures.requests,
     all_bytes: (before.all_bytes ?? before.bytes) + figures.bytes,
-    outcomes: JSON.stringify(sumOf(outcomesOf(before), outcomes)),
+    outcomes: JSON.stringify(Object.fromEntries(both.filter(([, count]) => count > 0))),
   };
 }
 
@@ -224,14 +205,9 @@ export function outcomesOf({ outcomes }: Pick<RunRow, 'outcomes'>): OutcomeCount
 
 const outcomeCounts = z.partialRecord(z.enum(OUTCOMES), z.number());
 
-function sumOf(one: OutcomeCounts, other: OutcomeCounts): OutcomeCounts {
-  const both = OUTCOMES.map((name) => [name, (one[name] ?? 0) + (other[name] ?? 0)] as const);
-  return Object.fromEntries(both.filter(([, count]) => count > 0));
-}
-
 /**
- * The statement that removes runs of a resource that ended more than `keepMs` ago: all but `run`, the newest, and those
- * in which the last walk that came to its end was made (`lastWalkBegan` looks for them).
+ * Removes runs of a resource that ended more than `keepMs` ago, except `run`, the newest, and those of the last finished
+ * scan, which `lastWalkBegan` reads.
  */
 export function forgetOldRuns(
   own: Kysely<OwnTables>,
@@ -240,7 +216,7 @@ export function forgetOldRuns(
   now: number,
 ): CompiledQuery {
   const success = own.selectFrom('_sync_checkpoints').select('last_success_at').where('resource', '=', resource);
-  // The end before the last one: what began later may belong to the walk that made it.
+  // The finished run before the last one: later runs may be part of the last scan.
   const before = own
     .selectFrom('_sync_runs as ended')
     .select('ended.started_at')

@@ -1,11 +1,12 @@
-import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import type { ValueChange } from '../../model/schema-change.ts';
 import type { TableRows, TableShape } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
-import type { OwnTables, TimestampText } from '../own-tables.ts';
+import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
+import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
+import { commentKey } from './column-catalog.ts';
 import { inParts } from './in-parts.ts';
-
-type Reading = Pick<Warehouse, 'own' | 'named'>;
 
 /** Live rows to be marked as deleted. */
 interface GoneRows {
@@ -14,11 +15,11 @@ interface GoneRows {
   /** The resource's own table, and all its child tables. */
   table: TableShape;
   children: readonly TableShape[];
-  /** Keys of rows that are live, and that nobody else can write before the transaction. */
+  /** Keys of live rows that no other process can write before the transaction. */
   keys: readonly string[];
-  /** When the service was asked: becomes `_synced_at`. */
+  /** The time of the request, for `_synced_at`. */
   at: TimestampText;
-  /** The service's own time of the delete, which becomes `_deleted_at`; `at` does if it is null. */
+  /** The service's own time of the delete, for `_deleted_at`; null to use `at`. */
   deletedAt: TimestampText | null;
 }
 
@@ -26,30 +27,30 @@ interface GoneRows {
 const KEYS_PER_STATEMENT = 500;
 
 /**
- * The statements that mark rows as deleted and take their child rows away, with a version that says so; what the records
- * held stays in the versions before.
+ * Returns the statements that mark rows as deleted, delete their child rows, and add a version that marks the delete;
+ * earlier versions keep the content.
  */
-export function goneStatements({ own, named }: Reading, gone: GoneRows): CompiledQuery[] {
-  return inParts(gone.keys, KEYS_PER_STATEMENT).flatMap((part) => {
-    return statementsFor(named, gone, sql.join(part)).map((statement) => statement.compile(own));
-  });
+export function goneStatements({ own, rows }: TableAccess, gone: GoneRows): CompiledQuery[] {
+  return inParts(gone.keys, KEYS_PER_STATEMENT).flatMap((part) =>
+    statementsFor(rows.named, gone, sql.join(part)).map((statement) => statement.compile(own)),
+  );
 }
 
 function statementsFor(
-  named: Reading['named'],
+  named: TableAccess['rows']['named'],
   { resource, history, table, children, at, deletedAt }: GoneRows,
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
   const key = sql.id(table.key[0] ?? '');
-  const [place, versions] = [named(table.name), named('_sync_versions')];
-  const marked = sql`FROM ${place} AS t WHERE t.${key} IN (${keys})`;
+  const [rows, versions] = [named(table.name), named('_sync_versions')];
+  const marked = sql`FROM ${rows} AS t WHERE t.${key} IN (${keys})`;
   const name = sql`CAST(${resource} AS text)`;
   const ofThem = sql`"resource" = ${resource} AND "id" IN (${keys})`;
-  // A version that says so: one of its own if all are kept, else the latest one becomes it. It has no body.
+  // The version that marks the delete has no body. With `latest`, it replaces the latest version.
   const remembered: Readonly<Record<HistoryPolicy, RawBuilder<unknown>[]>> = {
     none: [],
     latest: [
-      sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${place} AS t WHERE t.${key} = ${versions}."id"),
+      sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${rows} AS t WHERE t.${key} = ${versions}."id"),
         "valid_from" = ${at}, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE ${ofThem}`,
     ],
     all: [
@@ -59,7 +60,7 @@ function statementsFor(
     ],
   };
   return [
-    sql`UPDATE ${place} SET "_deleted_at" = ${deletedAt ?? at}, "_synced_at" = ${at}, "_version" = "_version" + 1
+    sql`UPDATE ${rows} SET "_deleted_at" = ${deletedAt ?? at}, "_synced_at" = ${at}, "_version" = "_version" + 1
       WHERE ${key} IN (${keys}) AND "_deleted_at" IS NULL`,
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${keys})`),
     ...remembered[history],
@@ -68,7 +69,7 @@ function statementsFor(
   ];
 }
 
-/** Rows of a resource that leave the copy for good. */
+/** Rows of a resource to be removed with all that is stored about them. */
 interface DroppedRows {
   resource: string;
   table: TableShape;
@@ -77,15 +78,11 @@ interface DroppedRows {
   keys: readonly string[];
 }
 
-/** The statements that take rows out with all that is kept of them: child rows, versions, and what is known of their deletes. */
-export function dropStatements(
-  { own, named }: Pick<Warehouse, 'own' | 'named'>,
-  dropped: DroppedRows,
-): CompiledQuery[] {
+export function dropStatements({ own, rows: { named } }: TableAccess, dropped: DroppedRows): CompiledQuery[] {
   const { resource, table, children, keys } = dropped;
   if (keys.length === 0) return [];
   const list = sql.join(keys);
-  const known = [
+  const internal = [
     { table: '_sync_versions', column: 'id' },
     { table: '_sync_deletes', column: 'id' },
     { table: '_sync_suspects', column: 'record_id' },
@@ -93,7 +90,7 @@ export function dropStatements(
   ];
   return [
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${list})`),
-    ...known.map(
+    ...internal.map(
       (each) =>
         sql`DELETE FROM ${named(each.table)} WHERE "resource" = ${resource} AND ${sql.id(each.column)} IN (${list})`,
     ),
@@ -101,54 +98,69 @@ export function dropStatements(
   ].map((statement) => statement.compile(own));
 }
 
-/** Keys of rows that were deleted before a moment, the oldest first. */
-export async function keysDeletedBefore(
-  { own, named }: Reading,
+async function readKeys(own: Kysely<OwnTables>, query: RawBuilder<unknown>): Promise<string[]> {
+  return (await sql<{ key: string }>`${query}`.execute(own)).rows.map(({ key }) => key);
+}
+
+/** Keys of rows that were deleted before a time, the oldest first. */
+export function keysDeletedBefore(
+  { own, rows: { named } }: TableAccess,
   { name, key: [first = ''] }: TableShape,
   before: TimestampText,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await sql<{ key: string }>`SELECT ${sql.id(first)} AS "key" FROM ${named(name)}
-    WHERE "_deleted_at" < ${before} ORDER BY "_deleted_at" LIMIT ${limit}`.execute(own);
-  return rows.map(({ key }) => key);
+  const query = sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)}
+    WHERE "_deleted_at" < ${before} ORDER BY "_deleted_at" LIMIT ${limit}`;
+  return readKeys(own, query);
 }
 
-/** The statements that note of deleted records that they are back; they belong to the transaction of their rows. */
+/** Those of the keys whose rows are live and were last written before a time. */
+export async function keysWrittenBefore(
+  { own, rows: { named } }: TableAccess,
+  { name, key: [first = ''] }: TableShape,
+  keys: readonly string[],
+  before: TimestampText,
+): Promise<string[]> {
+  if (keys.length === 0) return [];
+  const key = sql.id(first);
+  const query = sql`SELECT ${key} AS "key" FROM ${named(name)}
+    WHERE ${key} IN (${sql.join(keys)}) AND "_deleted_at" IS NULL AND "_synced_at" < ${before}`;
+  return readKeys(own, query);
+}
+
+/** Notes that deleted records are back; belongs to the transaction of their rows. */
 export function restoreDeletes(
   own: Kysely<OwnTables>,
   resource: string,
   keys: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  return inParts(keys, KEYS_PER_STATEMENT).map((part) =>
-    own
-      .updateTable('_sync_deletes')
-      .set({ restored_at: at })
-      .where('resource', '=', resource)
-      .where('id', 'in', part)
-      .where('restored_at', 'is', null)
-      .compile(),
-  );
+  const restore = own
+    .updateTable('_sync_deletes')
+    .set({ restored_at: at })
+    .where('resource', '=', resource)
+    .where('restored_at', 'is', null);
+  return inParts(keys, KEYS_PER_STATEMENT).map((part) => restore.where('id', 'in', part).compile());
 }
 
-/** Rows made of bodies that are already stored. */
+/** Rows made from stored bodies. */
 interface RowRewrite {
   lease: LeaseProof;
   resource: string;
   /** Rows per table, the resource's own table first. */
   rows: readonly TableRows[];
-  /** The version whose body the rows were made of, by key: a row of another version stays as it is. */
+  /** The version of each body, by key: a row of another version is not changed. */
   versions: ReadonlyMap<string, number>;
-  /** All child tables of the resource: what the rewritten records had there goes. */
+  /** All child tables of the resource: the child rows of rewritten records are replaced. */
   children: readonly TableShape[];
   statements: readonly CompiledQuery[];
 }
 
-/** Writes rows again that are there already, in one transaction; versions and our own columns stay as they are. */
+/** Rewrites existing rows in one transaction; versions and internal columns do not change. */
 export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Promise<void> {
   const { lease, resource, rows, versions, children, statements } = rewrite;
   const [root] = rows;
-  const stored = root === undefined ? null : await warehouse.stored(root.table, [...versions.keys()], []);
+  const stored = root === undefined ? null : await warehouse.rows.stored(root.table, [...versions.keys()], []);
   const currentRow = (key: string): StoredRow | null => {
     const row = stored?.get(key);
     return row?.deletedAt === null && row.version === versions.get(key) ? row : null;
@@ -159,7 +171,8 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
   const keys = (current[0]?.cells ?? []).filter((_, at) => at % (root?.width ?? 1) === 0).map(String);
   const records = keys.flatMap((key) => {
     const row = currentRow(key);
-    return row === null ? [] : [{ key, version: row.version, hash: row.hash, syncedAt: row.syncedAt, bytes: NO_BYTES }];
+    const bytes = Buffer.alloc(0);
+    return row === null ? [] : [{ key, version: row.version, hash: row.hash, syncedAt: row.syncedAt, bytes }];
   });
   const page = {
     resource,
@@ -173,4 +186,94 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
   await warehouse.commit({ rows: page, lease, statements });
 }
 
-const NO_BYTES = Buffer.alloc(0);
+/** Of the records with these keys: how many have rows in the table, and how many have a value in each column. */
+export async function countFilled(
+  { own, rows: { named } }: TableAccess,
+  { name, key: [first = ''] }: TableShape,
+  columns: readonly string[],
+  keys: readonly string[],
+): Promise<{ records: number; filled: Map<string, number> }> {
+  const key = sql.id(first);
+  const counts = columns.map(
+    (column, at) => sql`count(DISTINCT CASE WHEN ${sql.id(column)} IS NOT NULL THEN ${key} END) AS ${sql.id(`n${at}`)}`,
+  );
+  const { rows } = await sql<Record<string, number>>`
+    SELECT ${sql.join([sql`count(DISTINCT ${key}) AS "records"`, ...counts])}
+    FROM ${named(name)} WHERE ${key} IN (${sql.join(keys)})`.execute(own);
+  const filled = columns.map((column, at) => [column, rows[0]?.[`n${at}`] ?? 0] as const);
+  return { records: rows[0]?.['records'] ?? 0, filled: new Map(filled) };
+}
+
+/** True if a live row has a value in the column of the view; with `since`, one that was written later. */
+export async function showsValue(
+  { own, rows: { named } }: TableAccess,
+  view: string,
+  column: string,
+  since: TimestampText | null = null,
+): Promise<boolean> {
+  const isLater = since === null ? sql`` : sql`AND "_synced_at" > ${since}`;
+  const found = sql`SELECT 1 FROM ${named(view)} WHERE ${sql.id(column)} IS NOT NULL ${isLater} LIMIT 1`;
+  return (await found.execute(own)).rows.length > 0;
+}
+
+/** The last change of the values of a column. */
+export interface KnownChange {
+  kind: ValueChange;
+  at: TimestampText;
+}
+
+/** Changes of the columns that lost their values, by `commentKey`. */
+export async function readValueChanges(own: Kysely<OwnTables>, resource: string): Promise<Map<string, KnownChange>> {
+  const rows = await own
+    .selectFrom('_sync_schema_changes')
+    .select(['table_name', 'column_name', 'kind', 'changed_at'])
+    .where('resource', '=', resource)
+    .where('kind', 'is not', null)
+    .orderBy('changed_at')
+    .execute();
+  const known = new Map<string, KnownChange>();
+  for (const { table_name, column_name, kind, changed_at: at } of rows) {
+    if (kind !== null) known.set(commentKey(table_name, column_name), { kind, at });
+  }
+  return known;
+}
+
+const CHANGES_PER_STATEMENT = 500;
+
+export function saveValueChanges(own: Kysely<OwnTables>, rows: readonly SchemaChangeRow[]): CompiledQuery[] {
+  return inParts(rows, CHANGES_PER_STATEMENT).map((part) =>
+    own.insertInto('_sync_schema_changes').values(part).compile(),
+  );
+}
+
+/** The live view of a table, and the names of its columns by source path. */
+export interface LiveColumns {
+  view: string;
+  names: Map<string, string>;
+}
+
+/** The live views of tables, by table. */
+export async function readLiveColumns(
+  own: Kysely<OwnTables>,
+  tables: readonly TableShape[],
+): Promise<Map<string, LiveColumns>> {
+  const views = new Map(
+    tables.flatMap(({ name }) => [`${name}_live`, `${name}_live_view`].map((view) => [view, name])),
+  );
+  const rows = await own
+    .selectFrom('_sync_view_columns')
+    .select(['view_name', 'column_name', 'source_path'])
+    .where('source_path', 'is not', null)
+    .where('view_name', 'in', [...views.keys()])
+    .orderBy('position')
+    .execute();
+  const found = new Map<string, LiveColumns>();
+  for (const { view_name: view, column_name, source_path: source } of rows) {
+    const table = views.get(view) ?? '';
+    const columns = found.get(table) ?? { view, names: new Map<string, string>() };
+    // The column with the exact digits of a number comes after the number.
+    if (source !== null && !columns.names.has(source)) columns.names.set(source, column_name);
+    found.set(table, columns);
+  }
+  return found;
+}

@@ -1,27 +1,35 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import { inParts } from './in-parts.ts';
 import type { OwnTables } from '../own-tables.ts';
+import { inParts } from './in-parts.ts';
 
 /** Ids per statement, below every database's limit of bound values. */
 const IDS_PER_STATEMENT = 1_000;
 
-/** The current body of a record, as the service sent it. */
+/** The stored body of a version. */
 export interface StoredBody {
   id: string;
   version: number;
   body: string;
 }
 
-/** The current bodies among `ids`, by id; those that the history does not keep are not there. */
+function versionsOf(own: Kysely<OwnTables>, resource: string) {
+  return own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
+}
+
+function withBody(rows: readonly { id: string; version: number; body: string | null }[]): StoredBody[] {
+  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+}
+
+/** The current bodies among `ids`, by id, as far as the history retains them. */
 export async function currentBodies(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
 ): Promise<Map<string, string>> {
   const bodies = new Map<string, string>();
+  const current = versionsOf(own, resource).where('valid_to', 'is', null).where('op', '=', 'upsert');
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
-    const rows = await currentVersions(own, resource).where('id', 'in', part).execute();
-    for (const { id, body } of rows) if (body !== null) bodies.set(id, body);
+    for (const { id, body } of withBody(await current.where('id', 'in', part).execute())) bodies.set(id, body);
   }
   return bodies;
 }
@@ -33,112 +41,81 @@ export async function bodiesAfter(
   after: string,
   limit: number,
 ): Promise<StoredBody[]> {
-  const kept = currentVersions(own, resource).where('id', '>', after).where('body', 'is not', null);
-  const rows = await kept.orderBy('id').limit(limit).execute();
-  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+  const current = versionsOf(own, resource).where('valid_to', 'is', null).where('op', '=', 'upsert');
+  const next = current.where('id', '>', after).where('body', 'is not', null).orderBy('id').limit(limit);
+  return withBody(await next.execute());
 }
 
-/** Up to `limit` stored bodies of all versions of a resource, in the order of ids and versions, those behind `after`. */
+/** Up to `limit` bodies of all versions of a resource, in the order of ids and versions, those after `after`. */
 export async function versionsAfter(
   own: Kysely<OwnTables>,
   resource: string,
   after: Pick<StoredBody, 'id' | 'version'>,
   limit: number,
 ): Promise<StoredBody[]> {
-  const rows = await own
-    .selectFrom('_sync_versions')
-    .select(['id', 'version', 'body'])
-    .where('resource', '=', resource)
+  const next = versionsOf(own, resource)
     .where('body', 'is not', null)
-    .where((is) =>
-      is.or([is('id', '>', after.id), is.and([is('id', '=', after.id), is('version', '>', after.version)])]),
-    )
+    .where((is) => is(is.refTuple('id', 'version'), '>', is.tuple(after.id, after.version)))
     .orderBy('id')
     .orderBy('version')
-    .limit(limit)
-    .execute();
-  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+    .limit(limit);
+  return withBody(await next.execute());
 }
 
-/**
- * Up to `limit` bodies of a resource in the order of their ids, those after `after`: the last one of each record, also of
- * those that were deleted since.
- */
+/** Up to `limit` bodies in the order of their ids, those after `after`: the last one of each record, deleted ones too. */
 export async function lastBodiesAfter(
   own: Kysely<OwnTables>,
   resource: string,
   after: string,
   limit: number,
 ): Promise<StoredBody[]> {
-  const rows = await own
+  const last = own
     .selectFrom('_sync_versions as v')
     .select(['v.id', 'v.version', 'v.body'])
     .where('v.resource', '=', resource)
     .where('v.id', '>', after)
     .where('v.body', 'is not', null)
-    .where((is) =>
-      is.not(
-        is.exists(
-          is
-            .selectFrom('_sync_versions as w')
-            .select('w.version')
-            .where('w.resource', '=', resource)
-            .whereRef('w.id', '=', 'v.id')
-            .whereRef('w.version', '>', 'v.version')
-            .where('w.body', 'is not', null),
-        ),
-      ),
-    )
-    .orderBy('v.id')
-    .limit(limit)
-    .execute();
-  return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
+    .where(({ exists, not, selectFrom }) => {
+      const later = selectFrom('_sync_versions as w').select('w.version').where('w.resource', '=', resource);
+      const withId = later.whereRef('w.id', '=', 'v.id').whereRef('w.version', '>', 'v.version');
+      return not(exists(withId.where('w.body', 'is not', null)));
+    });
+  return withBody(await last.orderBy('v.id').limit(limit).execute());
 }
 
-function currentVersions(own: Kysely<OwnTables>, resource: string) {
-  const versions = own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
-  return versions.where('valid_to', 'is', null).where('op', '=', 'upsert');
-}
-
-/** Texts per statement. */
 const TEXTS_PER_STATEMENT = 100;
 
-/** Keeps texts beside the current versions of their records. */
+/** Stores source texts with the current versions of their records. */
 export function saveSourceTexts(
   own: Kysely<OwnTables>,
   resource: string,
   texts: readonly { id: string; text: string }[],
 ): CompiledQuery[] {
-  return inParts(texts, TEXTS_PER_STATEMENT).map((part) =>
-    own
+  return inParts(texts, TEXTS_PER_STATEMENT).flatMap((part) => {
+    const ids = part.map(({ id }) => id);
+    const [first, ...others] = part;
+    if (first === undefined) return [];
+    return own
       .updateTable('_sync_versions')
       .set(({ eb }) => {
-        const [first, ...others] = part;
-        const start = eb
-          .case('id')
-          .when(first?.id ?? '')
-          .then(first?.text ?? '');
+        const start = eb.case('id').when(first.id).then(first.text);
         return { source_text: others.reduce((cases, { id, text }) => cases.when(id).then(text), start).end() };
       })
       .where('resource', '=', resource)
-      .where(
-        'id',
-        'in',
-        part.map(({ id }) => id),
-      )
+      .where('id', 'in', ids)
       .where('valid_to', 'is', null)
       .where('op', '=', 'upsert')
-      .compile(),
-  );
+      .compile();
+  });
 }
 
-/** Takes away the texts of records that are deleted, where their versions stand for the delete. */
+/** Removes the source texts from versions that mark a delete. */
 export function forgetSourceTexts(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   const deleted = own.updateTable('_sync_versions').set({ source_text: null }).where('resource', '=', resource);
   return deleted.where('op', '=', 'delete').where('source_text', 'is not', null).compile();
 }
 
-/** The highest version that is kept of each of these ids. */
+/** The highest stored version of each of these ids. */
 export async function latestVersions(
   own: Kysely<OwnTables>,
   resource: string,
@@ -146,8 +123,11 @@ export async function latestVersions(
 ): Promise<Map<string, number>> {
   const latest = new Map<string, number>();
   for (const part of inParts(ids, IDS_PER_STATEMENT)) {
-    const versions = own.selectFrom('_sync_versions').select(['id', 'version']).where('resource', '=', resource);
-    for (const { id, version } of await versions.where('id', 'in', part).execute())
+    for (const { id, version } of await versionsOf(own, resource)
+      .clearSelect()
+      .select(['id', 'version'])
+      .where('id', 'in', part)
+      .execute())
       latest.set(id, Math.max(latest.get(id) ?? 0, version));
   }
   return latest;

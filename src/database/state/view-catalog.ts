@@ -1,36 +1,42 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, TimestampText, ViewColumnRow, ViewRow } from '../own-tables.ts';
-import { ROWS_PER_STATEMENT } from './column-catalog.ts';
-import { inParts, newest } from './in-parts.ts';
+import { upsertRows } from './in-parts.ts';
 
-/** A view of ours as it was made. */
+/** A managed view as it is created. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
   /** In their order. */
   columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen'>[];
 }
 
-/** A view as it stands, with its columns in their order. */
+/** An existing view with its columns in order. */
 export interface StoredView {
   view: ViewRow;
   columns: readonly ViewColumnRow[];
 }
 
-/** The views that stand, by name, with the columns of each in their order. */
+/** The columns of `_sync_view_columns` that a new definition replaces. */
+const REPLACED = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
+
+/** The existing views, by name. */
 export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, StoredView>> {
   const views = await own.selectFrom('_sync_views').selectAll().orderBy('view_name').execute();
-  // Not all: version 0.1 has made one that is no longer used.
-  const columns = await own.selectFrom('_sync_view_columns').select(COLUMNS).orderBy('position').execute();
+  // Not all: version 0.1 has created a column that is no longer used.
+  const columns = await own
+    .selectFrom('_sync_view_columns')
+    .select(['view_name', 'column_name', 'first_seen', ...REPLACED])
+    .orderBy('position')
+    .execute();
   const byView = Map.groupBy(columns, ({ view_name }) => view_name);
   return new Map(views.map((view) => [view.view_name, { view, columns: byView.get(view.view_name) ?? [] }]));
 }
 
-/** How often tables and views have changed so far: to be read before what a change of them is planned from. */
+/** How often tables and views have changed: to be read before the state from which a change is planned. */
 export async function readGrowths(own: Kysely<OwnTables>): Promise<number> {
   const { growths } = await own.selectFrom('_sync_growth').select('growths').executeTakeFirstOrThrow();
   return growths;
 }
 
-/** The statement that counts one more; it changes nothing if there has been another one since. */
+/** Increments the count; changes no row if another change was made since. */
 export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQuery {
   return own
     .updateTable('_sync_growth')
@@ -39,58 +45,28 @@ export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQu
     .compile();
 }
 
-/** The statement that counts one more, whatever there was: for what views are planned from and no growth changes. */
-function countGrowth(own: Kysely<OwnTables>): CompiledQuery {
-  return own
-    .updateTable('_sync_growth')
-    .set(({ eb }) => ({ growths: eb('growths', '+', 1) }))
-    .compile();
-}
-
-/**
- * The statements that remember views as they are made; a column that one had keeps the time at which it came. Few for
- * many views: each may have hundreds of columns.
- */
+/** Stores views as they are created; a column that a view already had keeps its `first_seen`. */
 export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[], at: TimestampText): CompiledQuery[] {
-  const views = made.map(({ view_name, resource, query, description }) => {
-    return { view_name, resource, query, description, made_at: at };
-  });
+  const views = made.map(({ columns: _, ...view }) => ({ ...view, made_at: at }));
   const columns = made.flatMap(({ view_name, columns: all }) =>
-    all.map((column, position) => Object.assign({ view_name, position, first_seen: at }, column)),
+    all.map((column, position) => ({ view_name, position, first_seen: at, ...column })),
   );
   return [
-    ...inParts(views, ROWS_PER_STATEMENT).map((part) =>
-      own
-        .insertInto('_sync_views')
-        .values(part)
-        .onConflict((conflict) =>
-          conflict.column('view_name').doUpdateSet(newest(['resource', 'query', 'description', 'made_at'])),
-        )
-        .compile(),
-    ),
-    ...inParts(columns, ROWS_PER_STATEMENT).map((part) =>
-      own
-        .insertInto('_sync_view_columns')
-        .values(part)
-        .onConflict((conflict) => conflict.columns(['view_name', 'column_name']).doUpdateSet(newest(SAID)))
-        .compile(),
-    ),
+    ...upsertRows(own, '_sync_views', views, ['view_name'], ['resource', 'query', 'description', 'made_at']),
+    ...upsertRows(own, '_sync_view_columns', columns, ['view_name', 'column_name'], REPLACED),
   ];
 }
 
-/** The statements that rename a stored view. */
 export function renameView(own: Kysely<OwnTables>, former: string, name: string): CompiledQuery[] {
   return (['_sync_views', '_sync_view_columns'] as const).map((table) =>
     own.updateTable(table).set({ view_name: name }).where('view_name', '=', former).compile(),
   );
 }
 
-const SAID = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
-const COLUMNS = ['view_name', 'column_name', 'first_seen', ...SAID] as const;
-
-/** The statements that have all views made again, with the columns that they have. */
+/** Has all views created again with their current columns, whatever changes are planned. */
 export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {
-  return [own.updateTable('_sync_views').set({ query: '' }).compile(), countGrowth(own)];
+  const growth = own.updateTable('_sync_growth').set(({ eb }) => ({ growths: eb('growths', '+', 1) }));
+  return [own.updateTable('_sync_views').set({ query: '' }).compile(), growth.compile()];
 }
 
 /** The columns of all views in their order. */

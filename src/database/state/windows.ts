@@ -1,53 +1,46 @@
-import { type CompiledQuery, type Kysely, sql, type RawBuilder } from 'kysely';
-import { inParts, newest } from './in-parts.ts';
-import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { Warehouse } from '../warehouse.ts';
+import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
+import type { TableAccess } from '../reading.ts';
+import { inParts, upsertRows } from './in-parts.ts';
 
-/** Rows per statement, below every database's limit of bound values. */
-const ROWS_PER_STATEMENT = 100;
+/** Windows per statement, below every database's limit of bound values. */
+const WINDOWS_PER_STATEMENT = 100;
 
-/** The windows that are remembered of a resource, the oldest first. */
+/** The stored windows of a resource, the oldest first. */
 export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {
   return own.selectFrom('_sync_windows').selectAll().where('resource', '=', resource).orderBy('window_start').execute();
 }
 
-/** Remembers windows as they are now; belongs into the transaction of their rows. */
+/** Stores windows; belongs to the transaction of their rows. */
 export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]): CompiledQuery[] {
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) =>
-    own
-      .insertInto('_sync_windows')
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(['resource', 'window_start']).doUpdateSet(newest(Object.keys(part[0] ?? {}))),
-      )
-      .compile(),
-  );
+  const [first] = rows;
+  if (first === undefined) return [];
+  // The keys of a row are its columns.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const columns = Object.keys(first) as (keyof WindowRow)[];
+  return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start'], columns);
 }
 
-/** For windows that are no longer part of the resource. */
+/** Removes windows that are no longer part of the resource. */
 export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
   const all = own.deleteFrom('_sync_windows').where('resource', '=', resource);
-  return inParts(starts, ROWS_PER_STATEMENT).map((part) => all.where('window_start', 'in', part).compile());
+  return inParts(starts, WINDOWS_PER_STATEMENT).map((part) => all.where('window_start', 'in', part).compile());
 }
 
-/** A window of which an answer is held back, or that a person has released. */
+/** A window with a held response, which an operator may have released. */
 type HeldWindow = Pick<WindowRow, 'resource' | 'window_start' | 'held' | 'released_at'> & { held_at: TimestampText };
 
 /** The oldest first. */
 export async function readHeldWindows(own: Kysely<OwnTables>, resource: string): Promise<HeldWindow[]> {
-  const rows = await own
-    .selectFrom('_sync_windows')
-    .select(['resource', 'window_start', 'held_at', 'held', 'released_at'])
-    .where('resource', '=', resource)
-    .where('held_at', 'is not', null)
-    .orderBy('window_start')
-    .execute();
-  return rows.flatMap(({ held_at, ...row }) => (held_at === null ? [] : [{ ...row, held_at }]));
+  const rows = await readWindows(own, resource);
+  return rows.flatMap(({ window_start, held, held_at, released_at }) =>
+    held_at === null ? [] : [{ resource, window_start, held, held_at, released_at }],
+  );
 }
 
-/** A person says that the next answer counts, whatever it takes away. */
+/** Has the next response accepted, whatever it removes. */
 export function releaseWindows(
   own: Kysely<OwnTables>,
   resource: string,
@@ -57,7 +50,7 @@ export function releaseWindows(
   return changeHeld(own, resource, starts, { released_at: at });
 }
 
-/** Held windows are forgotten to be so; the next run asks for them, and holds them again if it must. */
+/** Removes the hold; the next run requests the windows, and holds them again if necessary. */
 export function dismissWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
   return changeHeld(own, resource, starts, { held_at: null, held: null, released_at: null });
 }
@@ -66,30 +59,25 @@ function changeHeld(
   own: Kysely<OwnTables>,
   resource: string,
   starts: readonly string[],
-  change: Partial<Pick<WindowRow, 'held_at' | 'held' | 'released_at'>>,
+  change: Partial<WindowRow>,
 ): CompiledQuery[] {
-  return inParts(starts, ROWS_PER_STATEMENT).map((part) =>
-    own
-      .updateTable('_sync_windows')
-      .set(change)
-      .where('resource', '=', resource)
-      .where('held_at', 'is not', null)
-      .where('window_start', 'in', part)
-      .compile(),
+  const held = own.updateTable('_sync_windows').set(change).where('resource', '=', resource);
+  return inParts(starts, WINDOWS_PER_STATEMENT).map((part) =>
+    held.where('held_at', 'is not', null).where('window_start', 'in', part).compile(),
   );
 }
 
-/** The windows of a resource in figures. */
+/** The number of windows of a resource. */
 export interface WindowCounts {
   windows: number;
   /** Those that will not change any more. */
   final: number;
   held: number;
   capped: number;
-  /** Those with sums that the service tells otherwise. */
+  /** Those with sums that differ from the service's. */
   differing: number;
   dropped: number;
-  /** First day of the oldest one that is here, `YYYY-MM-DD`; null if there is none. */
+  /** First day of the oldest stored one, `YYYY-MM-DD`; null if there is none. */
   oldest: string | null;
 }
 
@@ -97,50 +85,47 @@ export interface WindowCounts {
 export async function countWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowCounts | null> {
   const rows = await readWindows(own, resource);
   if (rows.length === 0) return null;
-  const here = rows.filter(({ fetched_at, dropped_at }) => fetched_at !== null && dropped_at === null);
+  const stored = rows.filter(({ fetched_at, dropped_at }) => fetched_at !== null && dropped_at === null);
   return {
-    windows: here.length,
-    final: here.filter(({ is_final }) => is_final === 1).length,
+    windows: stored.length,
+    final: stored.filter(({ is_final }) => is_final === 1).length,
     held: rows.filter(({ held_at }) => held_at !== null).length,
-    capped: here.filter(({ capped }) => capped === 1).length,
-    differing: here.filter(({ totals }) => totals !== null).length,
+    capped: stored.filter(({ capped }) => capped === 1).length,
+    differing: stored.filter(({ totals }) => totals !== null).length,
     dropped: rows.filter(({ dropped_at }) => dropped_at !== null).length,
-    oldest: here[0]?.window_start ?? null,
+    oldest: stored[0]?.window_start ?? null,
   };
 }
 
-/** A live row, by the field that says its day. */
+/** A live row with the cell of its day. */
 interface DatedRow {
   key: string;
   hash: string;
   syncedAt: TimestampText;
-  /** As the column has it. */
   cell: Cell;
 }
 
-/** Days, and the moments (epoch milliseconds) between which they lie wherever clocks are put back. */
+/** Days, and the times (epoch milliseconds) between which they are in any zone. */
 interface DaySpan {
   /** `YYYY-MM-DD` */
   from: string;
-  /** The first day behind them. */
+  /** The first day after them. */
   to: string;
   begin: number;
   end: number;
 }
 
-const SECOND = 1_000;
-const DAY = 86_400_000;
-/** Of Unix times in seconds, milliseconds and microseconds. */
+const SECOND_MS = 1_000;
+const DAY_MS = 86_400_000;
+/** Units of Unix times in seconds, milliseconds and microseconds. */
 const UNITS_PER_MS = [0.001, 1, 1_000];
 
-type Reading = Pick<Warehouse, 'own' | 'named'>;
-
 /**
- * Rows with these days in the column, and a few beside them: what a text says, and where a day begins, is for the
- * caller to look at. Found by an index on the column, where there is one.
+ * Rows with these days in the column, and a few more: the caller reads texts and applies the zone. An index on the
+ * column is used if there is one.
  */
 export async function rowsOfDays(
-  { own, named }: Reading,
+  { own, rows: { named } }: TableAccess,
   table: TableShape,
   column: Column,
   days: DaySpan,
@@ -150,11 +135,11 @@ export async function rowsOfDays(
   const [key, cell] = [sql.id(table.key[0] ?? ''), sql.id(column.name)];
   const { rows } = await sql<DatedRow>`
     SELECT ${key} AS "key", "_hash" AS "hash", "_synced_at" AS "syncedAt", ${cell} AS "cell"
-    FROM ${named(table.name)} WHERE ${live}(${within(cell, column.type, days)})`.execute(own);
+    FROM ${named(table.name)} WHERE ${live}(${isWithin(cell, column.type, days)})`.execute(own);
   return rows;
 }
 
-function within(
+function isWithin(
   cell: RawBuilder<unknown>,
   type: Column['type'],
   { from, to, begin, end }: DaySpan,
@@ -162,22 +147,17 @@ function within(
   const between = (low: string | number, high: string | number): RawBuilder<unknown> =>
     sql`(${cell} >= ${low} AND ${cell} < ${high})`;
   if (type === 'date') return between(from, to);
-  // `Z` is for a database that knows zones; the second before, for one that compares texts.
-  if (type === 'timestamp') return between(`${momentText(begin - SECOND)}Z`, `${momentText(end + SECOND)}Z`);
-  const [before, behind] = [dayText(begin - DAY), dayText(end + DAY)];
-  if (type === 'text') return sql`${between(before, behind)} OR ${between(compact(before), compact(behind))}`;
-  const units = UNITS_PER_MS.map((units) => between(begin * units, end * units));
-  return sql`${between(Number(compact(from)), Number(compact(to)))} OR ${sql.join(units, sql` OR `)}`;
+  if (type === 'timestamp') {
+    // `Z` is for a database with zones; the extra second for one that compares texts.
+    const [low, high] = [begin - SECOND_MS, end + SECOND_MS].map((at) => `${timestampText(at).slice(0, 19)}Z`);
+    return between(low ?? '', high ?? '');
+  }
+  const [before = '', after = ''] = [begin - DAY_MS, end + DAY_MS].map((at) => timestampText(at).slice(0, 10));
+  if (type === 'text') return sql`${between(before, after)} OR ${between(compactDay(before), compactDay(after))}`;
+  const units = UNITS_PER_MS.map((each) => between(begin * each, end * each));
+  return sql`${between(Number(compactDay(from)), Number(compactDay(to)))} OR ${sql.join(units, sql` OR `)}`;
 }
 
-function dayText(at: number): string {
-  return timestampText(at).slice(0, 'YYYY-MM-DD'.length);
-}
-
-function momentText(at: number): string {
-  return timestampText(at).slice(0, 'YYYY-MM-DD HH:MM:SS'.length);
-}
-
-function compact(day: string): string {
+function compactDay(day: string): string {
   return day.replaceAll('-', '');
 }

@@ -1,15 +1,15 @@
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
+import { saveReshape } from '../../database/state/checkpoints.ts';
+import { replaceShape } from '../../database/state/column-catalog.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { readViews, viewColumns } from '../../database/state/view-catalog.ts';
+import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { ResourceShape, TableRows, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { shapeChanges } from '../../rows/evolve-shape.ts';
 import { textHash } from '../../rows/records/fingerprint.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
-import { saveReshape } from '../../database/state/checkpoints.ts';
-import { replaceShape } from '../../database/state/column-catalog.ts';
-import { inParts } from '../../database/state/in-parts.ts';
-import { readViews, viewColumns } from '../../database/state/view-catalog.ts';
-import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
 import { coverRows } from '../grow-calendar.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
 import { viewGrowth } from '../grow-views.ts';
@@ -58,7 +58,7 @@ export async function rebuildTables(
   owned.shape = after;
   const root = after.tables[0]?.name ?? owned.resource;
   return {
-    records: await warehouse.countAll(root),
+    records: await warehouse.rows.countAll(root),
     bodiless,
     tables: after.tables.map(({ name }) => name),
     ...differences(before, after),
@@ -169,7 +169,12 @@ const IDS_PER_STATEMENT = 1_000;
 
 /** The statements that give filled rows the stamps that they had, and take out what has no row: for the page that fills them. */
 function keepStamps(
-  { warehouse: { own, named } }: LoadContext,
+  {
+    warehouse: {
+      own,
+      rows: { named },
+    },
+  }: LoadContext,
   { before, beside }: Rebuild,
   keys: readonly string[],
 ): CompiledQuery[] {
@@ -195,7 +200,10 @@ function keepStamps(
  * live.
  */
 async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
-  const { own, named } = warehouse;
+  const {
+    own,
+    rows: { named },
+  } = warehouse;
   const [old, made] = [rebuild.before.tables[0], rebuild.beside.tables[0]];
   if (old === undefined || made === undefined) return 0;
   const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
@@ -218,7 +226,7 @@ function carried(
   { before, beside }: Rebuild,
   table: TableShape,
   at: number,
-  named: LoadContext['warehouse']['named'],
+  named: LoadContext['warehouse']['rows']['named'],
   ids: readonly string[],
 ): RawBuilder<unknown>[] {
   const old = before.tables.find(({ name }) => name === table.name);

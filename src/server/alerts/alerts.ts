@@ -10,7 +10,7 @@ import type { Settings } from '../../config/settings.ts';
 import type { AlertChannelStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { judge, type Judgement, NO_NOTES, planTelling, rememberBegun, type TellingInput } from './plan-telling.ts';
 import { begunMessage, overMessage, type Message, sendMessage } from './message.ts';
-import { keepTold, readTold, type ToldAlert } from '../../database/state/alerts-told.ts';
+import { keepTold, readTold, type ToldAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 
 /** The channels, and the address of the page. */
@@ -278,7 +278,7 @@ class AlertMemory {
       const batch = [...changed];
       if (batch.length === 0 || !isRead) continue;
       try {
-        await use((open) => open.apply(batch.map(([, row]) => keepTold(open.own, row))));
+        await use((open) => open.apply(batch.flatMap(([, row]) => keepTold(open.own, row))));
         // What changed again in the meantime is written the next time.
         for (const [key, row] of batch) if (changed.get(key) === row) changed.delete(key);
       } catch (error) {

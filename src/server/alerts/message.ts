@@ -1,18 +1,11 @@
-import { countOf, durationText } from '../../observe/figures.ts';
-import {
-  ALERT_KINDS,
-  type AlertKind,
-  contentTypeOf,
-  filledBody,
-  JSON_TYPE,
-  type ChannelSettings,
-} from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/alerts-told.ts';
-import type { Condition } from './plan-telling.ts';
 import { EnvHttpProxyAgent, request } from 'undici';
+import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
+import type { ToldAlert } from '../../database/state/server-state.ts';
+import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
+import { countOf, durationText } from '../../observe/figures.ts';
+import type { Condition } from './plan-telling.ts';
 
 type Thing = Omit<Condition, 'count' | 'detail'>;
 

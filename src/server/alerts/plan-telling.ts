@@ -1,5 +1,5 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/alerts-told.ts';
+import type { ToldAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { endedStatus, isOfFiles } from '../../sync/warnings.ts';
 import { checkedOf } from '../status/attention.ts';

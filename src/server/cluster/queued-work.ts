@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readPauses } from '../../database/state/pauses.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import type { Inbox } from '../../database/inbox.ts';
 import { keepFiles } from '../keep-files.ts';

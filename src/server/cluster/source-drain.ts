@@ -7,7 +7,7 @@ import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 import type { Inbox } from '../../database/inbox.ts';
 import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
-import { readPauses } from '../../database/state/pauses.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import { walkNow } from './walk-item.ts';
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readPauses } from '../../database/state/pauses.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';

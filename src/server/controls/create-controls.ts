@@ -5,7 +5,7 @@ import { sleepOrAbort } from '../../model/waiting.ts';
 import { agoText, countOf, durationText } from '../../observe/figures.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { parentOf } from '../../config/profile/request-fields.ts';
-import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/pauses.ts';
+import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
 import { lastRun } from '../../database/state/runs.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';

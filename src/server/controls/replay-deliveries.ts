@@ -2,8 +2,7 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
-import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
-import type { InboxViewer } from '../../database/inbox-queries.ts';
+import type { DeliveryRow, Inbox, InboxViewer } from '../../database/inbox.ts';
 
 /** Deliveries that wait again, and those of the names that there are none of. */
 export interface Replayed {

@@ -8,7 +8,7 @@ import { readShapes } from '../../database/state/column-catalog.ts';
 import { readViews, type StoredView } from '../../database/state/view-catalog.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import type { ColumnRow } from '../../database/own-tables.ts';
-import type { WarehouseReader } from '../../database/reading.ts';
+import type { WarehouseReader, TableAccess } from '../../database/reading.ts';
 import { momentOf } from '../status/stored.ts';
 
 /** What a table or view is to those who read it; `global` is of the whole source, `view` any other of ours. */
@@ -242,13 +242,13 @@ function relationsOf(tables: readonly DictionaryTable[], shapes: readonly Resour
 /** Counts what can be counted in an index: the copied tables, and the live views, which show their live rows. */
 export async function countDictionary(
   { tables, relations }: Pick<Dictionary, 'tables' | 'relations'>,
-  warehouse: Pick<WarehouseReader, 'count' | 'countDeleted' | 'countAll'>,
+  warehouse: TableAccess,
 ): Promise<RowCounts> {
   const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
   const counts: Record<string, number> = {};
   for (const { name } of tables.filter(({ kind }) => kind === 'table')) {
-    const live = children.has(name) ? await warehouse.countAll(name) : await warehouse.count(name);
-    const deleted = children.has(name) ? 0 : await warehouse.countDeleted(name, '');
+    const live = children.has(name) ? await warehouse.rows.countAll(name) : await warehouse.rows.count(name);
+    const deleted = children.has(name) ? 0 : await warehouse.rows.countDeleted(name, '');
     counts[name] = live + deleted;
     for (const view of tables) if (view.kind === 'live' && view.table === name) counts[view.name] = live;
   }

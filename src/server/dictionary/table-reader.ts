@@ -7,7 +7,7 @@ import { type Problem, scrubTexts } from '../status/snapshot.ts';
 import { problemOf } from '../status/source-status.ts';
 import { countDictionary, type Dictionary, readDictionary, type RowCounts } from './read-dictionary.ts';
 
-type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+type ReadTables = Pick<WarehouseReader, 'own' | 'dialect' | 'rows'>;
 
 /** A source that is being served, as its tables are read. */
 export interface TableParts {

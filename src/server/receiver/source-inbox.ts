@@ -7,8 +7,8 @@ import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { sizeOf } from '../../database/inbox-queries.ts';
 import {
+  sizeOf,
   type Inbox,
   type InboxEffect,
   type InboxEntry,

@@ -1,5 +1,5 @@
 import type { StatusGauges } from '../../observe/metrics.ts';
-import { FILE_STATUSES } from '../../database/file-rows.ts';
+import { FILE_STATUSES } from '../../database/own-tables.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 

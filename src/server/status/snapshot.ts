@@ -2,10 +2,9 @@ import type { ColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
-import type { FileTrouble } from '../../database/state/files/shown-files.ts';
+import type { FileTrouble } from '../../database/state/files.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
-import type { FileStatus } from '../../database/file-rows.ts';
-import type { RunRow } from '../../database/own-tables.ts';
+import type { FileStatus, RunRow } from '../../database/own-tables.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Moment = number | null;

@@ -4,7 +4,7 @@ import { formatColumnChange } from '../../model/schema-change.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
-import { newestPictures, type ShownPicture } from '../../database/state/files/shown-files.ts';
+import { newestPictures, type ShownPicture } from '../../database/state/files.ts';
 import { MOST_REJECTS, readRunDetails, type RunDetails } from '../../database/state/run-history.ts';
 import type { DeliveryRow, DeliveryState, Inbox } from '../../database/inbox.ts';
 import type { OwnTables, RejectRow } from '../../database/own-tables.ts';

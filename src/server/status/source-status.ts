@@ -1,4 +1,15 @@
 import type { Kysely } from 'kysely';
+import type { FilesSettings } from '../../config/file-stores.ts';
+import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
+import type { Profile } from '../../config/profile/profile.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import { databaseAt } from '../../database/databases.ts';
+import type { Inbox, InboxFigures } from '../../database/inbox.ts';
+import type { LeaseRow, OwnTables } from '../../database/own-tables.ts';
+import type { WarehouseReader } from '../../database/reading.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { isThisProcess } from '../../database/state/leases.ts';
+import type { GovernorFigures } from '../../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
@@ -7,36 +18,13 @@ import { type Minute, type RunningWalk, SourceActivity, type WalkError } from '.
 import type { Metrics } from '../../observe/metrics.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import type { GovernorFigures } from '../../http/rate-limit/rate-limiter.ts';
-import type { FilesSettings } from '../../config/file-stores.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
-import type { Profile } from '../../config/profile/profile.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { isThisProcess } from '../../database/state/leases.ts';
 import { dueOf, type StoredSuccess, timesOf } from '../schedule/due.ts';
-import { databaseAt } from '../../database/databases.ts';
-import type { Inbox, InboxFigures } from '../../database/inbox.ts';
-import type { LeaseRow, OwnTables } from '../../database/own-tables.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
 import type { LastRead } from './cached-reader.ts';
-import {
-  type ApiStatus,
-  type FilesStatus,
-  type LimitStatus,
-  type PastRun,
-  type Problem,
-  type ResourceStatus,
-  type RunningStatus,
-  type ScheduleStatus,
-  scrubTexts,
-  type SourceStatus,
-  type WebhookStatus,
-} from './snapshot.ts';
+import { type ApiStatus, type FilesStatus, type LimitStatus, type PastRun, type Problem, type ResourceStatus, type RunningStatus, type ScheduleStatus, scrubTexts, type SourceStatus, type WebhookStatus } from './snapshot.ts';
 import { NOTHING_STORED, type RowCount, type StoredFiles, type StoredState } from './stored.ts';
 
 /** What is read of an open warehouse. */
-export type StoredTables = Pick<Warehouse, 'own' | 'dialect' | 'count' | 'countAll' | 'countDeleted'>;
+export type StoredTables = Pick<WarehouseReader, 'own' | 'dialect' | 'rows'>;
 
 /** A source that is being served, as the status reads it. */
 export interface StatusParts {

@@ -1,20 +1,18 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import type { StoredSizes } from '../../database/database.ts';
+import { databaseAt } from '../../database/databases.ts';
+import type { CheckpointRow, FileStatus, LeaseRow, OwnTables, RunRow } from '../../database/own-tables.ts';
+import type { TableAccess } from '../../database/reading.ts';
+import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
+import { readLifetime, type Pause, readPauses } from '../../database/state/server-state.ts';
+import { readHeldWindows } from '../../database/state/windows.ts';
 import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { bytesText, countOf, countText } from '../../observe/figures.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
-import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files/shown-files.ts';
-import { readLifetime } from '../../database/state/notices.ts';
-import { type Pause, readPauses } from '../../database/state/pauses.ts';
-import { readHeldWindows } from '../../database/state/windows.ts';
-import type { StoredSizes } from '../../database/database.ts';
-import { databaseAt } from '../../database/databases.ts';
-import type { FileStatus } from '../../database/file-rows.ts';
-import type { CheckpointRow, LeaseRow, OwnTables, RunRow } from '../../database/own-tables.ts';
-import type { WarehouseReader } from '../../database/reading.ts';
 import type {
   FilesStatus,
   PastRun,
@@ -211,11 +209,8 @@ export interface RowCount {
   deleted: number;
 }
 
-export async function countRows(
-  warehouse: Pick<WarehouseReader, 'count' | 'countDeleted'>,
-  resource: string,
-): Promise<RowCount> {
-  return { live: await warehouse.count(resource), deleted: await warehouse.countDeleted(resource, '') };
+export async function countRows(warehouse: TableAccess, resource: string): Promise<RowCount> {
+  return { live: await warehouse.rows.count(resource), deleted: await warehouse.rows.countDeleted(resource, '') };
 }
 
 const NONE = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };

@@ -19,13 +19,13 @@ import {
 } from '../../checks/listing.ts';
 import { orderFinding } from '../../checks/order.ts';
 import { timesFindings } from '../../checks/times.ts';
-import type { Page } from '../../pagination/page.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
+import type { Profile, Relations } from '../../config/profile/profile.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { resolveRelations, unresolved } from '../../load/grow-views.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { Profile, Relations } from '../../config/profile/profile.ts';
-import type { WarehouseReader } from '../../database/reading.ts';
+import type { Page } from '../../pagination/page.ts';
+import { walk, type WalkOptions } from '../../pagination/walk.ts';
 import { sampleQuery, windowsFinding } from './windows.ts';
 
 /**
@@ -109,7 +109,7 @@ async function tested(check: string, signal: AbortSignal, test: () => Promise<Ch
  * Nothing before anything was copied.
  */
 export async function relationFindings(
-  reader: Pick<WarehouseReader, 'dangling'>,
+  reader: TableAccess,
   shapes: readonly ResourceShape[],
   relations: Relations,
 ): Promise<CheckFinding[]> {
@@ -124,7 +124,7 @@ export async function relationFindings(
       continue;
     }
     const { from, to } = relation;
-    const counted = await reader.dangling({
+    const counted = await reader.rows.dangling({
       table: from.table.name,
       column: from.column,
       isMarked: from.table.path.length === 0,
@@ -140,7 +140,7 @@ const LEFT_OUT =
 
 function danglingFinding(
   name: string,
-  { references, dangling, example }: Awaited<ReturnType<WarehouseReader['dangling']>>,
+  { references, dangling, example }: Awaited<ReturnType<TableAccess['rows']['dangling']>>,
 ): CheckFinding {
   if (dangling === 0)
     return { check: 'relation', status: 'ok', detail: `${name}: all ${references} references lead to a record` };

@@ -14,7 +14,7 @@ import {
   readValueChanges,
   type KnownChange,
   type LiveColumns,
-} from '../../database/state/column-values.ts';
+} from '../../database/state/stored-rows.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -129,7 +129,7 @@ export class ColumnPresence {
     const own = owned.shape?.tables[0];
     const unknown = this.empty.filter(({ known }) => known === null || known.kind === 'back');
     if (own === undefined || unknown.length === 0) return;
-    const sampled = await warehouse.liveSample(own, owned.resource, SAMPLED_ROWS);
+    const sampled = await warehouse.rows.liveSample(own, owned.resource, SAMPLED_ROWS);
     const keys = await keysWrittenBefore(warehouse, own, sampled, this.#before);
     if (keys.length >= MIN_RECORDS) {
       for (const [table, columns] of Map.groupBy(unknown, (each) => each.table)) {

@@ -2,7 +2,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Column } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { keysOf, pathText } from '../../rows/columns/source-path.ts';
-import { saveValueChanges, showsValue } from '../../database/state/column-values.ts';
+import { saveValueChanges, showsValue } from '../../database/state/stored-rows.ts';
 import type { ValueChange } from '../../model/schema-change.ts';
 import type { SchemaChangeRow } from '../../database/own-tables.ts';
 import type { RunContext } from '../run-progress.ts';

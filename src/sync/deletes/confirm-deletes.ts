@@ -115,7 +115,7 @@ async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRo
   const ids = named.map(({ record_id }) => record_id);
   let asked = 0;
   for (const part of inParts(ids, ROWS_PER_STEP)) {
-    const rows = await warehouse.stored(table, part, []);
+    const rows = await warehouse.rows.stored(table, part, []);
     for (const { deletedAt } of rows.values()) if (deletedAt === null) asked += 1;
   }
   const detail = tooMany(deletes, { asked, ...(await deleteVolume(context, table)) });

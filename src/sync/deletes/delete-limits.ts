@@ -43,7 +43,7 @@ export async function deleteVolume(
   table: TableShape,
 ): Promise<Omit<DeleteVolume, 'asked'>> {
   const since = timestampText(clock.now() - DAY_MS);
-  const deleted = await warehouse.countDeleted(table.name, since);
+  const deleted = await warehouse.rows.countDeleted(table.name, since);
   const confirmed = await countSuspects(warehouse.own, owned.resource, 'settled', since);
-  return { live: await warehouse.count(table.name), recent: Math.max(0, deleted - confirmed) };
+  return { live: await warehouse.rows.count(table.name), recent: Math.max(0, deleted - confirmed) };
 }

@@ -138,7 +138,7 @@ async function sorted(
   const { warehouse, clock, watch } = context;
   const now = timestampText(clock.now());
   const stored =
-    table === undefined ? new Map<string, StoredRow>() : await warehouse.stored(table, gone.map(keyOf), []);
+    table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, gone.map(keyOf), []);
   const found: Sorted = { there: [], absent: [], contested: [] };
   for (const each of gone) {
     const row = stored.get(each.key);
@@ -311,7 +311,7 @@ export async function liveRows(
 ): Promise<Map<string, { updated: string | null }>> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
-  const stored = await warehouse.stored(
+  const stored = await warehouse.rows.stored(
     table,
     gone.map(({ key }) => key),
     updatedColumns(table.columns, profile),
@@ -359,7 +359,7 @@ async function probeItemPath(context: ResourceContext, gone: readonly Gone[], la
 async function readControls(context: ResourceContext, gone: ReadonlySet<string>, lane: Lane): Promise<string | null> {
   const { proof, warehouse, owned } = context;
   const table = owned.shape?.tables[0];
-  const keys = table === undefined ? [] : await warehouse.liveSample(table, owned.resource, CONTROLS + 5);
+  const keys = table === undefined ? [] : await warehouse.rows.liveSample(table, owned.resource, CONTROLS + 5);
   const others = keys.filter((key) => !gone.has(key));
   // From both ends and the middle: records that came together are often deleted together.
   const controls = new Set(

@@ -97,16 +97,16 @@ export async function* unmetRows(
   table: TableShape,
   isMet: (print: Uint8Array) => boolean,
 ): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
     const prints = keyFingerprints(keys);
     const printAt = (at: number) => prints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
     const unmet = keys.filter((_, at) => !isMet(printAt(at)));
-    const rows = unmet.length === 0 ? [] : await warehouse.stored(table, unmet, []);
+    const rows = unmet.length === 0 ? [] : await warehouse.rows.stored(table, unmet, []);
     for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
     await nextTurn();
     signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+    keys = await warehouse.rows.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
   }
 }
 

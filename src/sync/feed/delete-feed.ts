@@ -80,7 +80,8 @@ export async function feedGaps({ warehouse, owned }: RunContext, keys: readonly 
   if (table === undefined || keys.length === 0) return [];
   let count = 0;
   for (const part of inParts(keys, KEYS_PER_STEP)) {
-    for (const { deletedAt } of (await warehouse.stored(table, part, [])).values()) count += deletedAt === null ? 0 : 1;
+    for (const { deletedAt } of (await warehouse.rows.stored(table, part, [])).values())
+      count += deletedAt === null ? 0 : 1;
   }
   if (count === 0) return [];
   return [
@@ -165,7 +166,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
   const table = owned.shape?.tables[0];
   if (table === undefined || named.length === 0) return;
   const latest = new Map(named.map(({ key, at }) => [key, at]));
-  const rows = await warehouse.stored(table, [...latest.keys()], []);
+  const rows = await warehouse.rows.stored(table, [...latest.keys()], []);
   const ahead = page.serverDate === null ? null : page.serverDate - page.requestedAt;
   const gone = [...rows].flatMap(([key, { deletedAt, syncedAt }]) => {
     const at = latest.get(key) ?? null;

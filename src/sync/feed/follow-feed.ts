@@ -257,7 +257,7 @@ async function liveAmong({ warehouse, owned }: RunContext, gone: FeedChanges['go
   const table = owned.shape?.tables[0];
   if (table === undefined || gone.length === 0) return [];
   const keys = gone.map(({ key }) => key);
-  const rows = await warehouse.stored(table, keys, []);
+  const rows = await warehouse.rows.stored(table, keys, []);
   return gone.filter(({ key }) => rows.get(key)?.deletedAt === null);
 }
 

@@ -1,5 +1,5 @@
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { referencesAfter, type Looked, type Reference } from '../../database/state/files/file-contents.ts';
+import { referencesAfter, type Looked, type Reference } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 
 const PER_STEP = 500;

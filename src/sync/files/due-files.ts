@@ -12,11 +12,11 @@ import {
   lastFiles,
   recheckFiles,
   shownRecordsAfter,
-} from '../../database/state/files/record-files.ts';
+} from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { TableShape } from '../../model/table.ts';
-import type { FilePassageRow } from '../../database/file-rows.ts';
+import type { FilePassageRow } from '../../database/own-tables.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf } from './file-changes.ts';
@@ -62,7 +62,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
   const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : (passage?.full_at ?? now) };
-  await warehouse.apply([...again, savePassage(own, looked)], lease.proof());
+  await warehouse.apply([...again, ...savePassage(own, looked)], lease.proof());
 }
 
 /** So much earlier than the last look: what was under way then is found as well, while a source is at work. */
@@ -81,7 +81,7 @@ export async function haveRecordsChanged(
   if (isFull || isRecheckDue(settings, passage, now)) return true;
   const since = timestampText(timestampMs(passage.looked_at) - OVERLAP_MS);
   const { rows } =
-    await sql`SELECT 1 FROM ${warehouse.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`.execute(
+    await sql`SELECT 1 FROM ${warehouse.rows.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`.execute(
       warehouse.own,
     );
   return rows.length > 0;
@@ -119,7 +119,12 @@ interface SeenRow {
 
 /** Rows behind `after` that were written since a moment, or all of them, in the order of their keys. */
 async function rowsAfter(
-  { warehouse: { own, named } }: Look,
+  {
+    warehouse: {
+      own,
+      rows: { named },
+    },
+  }: Look,
   { name, key: [first = ''] }: TableShape,
   since: string | null,
   after: string,
@@ -151,7 +156,7 @@ async function settleRows(
   const news = rows.filter(isNews);
   const [live, gone] = [0, 1].map((each) => idsOf(news.filter((row) => row.gone === each)));
   const bodies = await currentBodies(own, resource, live ?? []);
-  const deleted = await warehouse.stored(table, gone ?? [], []);
+  const deleted = await warehouse.rows.stored(table, gone ?? [], []);
   const at = timestampText(clock.now());
   const stores = new Map(files.map(({ field, store }) => [field, store.name]));
   const statements = news.flatMap(({ id, hash }): CompiledQuery[] => {
@@ -176,7 +181,7 @@ async function forgetVanished({ warehouse, lease }: Look, resource: string, tabl
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
     const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
-    const there = await warehouse.stored(table, ids, []);
+    const there = await warehouse.rows.stored(table, ids, []);
     const forgotten = deleteFilesOf(
       own,
       resource,

@@ -1,14 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { timestampText } from '../../model/timestamp-text.ts';
-import {
-  changeFile,
-  insertFiles,
-  placeText,
-  removeFile,
-  replaceFile,
-} from '../../database/state/files/record-files.ts';
-import type { FileObjectRow, FileRow } from '../../database/file-rows.ts';
-import type { OwnTables, TimestampText } from '../../database/own-tables.ts';
+import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
+import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import type { FileAddress } from './file-address.ts';
 
 /** A record, what is remembered of its files, and which it has by now. */

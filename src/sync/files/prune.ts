@@ -7,12 +7,11 @@ import {
   deleteEarlier,
   forgetObjects,
   forgetUnnamed,
-  resourcesWithFiles,
   unnamedObjects,
   contentsAmong,
   knownStores,
-} from '../../database/state/files/file-contents.ts';
-import { FILES_LEASE } from '../../database/state/files/record-files.ts';
+} from '../../database/state/file-contents.ts';
+import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
 import { compareStore } from './compare-store.ts';

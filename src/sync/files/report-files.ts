@@ -1,5 +1,5 @@
-import type { FileStatus } from '../../database/file-rows.ts';
-import { countFiles } from '../../database/state/files/shown-files.ts';
+import type { FileStatus } from '../../database/own-tables.ts';
+import { countFiles } from '../../database/state/files.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Warning } from '../warnings.ts';
 import type { SettledFile } from './file-changes.ts';

@@ -14,8 +14,8 @@ import {
   refetchContents,
   type Reference,
   type Showing,
-} from '../../database/state/files/file-contents.ts';
-import { FILES_LEASE } from '../../database/state/files/record-files.ts';
+} from '../../database/state/file-contents.ts';
+import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { compareStore, type Compared } from './compare-store.ts';
 import { ownedStores, type KeptFiles } from './owned-stores.ts';

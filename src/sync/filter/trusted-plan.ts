@@ -43,7 +43,7 @@ export async function trustedPlan(
     return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Where there are no rows at all, a full walk costs no more, and needs no trust.
-  const rowsThere = (await context.warehouse.count(resource)) > 0;
+  const rowsThere = (await context.warehouse.rows.count(resource)) > 0;
   if (rowsThere && untimed === 0) warnings.push(nothingToTry(doubt));
   return isAccepted ? { plan, warnings } : { plan: fullPlan(input), warnings };
 }
@@ -69,7 +69,7 @@ export async function latestWitnesses(
   const table = context.owned.shape?.tables[0];
   if (table === undefined) return [];
   const columns = updatedColumns(table.columns, context.profile);
-  const keys = await context.warehouse.latestKeys(table, columns, MOST_LOOKED_AT);
+  const keys = await context.warehouse.rows.latestKeys(table, columns, MOST_LOOKED_AT);
   const known = await storedWitnesses(context, table, keys);
   const usable = known.filter(({ key, at }) => key !== except && at > -Infinity);
   const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
@@ -90,7 +90,9 @@ async function storedWitnesses(
 ): Promise<Witness[]> {
   const columns = updatedColumns(table.columns, profile);
   const zone = storedZone(columns, profile);
-  const live = [...(await warehouse.stored(table, keys, columns))].filter(([, { deletedAt }]) => deletedAt === null);
+  const live = [...(await warehouse.rows.stored(table, keys, columns))].filter(
+    ([, { deletedAt }]) => deletedAt === null,
+  );
   return live.map(([key, { updated }]) => ({ key, at: momentOf(String(updated), zone) }));
 }
 
@@ -98,7 +100,7 @@ async function storedWitnesses(
 export async function countUntimedRows(context: LoadContext): Promise<number> {
   const table = context.owned.shape?.tables[0];
   if (table === undefined) return 0;
-  return context.warehouse.countUntimed(table, updatedColumns(table.columns, context.profile));
+  return context.warehouse.rows.countUntimed(table, updatedColumns(table.columns, context.profile));
 }
 
 /** The cursor from which such a row is asked for: its own, or the known one if that is earlier. */

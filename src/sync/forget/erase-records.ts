@@ -1,12 +1,12 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { timestampText } from '../../model/timestamp-text.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { deleteFilesOf } from '../../database/state/files/record-files.ts';
+import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/rejects.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import {
   countTraces,
@@ -134,7 +134,7 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * and the examples of columns that earlier versions took from records.
  */
 async function eraseMentions(
-  warehouse: Pick<Warehouse, 'own' | 'named'>,
+  warehouse: TableAccess,
   resource: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {
@@ -145,7 +145,7 @@ async function eraseMentions(
 }
 
 async function eraseTexts(
-  { own, named }: Pick<Warehouse, 'own' | 'named'>,
+  { own, rows: { named } }: TableAccess,
   table: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {

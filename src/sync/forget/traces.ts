@@ -1,16 +1,16 @@
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import type { JsonValue } from '../../model/json.ts';
-import { sql, type RawBuilder } from 'kysely';
-import type { ResourceShape, Column, TableShape } from '../../model/table.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
+import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { RejectRow } from '../../database/own-tables.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { ConfigError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
+import type { Column, ResourceShape, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { pathText } from '../../rows/columns/source-path.ts';
 import { toTimestampText } from '../../rows/columns/timestamps.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
 
 /** Takes the place of what is erased within a text that stays. */
 const ERASED = '***';
@@ -106,7 +106,7 @@ export const NO_TRACES: TraceCounts = {
 
 /** Where records of a resource are looked for. */
 interface TracePlace {
-  warehouse: Pick<Warehouse, 'own' | 'named'>;
+  warehouse: TableAccess;
   resource: string;
   /** Null if it has no tables yet. */
   shape: ResourceShape | null;
@@ -141,7 +141,12 @@ export function idPlaces({ shape }: Pick<TracePlace, 'shape'>): IdPlace[] {
 
 /** The rows of a place whose id meets a condition, as `FROM ... WHERE ...`. */
 export function rowsAt(
-  { warehouse: { named }, resource }: TracePlace,
+  {
+    warehouse: {
+      rows: { named },
+    },
+    resource,
+  }: TracePlace,
   { table, column, isOurs }: IdPlace,
   condition: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
@@ -230,7 +235,7 @@ interface Place {
  * the typed one. Throws `ConfigError('usage')` for a field that no table has.
  */
 export async function findRecords(
-  { own, named }: Pick<Warehouse, 'own' | 'named'>,
+  { own, rows: { named } }: TableAccess,
   shape: ResourceShape,
   wanted: readonly FieldValue[],
 ): Promise<string[]> {

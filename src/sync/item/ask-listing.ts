@@ -49,7 +49,7 @@ async function sinceFor(
   updated: string | null,
 ): Promise<string | null | undefined> {
   const table = owned.shape?.tables[0];
-  const live = table === undefined ? 0 : await warehouse.count(table.name);
+  const live = table === undefined ? 0 : await warehouse.rows.count(table.name);
   if (live <= mostRecords({ profile })) return null;
   if (profile.incremental === null || updated === null) return undefined;
   const cursor = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? updated;

@@ -98,7 +98,7 @@ async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iter
   // A record that is read alone has a row before its window is fetched.
   if (profile.item !== null) return false;
   const here = [...rows].filter(({ dropped_at }) => dropped_at === null);
-  return (await warehouse.count(owned.resource)) === here.reduce((sum, row) => sum + row.rows, 0);
+  return (await warehouse.rows.count(owned.resource)) === here.reduce((sum, row) => sum + row.rows, 0);
 }
 
 /** By first day. Those of another grid, from before the profile was changed, are forgotten. */

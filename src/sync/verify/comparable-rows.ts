@@ -6,8 +6,8 @@ import { shapeRecords } from '../../rows/shape-page.ts';
 import type { ShapeRecord } from '../../rows/write-rows.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
-import { canonicalDecimal, canonicalJson } from '../../database/copy/value-kinds.ts';
-import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
+import { canonicalDecimal, canonicalJson } from '../../database/copy/copy-table.ts';
+import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/database.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
 interface ComparableRow {

@@ -73,7 +73,7 @@ export function repairResource(
 async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readonly string[]): Promise<number> {
   const [root, ...children] = owned.shape?.tables ?? [];
   if (root === undefined || keys.length === 0) return 0;
-  const existing = await warehouse.stored(root, [...keys], []);
+  const existing = await warehouse.rows.stored(root, [...keys], []);
   const live = sql`SELECT ${sql.id(root.key[0] ?? '')} FROM ${sql.id(root.name)} WHERE "_deleted_at" IS NULL`;
   const statements = children.flatMap(({ name, key: [first = ''] }) =>
     keys.map((key) =>

@@ -14,10 +14,10 @@ import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
 import { lastWalkBegan } from '../../database/state/runs.ts';
-import { saveVerification } from '../../database/state/verifications.ts';
+import { saveVerification } from '../../database/state/run-history.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
-import type { SnapshotReader } from '../../database/snapshot-reader.ts';
+import type { SnapshotReader } from '../../database/database.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
@@ -250,7 +250,7 @@ function readStoredRows(
 ): Promise<Map<string, StoredRow>> {
   const [table] = shape.tables;
   if (table === undefined) return Promise.resolve(new Map());
-  return warehouse.stored(table, [...keys], updatedColumns(table.columns, profile));
+  return warehouse.rows.stored(table, [...keys], updatedColumns(table.columns, profile));
 }
 
 async function reportRecord(

@@ -55,13 +55,13 @@ async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, 
   // Keys are sorted by their bytes: those of a listing follow each other if its field is the first part.
   const prefix = [profile.id].flat()[0] === profile.partitions?.field ? JSON.stringify([value]).slice(0, -1) : '';
   const found: string[] = [];
-  let keys = await warehouse.keysAfter(table, prefix, KEYS_PER_STEP);
+  let keys = await warehouse.rows.keysAfter(table, prefix, KEYS_PER_STEP);
   while (keys.length > 0) {
     found.push(...keys.filter((key) => keyParts(profile, key).partition === value));
     const last = keys.at(-1) ?? '';
     if (!last.startsWith(prefix)) break;
     signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, last, KEYS_PER_STEP);
+    keys = await warehouse.rows.keysAfter(table, last, KEYS_PER_STEP);
   }
   return keyFingerprints(found);
 }
@@ -93,15 +93,15 @@ async function liveParents(
   if (table === undefined) throw notSynced(name);
   const column = columnOf(table, profile.parent_id);
   const parents: Parent[] = [];
-  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
-    const rows = await warehouse.stored(table, keys, column === null ? [] : [column]);
+    const rows = await warehouse.rows.stored(table, keys, column === null ? [] : [column]);
     for (const [key, { deletedAt, syncedAt, updated }] of rows) {
       const value = column === null ? key : updated;
       if (deletedAt === null && value !== null) parents.push({ value: String(value), syncedAt });
     }
     signal.throwIfAborted();
-    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+    keys = await warehouse.rows.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
   }
   return parents;
 }

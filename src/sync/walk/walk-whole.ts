@@ -179,7 +179,7 @@ async function supplyFromBefore(
   if (candidates.length === 0) return true;
   if (profile.item === null) return false;
   const columns = updatedColumns(table.columns, profile);
-  const rows = await context.warehouse.stored(table, candidates, columns);
+  const rows = await context.warehouse.rows.stored(table, candidates, columns);
   let existing = 0;
   for (const key of candidates) {
     const found = await fetchAlone(context, key);
@@ -254,7 +254,9 @@ export function waitFor(settleMs: number | null, isKept: boolean): number | null
 async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<WalkPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
-  return (await warehouse.count(checkpoint.resource)) === 0 ? plan : { ...plan, checkpoint: sweepable(checkpoint) };
+  return (await warehouse.rows.count(checkpoint.resource)) === 0
+    ? plan
+    : { ...plan, checkpoint: sweepable(checkpoint) };
 }
 
 /** Has the next scan of a resource without a complete one look for rows that it does not see. */

@@ -45,21 +45,6 @@ describe.skipIf(POSTGRES.missing !== null)('a warehouse on Postgres is opened', 
     expect(await rowsOf(address, DONE)).toEqual(ALL);
   });
 
-  it('F119 not where a newer version has migrated it, which stays as it is', async () => {
-    const address = await POSTGRES.address();
-    await openedAndClosed(address);
-    await asOtherClient(address, (client) =>
-      client.query("INSERT INTO _sync_migrations VALUES ('900-from-the-future', '2030-01-01')"),
-    );
-    await expect(openedAndClosed(address)).rejects.toMatchObject({
-      name: 'ConfigError',
-      code: 'warehouse_newer',
-      message: expect.stringContaining('900-from-the-future'),
-      hint: expect.stringContaining('run that version'),
-    });
-    expect(await rowsOf(address, DONE)).toEqual([...ALL, { name: '900-from-the-future' }]);
-  });
-
   it('not through a pooler in statement mode, which is told at once and by its mode', async () => {
     const address = await POSTGRES.address();
     const before = performance.now();

@@ -45,17 +45,6 @@ describe.for(DATABASES)('a lease in a database on $name that forgets', (database
     await expect(warehouse.apply([], lease.proof())).rejects.toMatchObject(LOST);
     expect(await lease.isSetBack()).toBe(true);
   });
-
-  it('counts what is written side by side', async () => {
-    const { warehouse, address } = await warehouseOn(database);
-    const lease = await leaseOn(warehouse);
-    await Promise.all([1, 2, 3, 4].map(() => warehouse.apply([], lease.proof())));
-    expect(await lease.isSetBack()).toBe(false);
-    const after = await keepState(address);
-    await warehouse.apply([], lease.proof());
-    await after.putBack();
-    expect(await lease.isSetBack()).toBe(true);
-  });
 });
 
 describe('a lease in a file that two containers share', () => {

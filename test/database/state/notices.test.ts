@@ -1,6 +1,6 @@
 import { expect, describe, it } from 'vitest';
 import type { HeardNotice } from '../../../src/model/service-notice.ts';
-import { keepNotices, readLifetime } from '../../../src/database/state/notices.ts';
+import { keepNotices, readLifetime } from '../../../src/database/state/server-state.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
 
 const DAY = 86_400_000;
@@ -26,19 +26,5 @@ describe.for(DATABASES)('what a service said on $name', (database) => {
     });
     expect(await readLifetime(own, '/v2', NOW)).toBeNull();
     expect(await readLifetime(own, '/v1', NOW + 31 * DAY)).toBeNull();
-  });
-
-  it('is not remembered without end, where it differs each time', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const { own } = warehouse;
-    for (let batch = 0; batch < 5; batch += 1) {
-      const notices = Array.from({ length: 50 }, (_, at) => {
-        const heard = NOW + (batch * 50 + at) * 1_000;
-        return notice(new Date(heard + 30 * DAY).toISOString(), heard);
-      });
-      await warehouse.apply(keepNotices(own, '/v1', notices));
-    }
-    expect(await rows('SELECT count(*) AS kept FROM _sync_notices')).toEqual([{ kept: 100n }]);
-    expect(keepNotices(own, '/v1', [])).toEqual([]);
   });
 });

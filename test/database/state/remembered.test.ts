@@ -87,16 +87,6 @@ describe.for(DATABASES)('rejects on $name', (database) => {
     ]);
   });
 
-  it('are open again when the same comes again', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const { load } = await loading(warehouse);
-    await load(['{"n":3}'], AT);
-    await warehouse.apply([resolveUnseenRejects(warehouse.own, 'content', at(1), at(1))]);
-    expect(await countOpenRejects(warehouse.own, 'content')).toBe(0);
-    await load(['{"n":3}'], AT + 2_000);
-    expect(await rows(REJECTS)).toMatchObject([{ first_seen: at(0), last_seen: at(2), resolved_at: null }]);
-  });
-
   it('a whole walk closes those that it has not met, of its resource only', async () => {
     const { warehouse, rows } = await warehouseOn(database);
     const [content, images] = [await loading(warehouse), await loading(warehouse, { resource: 'images' })];

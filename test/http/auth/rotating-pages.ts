@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Profile, profileSchema } from '../../../src/config/profile/profile.ts';
+import { openWarehouse } from '../../../src/database/databases.ts';
+import { storedTokens } from '../../../src/database/state/server-state.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
+import { createRateLimiter, type Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { type Profile, profileSchema } from '../../../src/config/profile/profile.ts';
-import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
-import { openWarehouse } from '../../../src/database/databases.ts';
 import { longOrShort } from '../../support/length.ts';
-import { createRateLimiter, type Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
 
 const REST_MS = longOrShort(5, 25);
 

@@ -7,7 +7,7 @@ import {
   rememberBegun,
   type ChannelNotes,
 } from '../../../src/server/alerts/plan-telling.ts';
-import type { ToldAlert } from '../../../src/database/state/alerts-told.ts';
+import type { ToldAlert } from '../../../src/database/state/server-state.ts';
 import { alertsSchema, type ChannelSettings } from '../../../src/config/alerts-schema.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z');

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { canonicalDecimal, canonicalJson } from '../../../src/database/copy/value-kinds.ts';
+import { canonicalDecimal, canonicalJson } from '../../../src/database/copy/copy-table.ts';
 import { openInbox } from '../../../src/database/databases.ts';
 import { asOtherClient, POSTGRES } from '../../support/databases.ts';
 import { asOther } from '../../support/temp-warehouse.ts';

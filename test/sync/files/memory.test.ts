@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { FileRow } from '../../../src/database/file-rows.ts';
+import type { FileRow } from '../../../src/database/own-tables.ts';
 import { pngOf } from '../../http/download/stage.ts';
 import { BUCKET, startBucketServer } from '../../support/bucket-server.ts';
 import { startCommand } from '../../support/command.ts';

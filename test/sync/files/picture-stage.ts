@@ -3,7 +3,7 @@ import path from 'node:path';
 import { objectPath } from '../../../src/object-store/object-store.ts';
 import type { Clock } from '../../../src/model/clock.ts';
 import type { ResourceReport } from '../../../src/sync/report.ts';
-import type { FileRow } from '../../../src/database/file-rows.ts';
+import type { FileRow } from '../../../src/database/own-tables.ts';
 import type { TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { pictureService, sha256, type PictureService } from './picture-service.ts';

@@ -5,7 +5,7 @@ import { journey, type Journey } from '../../support/journey.ts';
 import { codeBlocks, readReadme } from '../../support/readme.ts';
 import { clockShowing } from '../../support/hurried-clock.ts';
 import { asking } from '../ask.ts';
-import type { FileRow } from '../../../src/database/file-rows.ts';
+import type { FileRow } from '../../../src/database/own-tables.ts';
 
 const STORED = { files: { store: 'disk:files' } };
 const FIRST = Date.parse('2025-11-10T00:00:00Z');

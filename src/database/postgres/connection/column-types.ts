@@ -1,7 +1,7 @@
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { types, type CustomTypesConfig } from 'pg';
 
-/** Declared types, chosen by what BI clients read right. Times are moments; cells are UTC text. */
+/** Declared types, chosen by what BI clients read correctly. */
 export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'boolean',
   integer: 'bigint',
@@ -13,12 +13,12 @@ export const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   json: 'jsonb',
 };
 
-/** Postgres's numbers of the types that we read otherwise than `pg` does. */
+/** The types that are read in another way than by `pg`. */
 const OID = { int8: 20, json: 114, date: 1082, timestamp: 1114, timestamptz: 1184, jsonb: 3802 } as const;
 
 /** Converts the text of a column to its value. */
 const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
-  // Counts, versions and tokens of ours never get near 2^53; a source's own integers may.
+  // Our counts, versions and tokens stay below 2^53; a source's integers may not.
   [OID.int8]: (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text)),
   [OID.json]: String,
   [OID.jsonb]: String,
@@ -27,13 +27,13 @@ const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
   [OID.timestamptz]: utcText,
 };
 
-/** Reads times as our own UTC text `YYYY-MM-DD HH:MM:SS.SSS`, bigints as numbers, and the rest as `pg` does. */
+/** Reads times as UTC text `YYYY-MM-DD HH:MM:SS.SSS`, bigints as numbers, and all other types as `pg` does. */
 export const VALUE_PARSERS: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     (format === 'binary' ? undefined : PARSERS[oid]) ?? types.getTypeParser(oid, format ?? 'text'),
 };
 
-/** From `2026-11-21 22:04:29.12+01`, in whatever zone the session is. */
+/** Converts `2026-11-21 22:04:29.12+01`, for any zone of the session. */
 function utcText(text: string): string {
   const at = new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
   return Number.isNaN(at.getTime()) ? text : at.toISOString().replace('T', ' ').replace('Z', '');

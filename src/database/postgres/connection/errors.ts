@@ -1,30 +1,30 @@
 import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
 
 /**
- * What may be done about an error: `replay` the whole transaction at once, for two that were in each other's way; wait
- * for the `server` to be there again, and then replay; or nothing.
+ * How to recover: `replay` the whole transaction at once after a conflict with another one; wait for the `server` and
+ * then replay; or not at all.
  */
 type Remedy = 'replay' | 'server' | 'none';
 
 interface ErrorRow {
-  /** Beginnings of the SQLSTATE, or of Node's own code. */
+  /** Prefixes of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
-  /** The message says this as well; needed if the code alone could mean something else. */
+  /** The message matches as well; needed if the code is ambiguous. */
   says?: RegExp;
-  /** Errors of `pg` itself, which have no code. */
+  /** Matches errors of `pg` itself, which have no code. */
   message?: RegExp;
   code: string;
   hint: string;
-  /** Nothing if absent. */
+  /** None if absent. */
   remedy?: Exclude<Remedy, 'none'>;
-  /** True if no run can work before a person has changed something. */
+  /** True if every run fails until an operator has changed something. */
   config?: true;
 }
 
 /** Error codes and their meaning for the operator; the first row that matches counts. Source: Postgres, appendix A. */
 const ERRORS: readonly ErrorRow[] = [
   {
-    // PgBouncer's word.
+    // PgBouncer's message.
     prefixes: ['08P01'],
     says: /statement pooling mode/,
     code: 'warehouse_unusable',
@@ -87,7 +87,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefixes: ['28', '3D000'],
-    // Among others, if the server asks for a password and there is none.
+    // For example if the server requests a password and there is none.
     message: /^SASL/,
     code: 'warehouse_refused',
     hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
@@ -101,7 +101,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
 ];
 
-/** Postgres's and the network's errors in our words; anything else (a bug) is returned as it is. */
+/** Translates errors of Postgres and the network; returns any other error (a bug) unchanged. */
 export function databaseError(error: unknown, shown: string): unknown {
   const row = rowOf(error);
   if (row === undefined || error instanceof SyncError) return error;
@@ -115,7 +115,7 @@ export function remedyOf(error: unknown): Remedy {
   return rowOf(error)?.remedy ?? 'none';
 }
 
-/** SQLSTATE, or Node's own code; empty if there is none. */
+/** The SQLSTATE, or Node's own code; empty if there is none. */
 export function errorCode(error: unknown): string {
   // If a name has several addresses, Node reports all attempts at once.
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);

@@ -1,42 +1,43 @@
-import { Kysely, sql } from 'kysely';
-import { escapeIdentifier } from 'pg';
+import { Kysely, sql, CompiledQuery } from 'kysely';
+import { escapeIdentifier as quoted } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
-import { ConfigError } from '../../../model/errors.ts';
-import { INBOX_MIGRATIONS, isUpToDate, migrate, WAREHOUSE_MIGRATIONS, type Migrations } from '../../migrate.ts';
-import type { PostgresAddress } from './address.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, FORGET_OLD_MARKS, execute, transact, type Database } from './transact.ts';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import type { ExecuteSql } from '../../database.ts';
+import { INBOX_MIGRATIONS, isUpToDate, migrate, type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
+import type { PostgresAddress } from '../database.ts';
+import { findDependents, inUse, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { onlyRow } from './session.ts';
 import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
-import { zoneTimes } from './zoned-times.ts';
+import { onlyRow } from './session.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, type Database, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
 
-/** A server that is just starting is waited for; one that is not there at all is an error of the settings. */
-const OPEN_MS = 5_000;
-/** Older ones are kept up by nobody. */
-const OLDEST_SERVER = 130_000;
-const MIGRATE_MS = 600_000;
+/** Enough for a server that is just starting; a server that is not there at all is an error of the settings. */
+export const OPEN_TIMEOUT_MS = 5_000;
+/** Postgres 13: older versions are no longer maintained. */
+const MIN_SERVER_VERSION = 130_000;
+const MIGRATION_TIMEOUT_MS = 600_000;
 
-/** One source's schema: reachable, checked and up to date. */
+/** One source's schema: reachable, verified and migrated. */
 export interface OpenDatabase<Tables> {
   database: Database;
-  /** Queries on our own tables in the schema, as single statements. */
+  /** Single statements on internal tables in the schema. */
   own: Kysely<Tables>;
   close: () => Promise<void>;
 }
 
-/** A set of tables of ours: the steps by which they came to be, and the table that remembers those. */
+/** Internal tables: their migrations, and the table of those that were applied. */
 export interface TableSet {
   migrations: Migrations;
   table: string;
 }
 
 export const WAREHOUSE_TABLES: TableSet = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
-/** In the schema of the source, beside those of the warehouse. */
+/** In the same schema as the warehouse. */
 export const INBOX_TABLES: TableSet = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
-/** Opens (and makes, and migrates) the schema that an address names. Throws `ConfigError` if it cannot be used. */
+/** Opens (and creates, and migrates) the schema of an address. Throws `ConfigError` if it cannot be used. */
 export async function openDatabase<Tables>(
   address: PostgresAddress,
   clock: Clock,
@@ -45,8 +46,8 @@ export async function openDatabase<Tables>(
   const { database, release } = borrowDatabase(address, clock);
   try {
     await checkServer(database);
-    await keepCommitMarks(database);
-    await bringUpToDate(database, tables);
+    await prepareCommitMarks(database);
+    await migrateSchema(database, tables);
   } catch (error) {
     await release();
     throw error;
@@ -65,11 +66,11 @@ interface ServerFacts {
 const FACTS = `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
   current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`;
 
-/** Fails now rather than later. */
+/** Throws `ConfigError` if the server's version or settings cannot be used. */
 export async function checkServer(database: Database): Promise<void> {
   const { shown } = database;
-  const facts = onlyRow(await execute(database, { retryForMs: OPEN_MS })<ServerFacts>(FACTS));
-  if (facts.version < OLDEST_SERVER) {
+  const facts = onlyRow(await execute(database, { retryForMs: OPEN_TIMEOUT_MS })<ServerFacts>(FACTS));
+  if (facts.version < MIN_SERVER_VERSION) {
     throw new ConfigError('warehouse_unusable', `${shown}: Postgres 13 or later is needed`, {
       hint: 'upgrade the server, or use a SQLite warehouse',
     });
@@ -85,69 +86,60 @@ export async function checkServer(database: Database): Promise<void> {
   });
 }
 
-/** Databases whose marks this thread has looked after. */
+/** Pools whose database has the table of commit marks. */
 const marked = new WeakSet<Database['pool']>();
 
-/** Needed by every transaction, whatever its schema. */
-async function keepCommitMarks(database: Database): Promise<void> {
+/** Every transaction writes a commit mark, whatever its schema. */
+async function prepareCommitMarks(database: Database): Promise<void> {
   if (marked.has(database.pool)) return;
-  await bringUpToDate({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
-  await execute(database, { retryForMs: OPEN_MS })(FORGET_OLD_MARKS);
+  await migrateSchema({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
+  await execute(database, { retryForMs: OPEN_TIMEOUT_MS })(FORGET_OLD_MARKS);
   marked.add(database.pool);
 }
 
-/**
- * A page that an older version has in hand is committed first, and with its next one it sees that the tables are not
- * the ones that it knows.
- */
+/** Waits for pages that an older version is writing; its next page finds the tables migrated. */
 const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
   LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
 
-/** Two processes that start together migrate one after the other. */
-async function bringUpToDate(database: Database, tables: TableSet): Promise<void> {
-  const ask = execute(database, { retryForMs: OPEN_MS });
-  await refuseStrangers(ask, database);
-  // Asked without a lock and without the catalog of all schemas: hundreds of sources start together.
+async function migrateSchema(database: Database, tables: TableSet): Promise<void> {
+  const { schema, shown } = database;
+  const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
+  await refuseStrangers(run, database);
+  // Read without a lock and without the catalog of all schemas: hundreds of sources start together.
   const done = await stepsDone(database, tables);
-  if (done !== null && isUpToDate(database.shown, done, tables.migrations)) return;
-  await refuseWithoutCreate(ask, database);
+  if (done !== null && isUpToDate(shown, done, tables.migrations)) return;
+  await refuseWithoutCreate(run, database);
   await transact(
     database,
     async (session) => {
-      const { schema, shown } = database;
-      // One after the other over all schemas: making one concurrently can fail although it says IF NOT EXISTS.
+      // Over all schemas: concurrent CREATE SCHEMA can fail although it says IF NOT EXISTS.
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
-      const there = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
-      if (there.rowCount === 0) await session.execute(`CREATE SCHEMA ${escapeIdentifier(schema)}`);
+      const existing = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+      if (existing.rowCount === 0) await session.execute(`CREATE SCHEMA ${quoted(schema)}`);
       else {
-        // Another role may have made it since the check above.
+        // Another role may have created it since the check above.
         await refuseStrangers(session.execute, database);
         await session.execute(WAIT_FOR_PAGES);
       }
-      await migrate(new Kysely({ dialect: sessionDialect(session) }), {
-        ...tables,
-        dialect: MIGRATION_DIALECT,
-        shown,
-        schema,
-      });
+      const own = new Kysely({ dialect: sessionDialect(session) });
+      await migrate(own, { ...tables, dialect: MIGRATION_DIALECT, shown, schema });
       await hideOwnTables(session, schema);
     },
-    // A step that is done is not done again.
-    { retryForMs: OPEN_MS, mayRepeat: true, statementMs: MIGRATE_MS, lockMs: MIGRATE_MS },
+    { retryForMs: OPEN_TIMEOUT_MS, mayRepeat: true, statementMs: MIGRATION_TIMEOUT_MS, lockMs: MIGRATION_TIMEOUT_MS },
   );
 }
 
-/** In a schema that is closed to the role, nothing is there for it. */
-const IS_THERE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
+/** False also if the role may not use the schema. */
+const HAS_TABLE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
   FROM pg_namespace WHERE nspname = $2`;
 
-/** The steps by which the tables came to be; null if they are not there, or not for this role. */
+/** Names of the migrations that were applied; null if the role sees no such tables. */
 export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
-  const ask = execute(database, { retryForMs: OPEN_MS });
-  const table = `${escapeIdentifier(database.schema)}.${escapeIdentifier(name)}`;
-  const there = await ask<{ there: boolean }>(IS_THERE, [table, database.schema]);
-  if (there.rows[0]?.there !== true) return null;
-  const { rows } = await ask<{ name: string }>(`SELECT name FROM ${table}`);
+  const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
+  const table = `${quoted(database.schema)}.${quoted(name)}`;
+  const found = await run<{ there: boolean }>(HAS_TABLE, [table, database.schema]);
+  if (found.rows[0]?.there !== true) return null;
+  const { rows } = await run<{ name: string }>(`SELECT name FROM ${table}`);
   return new Set(rows.map((row) => row.name));
 }
 
@@ -170,3 +162,98 @@ const MIGRATION_DIALECT: MigrationDialect = {
   hasFunctions: true,
   hasTypedExpressions: true,
 };
+
+/**
+ * Gives all times of internal tables in the schema the zone UTC. In a session in UTC no row is rewritten. Views on these
+ * tables are created again with the new types, within the caller's transaction. Throws `InUse` if that fails.
+ */
+export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
+  const { rows } = await sql<{ table: string; name: string }>`SELECT relname AS "table", attname AS "name" FROM pg_class
+    JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_catalog.starts_with(relname, '_sync_')
+      AND atttypid = 'timestamp'::regtype ORDER BY attrelid, attnum`.execute(db);
+  const uses = Array.from(
+    Map.groupBy(rows, ({ table }) => table),
+    ([table, times]) => ({ table, columns: times.map(({ name }) => name) }),
+  );
+  const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
+    // The statement declares the type of its rows.
+    // oxlint-disable-next-line no-unsafe-type-assertion
+    const query = CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>;
+    const { rows: found } = await db.executeQuery(query);
+    return { rows: found, rowCount: found.length };
+  };
+  const noViews = { views: [], retyped: [], detached: new Map(), options: new Map() };
+  const dependents = await findDependents(run, uses, noViews);
+  refuseOthersViews(dependents);
+  for (const { kind, name } of dependents.toReversed()) await run(`DROP ${kind} ${name}`);
+  for (const { table, columns } of uses) {
+    const changes = columns.map((name) => sql`ALTER ${sql.id(name)} TYPE timestamptz`);
+    await sql`ALTER TABLE ${sql.id(table)} ${sql.join(changes)}`.execute(db);
+  }
+  for (const dependent of dependents) {
+    try {
+      for (const statement of dependent.statements) await run(statement);
+    } catch (error) {
+      throw inUse([dependent], new Error(messageOf(error), { cause: error }));
+    }
+  }
+}
+
+const VACUUM_TIMEOUT_MS = 6 * 3_600_000;
+/** Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are removed. */
+const MAX_REWRITTEN_BYTES = 64 * 1_048_576;
+const MAX_ATTEMPTS = 5;
+const PAUSE_MS = 300;
+/** How long to wait for transactions that still see deleted rows. */
+const READERS_TIMEOUT_MS = 10_000;
+
+/**
+ * Removes dead rows, TOAST and statistics. Small tables are rewritten, so that no page keeps deleted data. Returns false
+ * while another transaction still sees deleted rows.
+ */
+export async function cleanTables(database: Database, tables: readonly string[]): Promise<boolean> {
+  const isUnseen = await waitForOlderTransactions(database);
+  for (const table of tables) await cleanTable(database, `${quoted(database.schema)}.${quoted(table)}`);
+  return isUnseen;
+}
+
+async function cleanTable(database: Database, table: string): Promise<void> {
+  const run = execute(database, { statementMs: VACUUM_TIMEOUT_MS });
+  const readState = async (): Promise<{ bytes: number; file: number | null }> =>
+    onlyRow(
+      await run<{ bytes: number; file: number | null }>(
+        'SELECT pg_total_relation_size(to_regclass($1))::bigint AS "bytes", pg_relation_filenode(to_regclass($1))::bigint AS "file"',
+        [table],
+      ),
+    );
+  const before = await readState();
+  if (before.file === null) return;
+  for (let attempt = before.bytes > MAX_REWRITTEN_BYTES ? MAX_ATTEMPTS : 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    // A locked table is skipped, so that nobody waits; a rewritten table has another file.
+    await run(`VACUUM (FULL, SKIP_LOCKED, ANALYZE) ${table}`);
+    if ((await readState()).file !== before.file) return;
+    await database.clock.sleep(PAUSE_MS);
+  }
+  await run(`VACUUM (ANALYZE) ${table}`);
+}
+
+/** `$1` is the next transaction id at the start. A write in another database of the server also holds back snapshots. */
+const OLDER_TRANSACTIONS = `SELECT count(*)::int + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint < $1::text::bigint)::int AS "n"
+  FROM pg_stat_activity WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()
+  AND "backend_xmin" IS NOT NULL AND age("backend_xmin") > age(($1::text::bigint % 4294967296)::text::xid)`;
+
+/** Returns false if some of them are still running after the timeout. */
+async function waitForOlderTransactions(database: Database): Promise<boolean> {
+  const { clock } = database;
+  const run = execute(database);
+  const { next } = onlyRow(
+    await run<{ next: string }>('SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS "next"'),
+  );
+  const deadline = clock.monotonic() + READERS_TIMEOUT_MS;
+  for (;;) {
+    if (onlyRow(await run<{ n: number }>(OLDER_TRANSACTIONS, [next])).n === 0) return true;
+    if (clock.monotonic() >= deadline) return false;
+    await clock.sleep(PAUSE_MS);
+  }
+}

@@ -1,22 +1,22 @@
 import {
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
   type CompiledQuery,
-  sql as query,
   type DatabaseConnection,
   type Dialect,
   type Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
   type QueryResult,
+  sql as query,
   type TableMetadata,
 } from 'kysely';
 import type { SqlResult } from '../../database.ts';
 import type { Session } from './session.ts';
-import { execute, executeInUtc, type Database } from './transact.ts';
+import { type Database, execute, executeInUtc } from './transact.ts';
 
 /**
- * Kysely's Postgres for single statements, which wait for the server as our transactions do. One with a time gets
- * a transaction, because only that is sure to be in UTC: a session outside of it may be in any zone.
+ * Kysely's Postgres dialect for single statements, which wait for the server. A statement with a time runs in a
+ * transaction, because only there the time zone is certain to be UTC.
  */
 export function ownDialect(database: Database): Dialect {
   const run = execute(database);
@@ -31,52 +31,46 @@ function isTime(value: unknown): boolean {
 }
 
 /**
- * Kysely's Postgres within a transaction that somebody else begins and ends. Every statement behind one that has failed
- * fails as well, for no reason of its own: a later statement reports that first failure again.
+ * Kysely's Postgres dialect within the caller's transaction. After a failed statement all later ones fail as well: they
+ * report the first error again.
  */
 export function sessionDialect(session: Session): Dialect {
-  const asked = firstFailure();
-  return statementDialect((text, values) => asked(() => session.execute(text, values)));
-}
-
-/** Runs what it is given, and reports the first failure again for whatever fails behind it. */
-function firstFailure(): <T>(ask: () => Promise<T>) => Promise<T> {
   let first: { error: unknown } | null = null;
-  return async (ask) => {
+  return statementDialect(async (text, values) => {
     try {
-      return await ask();
+      return await session.execute(text, values);
     } catch (error) {
       first ??= { error };
       throw first.error;
     }
-  };
+  });
 }
 
 type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult<object>>;
 
-/** One statement after the other. No connection is held between two of them; a transaction is `transact`'s. */
+/** Single statements, between which no connection is held. */
 function statementDialect(run: RunStatement): Dialect {
   const connection: DatabaseConnection = {
     executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { rows, rowCount } = await run(sql, parameters);
-      // The query says what a row is.
+      // The query declares the type of its rows.
       // oxlint-disable-next-line no-unsafe-type-assertion
       return { rows: rows as Row[], numAffectedRows: BigInt(rowCount ?? 0) };
     },
     streamQuery: () => {
-      throw new Error('nothing of ours is read as a stream');
+      throw new Error('streaming is not supported');
     },
   };
   return {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => ({
-      init: nothing,
+      init: doNothing,
       acquireConnection: () => Promise.resolve(connection),
-      releaseConnection: nothing,
-      beginTransaction: none,
-      commitTransaction: none,
-      rollbackTransaction: none,
-      destroy: nothing,
+      releaseConnection: doNothing,
+      beginTransaction: refuseTransaction,
+      commitTransaction: refuseTransaction,
+      rollbackTransaction: refuseTransaction,
+      destroy: doNothing,
     }),
     createIntrospector: (own) => new TableNames(own),
     createQueryCompiler: () => new PostgresQueryCompiler(),
@@ -84,8 +78,8 @@ function statementDialect(run: RunStatement): Dialect {
 }
 
 /**
- * The migrator asks which tables there are, and Kysely reads every column of every schema of the database
- * for it, which takes longer with each source. Only names are looked at, and only those of the transaction's own schema.
+ * Lists the tables of the current schema, which is all that the migrator needs. Kysely's own introspector reads every
+ * column of every schema, which takes longer with each source.
  */
 class TableNames extends PostgresIntrospector {
   readonly #own: Kysely<unknown>;
@@ -104,10 +98,10 @@ class TableNames extends PostgresIntrospector {
   }
 }
 
-function none(): Promise<never> {
+function refuseTransaction(): Promise<never> {
   return Promise.reject(new Error('single statements only: use transact'));
 }
 
-function nothing(): Promise<void> {
+function doNothing(): Promise<void> {
   return Promise.resolve();
 }

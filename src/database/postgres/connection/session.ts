@@ -1,8 +1,9 @@
+import type { CompiledQuery } from 'kysely';
 import {
-  type PoolClient,
-  type QueryConfig,
-  Query,
   type Connection,
+  type PoolClient,
+  Query,
+  type QueryConfig,
   type QueryResult,
   type QueryResultRow,
   type Submittable,
@@ -10,15 +11,15 @@ import {
 import type { ExecuteSql, SqlResult } from '../../database.ts';
 import { VALUE_PARSERS } from './column-types.ts';
 
-/** One transaction's connection. */
+/** The connection of one transaction. */
 export interface Session {
-  /** Nothing is prepared beyond a statement, as poolers in transaction mode ask for. */
+  /** No statement stays prepared, because poolers in transaction mode do not allow it. */
   execute: ExecuteSql;
   /** Several statements in one round trip. */
   runAll(steps: readonly Step[]): Promise<Answer[]>;
 }
 
-/** `answerMs` bounds the wait for each answer. */
+/** `answerMs` is the timeout of each response. */
 export function sessionOf(client: PoolClient, answerMs: number): Session {
   return {
     execute: (text, values) => client.query(queryOf(text, values, answerMs)),
@@ -32,10 +33,10 @@ export function onlyRow<Row>({ rows: [row] }: SqlResult<Row>): Row {
   return row;
 }
 
-/** One statement, with a bound on the wait for its answer: a network that is cut without a word never gives one. */
+/** One statement with a timeout: a broken network may never deliver a response. */
 export function queryOf(text: string, values: readonly unknown[] | undefined, answerMs: number): QueryConfig {
   const query = { text, ...(values === undefined ? {} : { values: [...values] }) };
-  // Not in the types of `pg`, which takes it per statement as it does for a whole connection.
+  // The types of `pg` only have it for a whole connection.
   return Object.assign(query, { query_timeout: answerMs });
 }
 
@@ -46,12 +47,16 @@ export interface Step {
   /** The data of a `COPY ... FROM STDIN`. */
   data?: Buffer;
   /**
-   * Thrown if there was no row for it. It explains more than any error that follows from it. As with `refuse`, what
-   * follows has been done by then: a COMMIT must be a question of its own.
+   * The error if the statement affects no row. As with `refuse`, later steps have run by then, so that a COMMIT must not
+   * be in the same batch.
    */
   ifNone?: () => Error;
-  /** The error that the first row stands for; null if all is well. */
+  /** Returns the error that the first row means; null if there is none. */
   refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
+}
+
+export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
+  return { text, values };
 }
 
 /** The result of a step. */
@@ -69,21 +74,18 @@ interface Asked {
   step: Step;
   query: Answering;
   answer: Answer | null;
-  /** By `pg`, which has not sent all of it. */
+  /** True if `pg` could not send all of it. */
   isRefused: boolean;
 }
 
-/**
- * Several statements as one question, as the protocol allows: what follows one that failed is passed over by the
- * server. So a page takes one round trip, and the server has work for all of it, while this process does other things.
- */
+/** Sends several statements in one round trip. After a failed one, the server skips the others. */
 export class Batch implements Submittable {
   readonly done: Promise<Answer[]>;
-  /** Read by `pg`: bounds the wait for the answer, in milliseconds. */
+  /** Read by `pg`: the timeout of the response in milliseconds. */
   readonly query_timeout: number;
   readonly #asked: readonly Asked[];
   readonly #settle: PromiseWithResolvers<Answer[]>;
-  /** Steps that are through. */
+  /** Completed steps. */
   #through = 0;
   #refusal: Error | null = null;
 
@@ -95,13 +97,13 @@ export class Batch implements Submittable {
   }
 
   submit(connection: Connection): void {
-    // A query ends with a sync, after which the server would go on behind one that failed.
+    // Each query ends with a sync, after which the server would continue after a failed one.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
     for (const asked of this.#asked) {
       const { query, step } = asked;
       query.submit(unsynced);
-      // Its values cannot be sent: nothing behind it may be done, a COMMIT least of all.
+      // Its values cannot be sent: no later statement may run.
       if (asked.isRefused) break;
       if (step.data !== undefined) sendCopyData(connection, step.data);
     }
@@ -109,9 +111,9 @@ export class Batch implements Submittable {
     connection.stream.uncork();
   }
 
-  /** Replaced by `pg` with one that ends its timer too. */
+  /** `pg` replaces it by a callback that also stops its timer. */
   callback(): void {
-    // Nothing of ours waits for it.
+    // Nothing waits for it.
   }
 
   handleRowDescription(message: unknown): void {
@@ -123,7 +125,7 @@ export class Batch implements Submittable {
   }
 
   handleCopyInResponse(): void {
-    // Its data is on the way.
+    // The data was sent with the statement.
   }
 
   handleCommandComplete(message: unknown, connection: Connection): void {
@@ -160,7 +162,7 @@ function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** A message is a letter, and a length that includes itself. */
+/** A message is a letter and a length that includes its own bytes. */
 const COPY_DATA_HEADER = Buffer.from('d\0\0\0\0', 'latin1');
 const COPY_DONE = Buffer.from('c\0\0\0\u0004', 'latin1');
 
@@ -170,16 +172,16 @@ function sendCopyData(connection: Connection, data: Buffer): void {
   for (const bytes of [header, data, COPY_DONE]) connection.stream.write(bytes);
 }
 
-/** The query keeps what comes for it, and returns it when nothing more comes. */
+/** The query collects the messages of its response, and returns the result at the end. */
 function asked(step: Step): Asked {
   const { text, values = [] } = step;
-  // `queryMode` is not in the types of `pg`: as everything here, statements without values go by the protocol's steps.
+  // The types of `pg` lack `queryMode`, which also sends statements without values by the extended protocol.
   const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
   const query = new Query(config, undefined, (error: unknown, answer) => {
     entry.isRefused = error !== null && error !== undefined;
     if (!entry.isRefused) entry.answer = answer;
   });
-  // Nor is what it does with the answers.
+  // They also lack the methods that handle messages.
   // oxlint-disable-next-line no-unsafe-type-assertion
   const entry: Asked = { step, query: query as unknown as Answering, answer: null, isRefused: false };
   return entry;

@@ -1,37 +1,47 @@
 import { sql } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';
-import { countDeliveries, inboxQueries, inboxViewer, replayStatement, writeEntries } from '../../inbox-queries.ts';
-import { type Inbox, type InboxEffect, type InboxEntry, type InboxTables, TO_WORK_ON } from '../../inbox.ts';
-import type { PostgresAddress } from '../connection/address.ts';
-import { cleanTables } from '../connection/clean-tables.ts';
-import { INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
-import type { Session } from '../connection/session.ts';
+import {
+  countDeliveries,
+  type Inbox,
+  type InboxEffect,
+  type InboxEntry,
+  inboxQueries,
+  type InboxTables,
+  inboxViewer,
+  replayStatement,
+  TO_WORK_ON,
+  writeEntries,
+} from '../../inbox.ts';
+import { cleanTables, INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
+import type { PostgresAddress } from '../database.ts';
+import { asStep, type Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
 
-/** A sender waits for an answer: whatever is in the way is told soon, and the next attempt is the caller's. */
+/** A sender waits for the response: errors are reported soon, and the caller tries again. */
 const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_000, lockMs: 2_000 };
 
-/**
- * One transaction at a time changes deliveries that stand: two receivers with the same ones in another order would wait
- * for each other's rows in a circle.
- */
-const IN_TURN = sql`SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
+/** Serializes changes of existing deliveries: two receivers with the same ones in another order would deadlock. */
+const LOCK_INBOX = sql`SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
 
-/** Opens (and makes, and migrates) the inbox of a schema. Throws `ConfigError` where it cannot be used. */
+/** Opens (and creates, and migrates) the inbox of a schema. Throws `ConfigError` if it cannot be used. */
 export async function openInbox(address: PostgresAddress, clock: Clock, { asked }: InboxOptions = {}): Promise<Inbox> {
   const { database, own, close } = await openDatabase<InboxTables>(address, clock, INBOX_TABLES);
+  const lock = LOCK_INBOX.compile(own);
 
-  async function runEntries({ execute: run }: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
-    const steps = writeEntries(own, entries, IN_TURN.compile(own));
-    let step = steps.next();
-    while (step.done !== true) step = steps.next((await run(step.value.sql, step.value.parameters)).rows);
-    if (step.value.some((effect) => TO_WORK_ON.has(effect))) await asked?.(run);
+  async function runEntries(session: Session, entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
+    const statements = writeEntries(own, entries, lock);
+    let step = statements.next();
+    while (step.done !== true) {
+      const answers = await session.runAll(step.value.map(asStep));
+      step = statements.next(answers.map(({ rows }) => rows));
+    }
+    if (step.value.some((effect) => TO_WORK_ON.has(effect))) await asked?.(session.execute);
     return step.value;
   }
 
   async function replay({ execute: run }: Session, deliveries: readonly number[] | 'dead'): Promise<number> {
-    await run(IN_TURN.compile(own).sql);
+    await run(lock.sql);
     const replayed = replayStatement(own, deliveries);
     const { rows } = await run(replayed.sql, replayed.parameters);
     if (rows.length > 0) await asked?.(run);
@@ -51,7 +61,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
     clean,
     write,
     figures: async () => {
-      // Whoever asks does not wait for a server that is away.
+      // Fails at once if the server is away, instead of waiting for it.
       await execute(database, { retryForMs: 0 })('SELECT 1');
       return countDeliveries(own);
     },

@@ -1,76 +1,66 @@
-import { sql, type CompiledQuery, type Kysely, type RawBuilder } from 'kysely';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import { escapeIdentifier as quoted } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
+import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../rows/records/fingerprint.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import type { ViewChange } from '../../view-dialect.ts';
+import type { ColumnComment } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
-import { escapeIdentifier as quoted } from 'pg';
-import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { ShapeGrowth } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
+import { type Database, transact } from '../connection/transact.ts';
 
-/** A column of a source or of ours. */
-type NamedColumn = Pick<Column, 'name' | 'type'>;
-
-/** Where Postgres cuts names off. */
+/** Postgres cuts off longer names. */
 const MAX_NAME_BYTES = 63;
 
 /** Columns that hold keys, as `table.column`. */
 type References = ReadonlySet<string>;
 
-/** `CREATE TABLE` with the columns that the shape has now; ours right after the key, before any long body. */
+/** `CREATE TABLE` with the shape's columns; internal columns come right after the key, before any long text. */
 export function createTable(own: Kysely<OwnTables>, table: TableShape, references: References): CompiledQuery {
-  // By bytes, as SQLite compares: both walk the keys in one order.
+  // Keys are ordered by their bytes, as SQLite does.
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'text COLLATE "C"' : 'bigint')} NOT NULL`,
   );
-  const stamps = ownColumns(table).map(
-    (column) => sql`${sql.id(column.name)} ${declared(column)}${sql.raw(column.isRequired ? ' NOT NULL' : '')}`,
+  const internal = ownColumns(table).map(
+    ({ name, type, isRequired }) =>
+      sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${isRequired ? ' NOT NULL' : ''}`)}`,
   );
-  const columns = table.columns.map(
-    (column) => sql`${sql.id(column.name)} ${sourceColumn(table.name, column, references)}`,
-  );
-  // Named by us, because a child table may be called what Postgres would call it.
-  const key = sql`CONSTRAINT ${sql.id(nameBehind('_sync_key_', table.name))} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
-  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...stamps, ...columns, key])})`.compile(own);
+  const columns = table.columns.map((column) => columnDefinition(table.name, column, references));
+  // A child table may have the name that Postgres would choose.
+  const constraint = sql.id(prefixedName('_sync_key_', table.name));
+  const key = sql`CONSTRAINT ${constraint} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
+  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...internal, ...columns, key])})`.compile(own);
 }
 
-/**
- * An index of deleted rows alone: how many there are, of the last day or in all, and which are old, is asked often, and
- * without it each answer would read the whole table. Rows that are live are not in it and cost nothing.
- */
+/** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
 export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
-  const name = sql.id(nameBehind('_sync_deleted_', table.name));
+  const name = sql.id(prefixedName('_sync_deleted_', table.name));
   return sql`CREATE INDEX ${name} ON ${sql.id(table.name)} ("_deleted_at") WHERE "_deleted_at" IS NOT NULL`.compile(
     own,
   );
 }
 
-/** In one statement: hundreds may come with one record. */
+/** Adds hundreds of columns in one statement. */
 export function addColumns(
   own: Kysely<OwnTables>,
   table: string,
-  columns: readonly NamedColumn[],
+  columns: readonly Column[],
   references: References,
 ): CompiledQuery {
-  const actions = columns.map(
-    (column) => sql`ADD COLUMN IF NOT EXISTS ${sql.id(column.name)} ${sourceColumn(table, column, references)}`,
-  );
+  const actions = columns.map((column) => sql`ADD COLUMN IF NOT EXISTS ${columnDefinition(table, column, references)}`);
   return sql`ALTER TABLE ${sql.id(table)} ${sql.join(actions)}`.compile(own);
 }
 
-function declared(column: NamedColumn): RawBuilder<unknown> {
-  return sql.raw(DECLARED_TYPES[column.type]);
+/** Columns that hold keys have the collation of keys, so that an index can serve a join. */
+function columnDefinition(table: string, { name, type }: Column, references: References): RawBuilder<unknown> {
+  const collation = type === 'text' && references.has(`${table}.${name}`) ? ' COLLATE "C"' : '';
+  return sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${collation}`)}`;
 }
 
-/** What holds keys compares as they do, or no index could serve a join. */
-function sourceColumn(table: string, column: NamedColumn, references: References): RawBuilder<unknown> {
-  const isKey = column.type === 'text' && references.has(`${table}.${column.name}`);
-  return isKey ? sql`${declared(column)} COLLATE "C"` : declared(column);
-}
-
-/** A name made of a table's, which may itself be as long as names get. */
-export function nameBehind(prefix: string, table: string): string {
+/** A name derived from a table's name, which may have the maximum length. */
+export function prefixedName(prefix: string, table: string): string {
   const name = `${prefix}${table}`;
   return Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : `${prefix}${textHash(table)}`;
 }
@@ -81,87 +71,64 @@ export interface Widening {
   columns: readonly { name: string; type: ColumnType; from: ColumnType }[];
 }
 
-/** The part of a growth that widens existing columns. */
-export function wideningsOf({ before, changes }: Pick<ShapeGrowth, 'before' | 'changes'>): Widening[] {
-  const known = new Set(before?.tables.map(({ name }) => name));
-  const wider = changes.flatMap(({ table, column: { name, type }, from }) =>
-    from === null || !known.has(table) ? [] : [{ table, name, type, from }],
-  );
-  return Array.from(
-    Map.groupBy(wider, ({ table }) => table),
-    ([table, columns]) => ({ table, columns }),
-  );
-}
-
-/** One statement, so that the table is rewritten once. Indexes on the columns are built again by the server. */
-export function alterTypes({ table, columns }: Widening): string {
-  const actions = columns.map(({ name, type, from }) => {
-    return `ALTER COLUMN ${quoted(name)} TYPE ${DECLARED_TYPES[type]} USING ${converted(quoted(name), from, type)}`;
+/** Returns the statements that widen columns: one per table, so that it is rewritten once. */
+export function widenStatements(widenings: readonly Widening[]): string[] {
+  const statements = widenings.map(({ table, columns }) => {
+    const actions = columns.map(
+      ({ name, type, from }) =>
+        `ALTER COLUMN ${quoted(name)} TYPE ${DECLARED_TYPES[type]} USING ${converted(quoted(name), from, type)}`,
+    );
+    return `ALTER TABLE ${quoted(table)} ${actions.join(', ')}`;
   });
-  return `ALTER TABLE ${quoted(table)} ${actions.join(', ')}`;
+  const hasDouble = widenings.some(({ columns }) => columns.some(({ from }) => from === 'double'));
+  // All digits, whatever the settings of role and database are.
+  return hasDouble
+    ? ['SET LOCAL extra_float_digits TO 1', CREATE_NUMBER_TEXT, ...statements, DROP_NUMBER_TEXT]
+    : statements;
 }
 
-/** From here on (2^54) Postgres and JavaScript may differ in the last digit that they write. */
-const DIFFERENT = '18014398509481984';
+/** From 2^54 on, Postgres and JavaScript may differ in the last digit that they write. */
+const DIFFERENT_DIGITS_FROM = '18014398509481984';
 
-/**
- * A stored value of type `from` as the wider type holds it; `value` is SQL. Exact for all pairs but those of
- * `rows/evolve-shape.ts`: for them it is the best that can be said without the record's body.
- */
+/** A stored value as the wider type holds it: exact, except for the pairs that `rows/evolve-shape.ts` names. */
 function converted(value: string, from: ColumnType, to: ColumnType): string {
-  return (TARGETS[to] ?? textOf)(value, from);
+  return (TARGETS[to] ?? toText)(value, from);
 }
 
 const TARGETS: Partial<Record<ColumnType, (value: string, from: ColumnType) => string>> = {
   double: (value) => `${value}::double precision`,
-  numeric: (value, from) => (from === 'double' ? `${textOf(value, from)}::numeric` : `${value}::numeric`),
+  numeric: (value, from) => (from === 'double' ? `${toText(value, from)}::numeric` : `${value}::numeric`),
   timestamp: (value) => `${value}::timestamp AT TIME ZONE 'UTC'`,
   json: (value, from) => `pg_catalog.to_jsonb(${AS_JSON[from]?.(value) ?? value})`,
 };
 
 /** Types whose JSON form differs from the column's text. */
 const AS_JSON: Partial<Record<ColumnType, (value: string) => string>> = {
-  double: (value) => `${textOf(value, 'double')}::numeric`,
-  date: (value) => textOf(value, 'date'),
-  timestamp: (value) => textOf(value, 'timestamp'),
+  double: (value) => `${toText(value, 'double')}::numeric`,
+  date: (value) => toText(value, 'date'),
+  timestamp: (value) => toText(value, 'timestamp'),
 };
-
-const AS_TEXT: Partial<Record<ColumnType, (value: string) => string>> = {
-  // With milliseconds only if there are some.
-  timestamp: (value) => `replace(to_char(${value} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')`,
-  double: (value) => `CASE WHEN abs(${value}) >= ${DIFFERENT} THEN ${NUMBER_TEXT}(${value})
-    WHEN ${value} <> 0 AND abs(${value}) < 1e-6 THEN replace(${value}::text, 'e-0', 'e-')
-    ELSE ${value}::text::numeric::text END`,
-};
-
-function textOf(value: string, from: ColumnType): string {
-  return AS_TEXT[from]?.(value) ?? `${value}::text`;
-}
 
 /** The SQL function that writes a double as JSON and JavaScript do. */
 const NUMBER_TEXT = '"_sync_number_text"';
 
-type Columns = readonly { columns: readonly { from: ColumnType }[] }[];
+const AS_TEXT: Partial<Record<ColumnType, (value: string) => string>> = {
+  // Without milliseconds if they are zero.
+  timestamp: (value) => `replace(to_char(${value} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), '.000', '')`,
+  double: (value) => `CASE WHEN abs(${value}) >= ${DIFFERENT_DIGITS_FROM} THEN ${NUMBER_TEXT}(${value})
+    WHEN ${value} <> 0 AND abs(${value}) < 1e-6 THEN replace(${value}::text, 'e-0', 'e-')
+    ELSE ${value}::text::numeric::text END`,
+};
 
-/** Makes the function if a double is among what widens. It lives within the transaction: nothing of it is left. */
-export async function makeNumberText({ execute }: Session, widenings: Columns): Promise<void> {
-  // All digits, whatever the role or the database is set to.
-  if (hasDouble(widenings)) await execute(`SET LOCAL extra_float_digits TO 1; ${MAKE}`);
-}
-
-export async function dropNumberText({ execute }: Session, widenings: Columns): Promise<void> {
-  if (hasDouble(widenings)) await execute(DROP);
-}
-
-function hasDouble(widenings: Columns): boolean {
-  return widenings.some(({ columns }) => columns.some(({ from }) => from === 'double'));
+function toText(value: string, from: ColumnType): string {
+  return AS_TEXT[from]?.(value) ?? `${value}::text`;
 }
 
 /**
  * For doubles from 2^54 on: the fewest digits that are read back as the same double. Postgres does not count those
- * that lie exactly between two doubles, and writes 9.999999999999999e+22 where JavaScript writes 1e+23.
+ * exactly between two doubles, and writes 9.999999999999999e+22 where JavaScript writes 1e+23.
  */
-const MAKE = `
+const CREATE_NUMBER_TEXT = `
   CREATE FUNCTION ${NUMBER_TEXT}(double precision) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$
     WITH own AS (SELECT abs($1::text::numeric) AS value, length(trunc(abs($1::text::numeric))::text) AS digits),
     short AS (
@@ -177,4 +144,63 @@ const MAKE = `
     FROM trimmed
   $$`;
 
-const DROP = `DROP FUNCTION ${NUMBER_TEXT}(double precision)`;
+/** The function only exists within the transaction. */
+const DROP_NUMBER_TEXT = `DROP FUNCTION ${NUMBER_TEXT}(double precision)`;
+
+/**
+ * Updates the comments of tables, their columns and changed views, unless a user has replaced them. It only writes those
+ * that differ: there may be hundreds of columns.
+ */
+export async function updateComments(
+  database: Database,
+  described: readonly ColumnComment[],
+  tables: readonly TableShape[],
+  views: readonly ViewChange[],
+): Promise<void> {
+  const ofOwnColumns = tables.flatMap((table) =>
+    ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
+  );
+  const comments: ColumnComment[] = [...described, ...ofOwnColumns];
+  const ofViews = views
+    .filter(({ isChanged }) => isChanged)
+    .flatMap(({ name: view, description, columns }) => [
+      { view, column: null, comment: description },
+      ...columns.map((column) => ({ view, column: column.name, comment: column.description ?? '' })),
+    ]);
+  if (comments.length + ofViews.length === 0) return;
+  const values = [
+    comments.map(({ table }) => table),
+    comments.map(({ column }) => column),
+    comments.map(({ base }) => base),
+    comments.map(({ comment }) => comment),
+    ofViews.map(({ view }) => view),
+    ofViews.map(({ column }) => column),
+    ofViews.map(({ comment }) => comment),
+  ];
+  const update = async ({ execute }: Session): Promise<void> => {
+    const { rows } = await execute<{ statement: string }>(OUTDATED_COMMENTS, values);
+    if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
+  };
+  await transact(database, update, { mayRepeat: true });
+}
+
+/** A table's comment may have a suffix after the profile's text. */
+const OUTDATED_COMMENTS = `
+  WITH said AS (
+    SELECT to_regclass(pg_catalog.quote_ident(relation_name)) AS relation, * FROM (
+      SELECT 'TABLE' AS kind, * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+        AS said (relation_name, column_name, base, comment)
+      UNION ALL
+      SELECT 'VIEW', view_name, column_name, NULL, comment FROM unnest($5::text[], $6::text[], $7::text[])
+        AS said (view_name, column_name, comment)) AS each
+  ), standing AS (
+    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(relation, 'pg_class')
+      ELSE col_description(relation, attnum) END AS stands
+    FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
+    WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
+  )
+  SELECT CASE WHEN column_name IS NULL THEN pg_catalog.format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
+    ELSE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
+  FROM standing
+  WHERE CASE kind WHEN 'VIEW' THEN coalesce(stands, '') <> comment
+    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT pg_catalog.starts_with(stands, comment)) END`;

@@ -1,24 +1,40 @@
 import { z } from 'zod';
+import type { ExecuteSql } from '../../database.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import type { TableColumns, ViewPlan } from '../views/attach-views.ts';
+import type { ViewPlan } from '../views/attach-views.ts';
 
-/** A view that stands on columns, directly or by way of other views, and what makes it again as it was. */
+/** Columns of one table. */
+export interface TableColumns {
+  table: string;
+  columns: readonly string[];
+}
+
+/** Parameters `$1` and `$2` of the queries below: the names of the tables and of the columns. */
+export function columnPairs(uses: readonly TableColumns[]): [tables: string[], columns: string[]] {
+  const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
+  return [pairs.map(([table]) => table), pairs.map(([, column]) => column)];
+}
+
+/** The columns `$1`, `$2` with their `attrelid` and `attnum`. */
+const USED_COLUMNS = `ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
+  JOIN pg_attribute ON attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(used.table_name)) AND attname = used.column_name`;
+
+/** A view that depends on columns, directly or through other views, and how to create it again. */
 export interface Dependent {
-  /** Quoted, with its schema if that is not ours. */
+  /** Quoted, with its schema if that is another one. */
   name: string;
-  /** The bare name of a view that is ours; null for all others. */
+  /** The bare name of a managed view; null for an external one. */
   view: string | null;
   kind: 'VIEW' | 'MATERIALIZED VIEW';
   owner: string;
-  /** True if we may give it back to its owner. */
+  /** True if our role may act for its owner. */
   ours: boolean;
+  /** The first one creates the view. */
   statements: string[];
-  /** The columns, or the views of ours that are dropped, on which it stands. */
-  origins: Origin[];
+  /** The columns, or the dropped managed views, on which it depends. */
+  origins: z.output<typeof originSchema>[];
 }
-
-type Origin = z.output<typeof originSchema>;
 
 const originSchema = z.object({
   table: z.string().nullable(),
@@ -27,44 +43,34 @@ const originSchema = z.object({
 });
 
 /**
- * The views that stand on the columns, and those of ours that are to be dropped with what stands on them: those that others stand on first. Postgres neither alters nor drops a column
- * that one of them names. People who read the warehouse make such things.
+ * Finds the views that depend on the columns, and managed views that are to be dropped with all that depends on them, in
+ * the order of their dependencies. Postgres neither alters nor drops a column that a view names.
  */
-export async function dependentsOf(
-  { execute }: Session,
+export async function findDependents(
+  execute: ExecuteSql,
   uses: readonly TableColumns[],
   { views, retyped, detached }: ViewPlan,
 ): Promise<Dependent[]> {
-  const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
-  // As with every growth by new columns alone.
-  if (pairs.length + retyped.length === 0) return [];
-  const { rows } = await execute<DependentRow>(DEPENDENTS, [
-    pairs.map(([table]) => table),
-    pairs.map(([, column]) => column),
+  const [tables, columns] = columnPairs(uses);
+  // New columns alone have no dependents.
+  if (tables.length + retyped.length === 0) return [];
+  const { rows } = await execute<Omit<Dependent, 'origins'> & { origins: string }>(DEPENDENTS, [
+    tables,
+    columns,
     views.map(({ name }) => name),
     retyped,
     [...detached.keys()],
   ]);
-  return rows.map(({ name, view, kind, owner, ours, statements, origins }) => {
-    return { name, view, kind, owner, ours, statements, origins: z.array(originSchema).parse(JSON.parse(origins)) };
-  });
+  return rows.map((row) => ({ ...row, origins: z.array(originSchema).parse(JSON.parse(row.origins)) }));
 }
 
-interface DependentRow extends Record<string, unknown>, Omit<Dependent, 'origins'> {
-  /** JSON. */
-  origins: string;
-}
-
-/** Throws `InUse` if a view would not be its owner's any more if we made it again. */
+/** Throws `InUse` for views whose owner we could not restore. */
 export function refuseOthersViews(dependents: readonly Dependent[]): void {
   const others = dependents.filter(({ ours }) => !ours);
   if (others.length > 0) throw inUse(others);
 }
 
-/**
- * Throws `InUse` if a function, or a column of a table, has the row type of a view of ours that is to be dropped: these are
- * not made again.
- */
+/** Throws `InUse` if a function or a column has the row type of a view that is to be dropped: it is not created again. */
 export async function refuseRowTypes({ execute }: Session, { views, retyped }: ViewPlan): Promise<void> {
   if (retyped.length === 0) return;
   const { rows } = await execute<{ view: string; by: string }>(
@@ -79,7 +85,37 @@ export async function refuseRowTypes({ execute }: Session, { views, retyped }: V
   if (rows.length > 0) throw new InUse([], rows);
 }
 
-/** What the views keep from changing. */
+/**
+ * Throws `InUse` if an external constraint, default, statistics, generated column or policy depends on a column: it may
+ * mean something else for another type. Views are created again, and the server rebuilds indexes.
+ */
+export async function refuseLosses({ execute }: Session, uses: readonly TableColumns[]): Promise<void> {
+  if (uses.length === 0) return;
+  const { rows } = await execute<UsedColumn & Record<string, unknown>>(
+    `SELECT DISTINCT used.table_name AS table, attname AS column, pg_describe_object(classid, objid, objsubid) AS by
+     FROM ${USED_COLUMNS} JOIN pg_depend ON refobjid = attrelid AND refobjsubid = attnum
+     WHERE refclassid = 'pg_class'::regclass AND classid <> 'pg_rewrite'::regclass
+       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
+       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
+         AND pg_catalog.starts_with(conname, '_sync_'))`,
+    columnPairs(uses),
+  );
+  if (rows.length > 0) throw new InUse(rows, []);
+}
+
+/** Returns the statements that drop our foreign keys on the columns: a wider column holds no keys any more. */
+export async function dropForeignKeys({ execute }: Session, uses: readonly TableColumns[]): Promise<string[]> {
+  if (uses.length === 0) return [];
+  const { rows } = await execute<{ statement: string }>(
+    `SELECT DISTINCT pg_catalog.format('ALTER TABLE %I DROP CONSTRAINT %I', used.table_name, conname) AS statement
+     FROM ${USED_COLUMNS} JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY(conkey)
+     WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')`,
+    columnPairs(uses),
+  );
+  return rows.map(({ statement }) => statement);
+}
+
+/** The error that names the columns and views which cannot change because of the dependents. */
 export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse {
   const columns: UsedColumn[] = [];
   const views: UsedView[] = [];
@@ -94,12 +130,11 @@ export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse 
 }
 
 /**
- * What makes it again: the view, what belongs to it, its owner, what it holds and who may read it. Postgres runs what is
- * in a materialised view, and in the expressions of its indexes, with the rights of its owner once it has one,
- * and of its maker before: so it is made empty. Functions are named with their schema: others may make some of
- * the same name in ours.
+ * The statements that create the view with its rules, triggers, comments, owner, indexes, rows and rights. A materialized
+ * view is created without data, because it must run with the rights of its owner. Functions are named with their schema,
+ * because other roles may create functions of the same name in ours.
  */
-const REMADE = `
+const CREATION = `
   pg_catalog.format('CREATE %s %s%s AS %s%s', kind, name,
     ' WITH (' || pg_catalog.array_to_string(reloptions, ', ') || ')',
     pg_catalog.rtrim(pg_catalog.pg_get_viewdef(oid), ';'),
@@ -126,10 +161,7 @@ const REMADE = `
 
 const DEPENDENTS = `
   WITH RECURSIVE named AS (
-    SELECT attrelid, attnum, table_name, column_name
-    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
-    JOIN pg_attribute ON attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name))
-      AND attname = column_name
+    SELECT attrelid, attnum, table_name, column_name FROM ${USED_COLUMNS}
   ), stands AS (
     SELECT ev_class AS oid, 1 AS depth, table_name, column_name, NULL::text AS view_name
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid
@@ -158,26 +190,4 @@ const DEPENDENTS = `
     WHERE relkind IN ('v', 'm')
   )
   SELECT name, kind, owner, ours, origins, (SELECT ours.name FROM pg_catalog.unnest($3::text[]) AS ours(name)
-    WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${REMADE} AS statements FROM seen ORDER BY deepest, name`;
-
-/**
- * Throws `InUse` if a constraint, a default, statistics, a generated column, a policy or the like that people made
- * depends on a column: it may mean something else for one of another type. Views are made again, and indexes built again.
- */
-export async function refuseLosses({ execute }: Session, { table, columns }: TableColumns): Promise<void> {
-  const { rows } = await execute<{ by: string; column: string }>(
-    `SELECT DISTINCT attname AS column, pg_describe_object(classid, objid, objsubid) AS by FROM pg_depend
-     JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-     WHERE refclassid = 'pg_class'::regclass AND refobjid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) AND attname = ANY($2)
-       AND classid <> 'pg_rewrite'::regclass
-       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
-       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
-         AND pg_catalog.starts_with(conname, '_sync_'))`,
-    [table, columns],
-  );
-  if (rows.length === 0) return;
-  throw new InUse(
-    rows.map(({ by, column }) => ({ table, column, by })),
-    [],
-  );
-}
+    WHERE pg_catalog.to_regclass(pg_catalog.quote_ident(ours.name)) = oid) AS view, ${CREATION} AS statements FROM seen ORDER BY deepest, name`;

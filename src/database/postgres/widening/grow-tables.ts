@@ -1,154 +1,241 @@
-import type { CompiledQuery, Kysely } from 'kysely';
-import { ConfigError } from '../../../model/errors.ts';
-import { ownColumns } from '../../own-columns.ts';
+import type { Kysely } from 'kysely';
+import { escapeIdentifier as quoted } from 'pg';
+import { messageOf, SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
 import type { OwnTables } from '../../own-tables.ts';
-import { growthOutdated, type DroppedView, type ShapeGrowth } from '../../warehouse.ts';
+import {
+  type DroppedView,
+  growthOutdated,
+  InUse,
+  type ShapeGrowth,
+  tableExists,
+  type LeaseProof,
+} from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
-import type { Session, Step } from '../connection/session.ts';
-import { execute as asking, transact, type Database } from '../connection/transact.ts';
-import { clearedNames } from '../views/attach-views.ts';
-import { addColumns, createDeletedIndex, createTable, wideningsOf } from './ddl.ts';
-import { alterTables } from './alter-tables.ts';
-import type { ViewChange } from '../../view-dialect.ts';
+import { asStep, type Session, type Step } from '../connection/session.ts';
+import { causeCode, type Database, execute, isLocked, transact } from '../connection/transact.ts';
+import { clearNames, createViews, dropViews, planViews, type ViewPlan } from '../views/attach-views.ts';
+import { updateComments, addColumns, createDeletedIndex, createTable, type Widening, widenStatements } from './ddl.ts';
+import {
+  type Dependent,
+  dropForeignKeys,
+  findDependents,
+  inUse,
+  refuseLosses,
+  refuseOthersViews,
+  refuseRowTypes,
+} from './dependents.ts';
+
+/** A change of existing tables. */
+interface Alteration {
+  growth: ShapeGrowth;
+  widenings: readonly Widening[];
+  /** The statement that adds columns, by table. */
+  additions: ReadonlyMap<string, string>;
+  /** Run first, before any table is locked. */
+  steps: readonly Step[];
+}
 
 /**
- * Makes new tables, adds and widens columns of existing ones, and runs the growth's statements, in one transaction under
- * the lease. Throws `ConfigError` (`table_exists`, `column_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
+ * Creates tables, adds and widens columns, updates views and runs the growth's statements, in one transaction under the
+ * lease. Throws `ConfigError` (`table_exists`, `column_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(
   database: Database,
   own: Kysely<OwnTables>,
   growth: ShapeGrowth,
 ): Promise<readonly DroppedView[]> {
-  const { before, after, changes, views, statements, lease, claim, references = new Set<string>() } = growth;
+  const { before, after, views, statements, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
-  const fresh = after.tables.filter(({ name }) => !known.has(name));
-  const added = changes.filter(({ table, from }) => known.has(table) && from === null);
-  const altered = [...Map.groupBy(added, ({ table }) => table)];
-  const additions = altered.map(([table, more]) => {
-    const columns = more.map(({ column }) => column);
-    return addColumns(own, table, columns, references).sql;
+  const created = after.tables.filter(({ name }) => !known.has(name));
+  const changes = Map.groupBy(
+    growth.changes.filter(({ table }) => known.has(table)),
+    ({ table }) => table,
+  );
+  const widenings = [...changes].flatMap(([table, changed]): Widening[] => {
+    const columns = changed.flatMap(({ column: { name, type }, from }) =>
+      from === null ? [] : [{ name, type, from }],
+    );
+    return columns.length === 0 ? [] : [{ table, columns }];
   });
-  const widenings = wideningsOf(growth);
-  const ask = asking(database);
-  // New columns alone need no more than the table.
-  if (fresh.length + widenings.length > 0) await refuseWithoutCreate(ask, database);
-  // With it, statements and whole views that stand there are read and run again.
-  if (widenings.length > 0) await refuseStrangers(ask, database);
-  const dropped = await alterTables(database, lease, {
-    widenings,
-    tables: altered.map(([table]) => table),
-    additions,
-    views,
-    dropsOthers: growth.dropsOthers ?? false,
-    prepare: async (session) => {
-      const made = fresh.flatMap((table) => madeTable(own, database.schema, table, references));
-      // First of all the claim: it holds up those who are planning another change, until this one is there.
-      const steps = [
-        ...(claim === null ? [] : [claimStep(claim)]),
-        ...clearedNames(views),
-        ...made,
-        ...statements.map(asStep),
-      ];
-      await session.runAll(steps);
-    },
+  const additions = [...changes].flatMap(([table, changed]): [string, string][] => {
+    const columns = changed.flatMap(({ column, from }) => (from === null ? [column] : []));
+    return columns.length === 0 ? [] : [[table, addColumns(own, table, columns, references).sql]];
   });
-  // Not while readers wait. If this is cut off, the next column brings the comments of all.
-  await changeComments(database, [...(growth.comments ?? []), ...ownComments(after.tables)], views);
+  const run = execute(database);
+  // New columns alone need no rights on the schema.
+  if (created.length + widenings.length > 0) await refuseWithoutCreate(run, database);
+  // A widening runs definitions of external views again.
+  if (widenings.length > 0) await refuseStrangers(run, database);
+  const steps = [
+    // The claim comes first: it makes others wait who are planning another change.
+    ...(claim === null ? [] : [{ ...asStep(claim), ifNone: growthOutdated }]),
+    ...clearNames(views),
+    ...created.flatMap((table) => creationSteps(own, database.schema, table, references)),
+    ...statements.map(asStep),
+  ];
+  const dropped = await alterTables(database, { growth, widenings, additions: new Map(additions), steps });
+  // Runs after the locks are released; if interrupted, the next schema change writes all comments.
+  await updateComments(database, growth.comments ?? [], after.tables, views);
   return dropped;
 }
 
-/** A table with its index. One that somebody else made under this name is never written to. */
-function madeTable(own: Kysely<OwnTables>, schema: string, table: TableShape, references: ReadonlySet<string>): Step[] {
+function creationSteps(
+  own: Kysely<OwnTables>,
+  schema: string,
+  table: TableShape,
+  references: ReadonlySet<string>,
+): Step[] {
   const { name, path } = table;
-  const isThere = {
+  const refuseExisting = {
     text: 'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',
     values: [schema, name],
-    refuse: () => foreignTable(name),
+    refuse: () => tableExists(name),
   };
   const index = path.length === 0 ? [createDeletedIndex(own, table)] : [];
-  return [isThere, ...[createTable(own, table, references), ...index].map(asStep)];
+  return [refuseExisting, ...[createTable(own, table, references), ...index].map(asStep)];
 }
 
-function foreignTable(name: string): ConfigError {
-  return new ConfigError('table_exists', `the warehouse has a table or view "${name}" that content-sync did not make`, {
-    hint: 'rename it, or point `warehouse` at a database or schema of its own',
-  });
+/** SQLSTATE of a view whose column would get another collation. */
+const INVALID_TABLE_DEFINITION = '42P16';
+
+async function alterTables(database: Database, alteration: Alteration): Promise<readonly DroppedView[]> {
+  const alter = (isCollated: boolean): Promise<readonly DroppedView[]> =>
+    transactExclusively(database, alteration.growth.lease, (session) => alterIn(session, alteration, isCollated));
+  try {
+    return await alter(false).catch((error: unknown) => {
+      if (causeCode(error) !== INVALID_TABLE_DEFINITION) throw error;
+      return alter(true);
+    });
+  } catch (error) {
+    throw explainError(error, alteration.widenings);
+  }
 }
 
-/** Throws what has it planned again if there was another growth since. */
-export function claimStep(claim: CompiledQuery): Step {
-  return { ...asStep(claim), ifNone: growthOutdated };
+/** Drops all that depends on changed columns, alters the tables, and creates the dependents again as they were. */
+async function alterIn(
+  session: Session,
+  { growth, widenings, additions, steps }: Alteration,
+  isCollated: boolean,
+): Promise<readonly DroppedView[]> {
+  const { views, dropsOthers = false } = growth;
+  const uses = widenings.map(({ table, columns }) => ({ table, columns: columns.map(({ name }) => name) }));
+  await session.runAll(steps);
+  const plan = await planViews(session, views, uses, isCollated);
+  const dependents = await findDependents(session.execute, uses, plan);
+  if (!dropsOthers) refuseOthersViews(dependents);
+  await refuseRowTypes(session, plan);
+  await refuseLosses(session, uses);
+  const foreignKeys = await dropForeignKeys(session, uses);
+  // Outer views first and tables last, in the order in which readers lock them: no deadlock.
+  const drops = [...dropViews(plan, dependents, dropsOthers), ...plan.detached.values()];
+  await lockTables(session, [...new Set([...uses.map(({ table }) => table), ...additions.keys()])], drops);
+  await runTogether(session, [...foreignKeys, ...widenStatements(widenings), ...additions.values()]);
+  return createDependents(session, plan, dependents, dropsOthers);
 }
 
-function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
-  return { text, values };
+/** Creates managed views, then external ones. Returns those that cannot be created again, if these may be left out. */
+async function createDependents(
+  session: Session,
+  plan: ViewPlan,
+  dependents: readonly Dependent[],
+  mayLeaveOut: boolean,
+): Promise<DroppedView[]> {
+  const belongings = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
+  await runTogether(session, createViews(plan, belongings));
+  const dropped: DroppedView[] = [];
+  for (const dependent of dependents.filter(({ view }) => view === null)) {
+    const { name, statements } = dependent;
+    try {
+      await runTogether(session, mayLeaveOut ? ['SAVEPOINT one_view', ...statements, 'RELEASE one_view'] : statements);
+    } catch (error) {
+      if (isLocked(error)) throw error;
+      if (!mayLeaveOut) throw new CreationError(dependent, error);
+      await session.execute('ROLLBACK TO one_view');
+      dropped.push({ name, definition: `${statements.join(';\n')};` });
+    }
+  }
+  return dropped;
 }
 
-/** What columns of ours say of themselves. */
-export function ownComments(tables: readonly TableShape[]): NonNullable<ShapeGrowth['comments']> {
-  return tables.flatMap((table) =>
-    ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
-  );
+/** A view that could not be created again; the transaction is rolled back. */
+class CreationError extends Error {
+  readonly code: string;
+  readonly dependent: Dependent;
+
+  constructor(dependent: Dependent, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.code = causeCode(cause);
+    this.dependent = dependent;
+  }
 }
 
 /**
- * Lets tables and columns that stand say what the profile says of them now, where nobody has written over it, and views
- * that read otherwise what they are. Asks first what stands: most of hundreds of columns say it already.
+ * Prefixes of the SQLSTATEs of an object that does not fit a wider column: syntax and rights, values, constraints,
+ * limits, dependencies, errors of functions.
  */
-export async function changeComments(
+const IN_USE = ['0A', '2BP01', '42', '22', '23', '44', '54', 'P0', '39', '38'];
+
+/** Returns `InUse` if an object that depends on a widened column caused the error. */
+function explainError(error: unknown, widenings: readonly Widening[]): unknown {
+  const cause = error instanceof SyncError ? error.cause : error;
+  const code = causeCode(error);
+  if (error instanceof InUse || !IN_USE.some((prefix) => code.startsWith(prefix))) return error;
+  if (cause instanceof CreationError) return inUse([cause.dependent], cause);
+  const by = messageOf(cause);
+  const columns = widenings.flatMap(({ table, columns: wider }) =>
+    wider.map(({ name }) => ({ table, column: name, by })),
+  );
+  return columns.length === 0 ? error : new InUse(columns, [], cause);
+}
+
+/** Readers wait for a table while we wait for its lock: after this time they continue, and we try again. */
+const LOCK_TIMEOUT_MS = 600;
+const MIN_LOCK_TIMEOUT_MS = 10;
+/** Longer than the server waits (`deadlock_timeout`, 1 s) before it cancels an autovacuum that blocks us. */
+const VACUUM_TIMEOUT_MS = 3_000;
+/** A reader may hold a table for minutes. */
+const RETRY_FOR_MS = 120_000;
+/** Rewriting a large table takes hours. */
+const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
+
+/**
+ * Runs `work` in one transaction under the lease, and again while another session holds a lock that it needs. Throws
+ * `SyncError` (`warehouse_busy` after two minutes).
+ */
+export async function transactExclusively<T>(
   database: Database,
-  comments: NonNullable<ShapeGrowth['comments']>,
-  views: readonly ViewChange[],
+  lease: LeaseProof,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  return transact(database, work, {
+    lockMs: LOCK_TIMEOUT_MS,
+    statementMs: STATEMENT_TIMEOUT_MS,
+    lockedForMs: RETRY_FOR_MS,
+    lease,
+  });
+}
+
+/** Runs `drops`, which take locks as well, and locks the tables. */
+export async function lockTables(
+  { execute }: Session,
+  tables: readonly string[],
+  drops: readonly string[],
 ): Promise<void> {
-  const changed = views.filter(({ isChanged }) => isChanged);
-  if (comments.length + changed.length === 0) return;
-  const ofViews = changed.flatMap(commentsOfView);
-  const change = async ({ execute }: Session): Promise<void> => {
-    const { rows } = await execute<{ statement: string }>(CHANGED, [
-      comments.map(({ table }) => table),
-      comments.map(({ column }) => column),
-      comments.map(({ base }) => base),
-      comments.map(({ comment }) => comment),
-      ofViews.map(({ view }) => view),
-      ofViews.map(({ column }) => column),
-      ofViews.map(({ comment }) => comment),
-    ]);
-    if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
-  };
-  await transact(database, change, { mayRepeat: true });
+  const withTimeout = (timeoutMs: number, statement: string) =>
+    execute(`SET LOCAL lock_timeout TO ${timeoutMs}; ${statement}`);
+  // This lock blocks no reader. A large table that was just filled may be vacuumed.
+  for (const table of tables) {
+    await withTimeout(VACUUM_TIMEOUT_MS, `LOCK TABLE ${quoted(table)} IN SHARE UPDATE EXCLUSIVE MODE`);
+  }
+  // A reader that waits for the first table waits for all of them.
+  const each = Math.max(MIN_LOCK_TIMEOUT_MS, Math.floor(LOCK_TIMEOUT_MS / (tables.length + drops.length)));
+  for (const drop of drops) await withTimeout(each, drop);
+  for (const table of tables) await withTimeout(each, `LOCK TABLE ${quoted(table)} IN ACCESS EXCLUSIVE MODE`);
+  await execute(`SET LOCAL lock_timeout TO ${LOCK_TIMEOUT_MS}`);
 }
 
-function commentsOfView({ name: view, description, columns }: ViewChange): ViewComment[] {
-  const all: ViewComment[] = [{ view, column: null, comment: description }];
-  for (const column of columns) all.push({ view, column: column.name, comment: column.description ?? '' });
-  return all;
+/** Runs statements in one round trip. */
+export async function runTogether({ execute }: Session, statements: readonly string[]): Promise<void> {
+  if (statements.length > 0) await execute(statements.join('; '));
 }
-
-interface ViewComment {
-  view: string;
-  column: string | null;
-  comment: string;
-}
-
-/** A comment of ours on a table may say more behind what the profile says. */
-const CHANGED = `
-  WITH said AS (
-    SELECT to_regclass(pg_catalog.quote_ident(relation_name)) AS relation, * FROM (
-      SELECT 'TABLE' AS kind, * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-        AS said (relation_name, column_name, base, comment)
-      UNION ALL
-      SELECT 'VIEW', view_name, column_name, NULL, comment FROM unnest($5::text[], $6::text[], $7::text[])
-        AS said (view_name, column_name, comment)) AS each
-  ), standing AS (
-    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(relation, 'pg_class')
-      ELSE col_description(relation, attnum) END AS stands
-    FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
-    WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
-  )
-  SELECT CASE WHEN column_name IS NULL THEN pg_catalog.format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
-    ELSE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
-  FROM standing
-  WHERE CASE kind WHEN 'VIEW' THEN coalesce(stands, '') <> comment
-    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT pg_catalog.starts_with(stands, comment)) END`;

@@ -6,34 +6,41 @@ import { z } from 'zod';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { RestoreReport, RestoreRequest } from '../../database.ts';
-import type { Inbox } from '../../inbox.ts';
+import type { DeliveryRow, Inbox } from '../../inbox.ts';
 import { isUpToDate, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { ForgottenRow } from '../../own-tables.ts';
 import type { Warehouse } from '../../warehouse.ts';
-import { databaseError, isBusy } from '../connection/errors.ts';
-import { decideRestore, finishRestore, RESTORED } from '../connection/finish-restore.ts';
+import { databaseError, hasErrorCode, isBusy } from '../connection/errors.ts';
+import { stepsDone } from '../connection/open-file.ts';
 import { openInbox, openInboxFile } from '../inbox/open-inbox.ts';
-import { ABOUT, BACKUP_FORMAT, damageOf, DELIVERIES, type SourceFiles } from './back-up.ts';
+import {
+  BACKUP_FORMAT,
+  copyRows,
+  DELIVERIES_TABLE,
+  findDamage,
+  ORIGIN_TABLE,
+  type SourceFiles,
+  decideRestore,
+  finishRestore,
+  RESTORED,
+} from './back-up.ts';
 
-/** Opens a file, and brings it up to date. */
+/** Opens and migrates a file. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
 
-const aboutSchema = z.object({
+const originSchema = z.object({
   format: z.int().positive(),
   source: z.string(),
-  /** The moment as of which warehouse and inbox are. */
   taken_at: z.iso.datetime(),
   content_sync: z.string(),
 });
 
-/** Errors of a file that is no whole database. */
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/;
 
 /**
- * Puts warehouse and inbox of a backup in the place of those that are there: both or none, at whatever moment it is
- * killed. Deliveries that were acknowledged after the backup wait in the restored inbox, and records that were erased
- * after it are asked to be erased again. Throws `ConfigError`, and changes nothing, if the backup cannot be used, or
- * `warehouse_in_use`.
+ * Replaces warehouse and inbox by those of a backup: both or none, also if the process is killed. Deliveries that were
+ * acknowledged after the backup wait in the restored inbox; records that were erased after it are requested to be erased
+ * again. Throws `ConfigError` or `warehouse_in_use`; then nothing was changed.
  */
 export async function restore(
   files: SourceFiles,
@@ -43,26 +50,25 @@ export async function restore(
   finishRestore(files.inbox);
   const restored = { warehouse: `${files.warehouse}${RESTORED}`, inbox: `${files.inbox}${RESTORED}` };
   try {
-    removeParts(restored);
+    removeFiles(restored);
     mkdirSync(path.dirname(files.warehouse), { recursive: true });
     const takenAt = await unpack(files, restored, request);
-    const rest = await replace(files, restored, request, openWarehouse);
-    return { takenAt, ...rest };
+    return { takenAt, ...(await replace(files, restored, request, openWarehouse)) };
   } catch (error) {
     throw databaseError(error, files.warehouse);
   } finally {
-    // Once it is decided, they have other names.
-    removeParts(restored);
+    // A completed restore has renamed them.
+    removeFiles(restored);
   }
 }
 
-function removeParts(restored: SourceFiles): void {
+function removeFiles(restored: SourceFiles): void {
   for (const file of Object.values(restored)) {
     for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${end}`, { force: true });
   }
 }
 
-/** Writes the files beside those that they are to replace, and returns the moment as of which they are. */
+/** Writes the files beside those that they replace, and returns the time of the backup. */
 async function unpack(
   files: SourceFiles,
   restored: SourceFiles,
@@ -78,20 +84,21 @@ async function unpack(
   const db = new Database(restored.warehouse);
   try {
     db.pragma('synchronous = FULL');
-    const about = verifyBackup(db, from, source);
-    const hasInbox = isThere(db, DELIVERIES);
-    // Made, if there is an inbox to be replaced, so that what came later has its place in it.
+    const origin = verifyBackup(db, from, source);
+    const hasInbox = hasTable(db, DELIVERIES_TABLE);
+    // An existing inbox has later deliveries, which need an inbox to be kept in.
     if (hasInbox || existsSync(files.inbox)) {
       const inbox = await openInboxFile(restored.inbox, clock);
-      if (hasInbox) copyDeliveries(db, inbox.db);
+      const copy = (): void => copyRows(db, DELIVERIES_TABLE, inbox.db, '_sync_deliveries', signal);
+      if (hasInbox) inbox.db.transaction(copy)();
       await inbox.close();
     }
-    // What was in these tables is not left in free pages.
+    // Free pages keep nothing of the dropped tables.
     db.pragma('secure_delete = ON');
-    db.exec(`DROP TABLE ${ABOUT}; DROP TABLE IF EXISTS ${DELIVERIES}; ${FREE_LEASES}`);
-    return Date.parse(about.taken_at);
+    db.exec(`DROP TABLE ${ORIGIN_TABLE}; DROP TABLE IF EXISTS ${DELIVERIES_TABLE}; ${FREE_LEASES}`);
+    return Date.parse(origin.taken_at);
   } catch (error) {
-    throw isDamaged(error) ? invalid(from, messageOf(error)) : error;
+    throw hasErrorCode(error, DAMAGED) ? invalid(from, messageOf(error)) : error;
   } finally {
     db.close();
   }
@@ -99,63 +106,51 @@ async function unpack(
 
 const FREE_LEASES = `UPDATE _sync_leases SET expires_at = '1970-01-01 00:00:00'`;
 
-/** Throws `ConfigError` for a file that is no backup, is not whole, of another source or from a newer content-sync. */
-function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof aboutSchema> {
-  if (!isThere(db, ABOUT)) throw invalid(from, 'it is no backup of content-sync');
-  const { data: about } = aboutSchema.safeParse(db.prepare(`SELECT * FROM ${ABOUT}`).get());
-  if (about === undefined) throw invalid(from, 'it does not say what it is');
-  if (about.format > BACKUP_FORMAT) {
-    throw new ConfigError('backup_newer', `${from} was written by a newer content-sync (${about.content_sync})`, {
+/** Throws `ConfigError` if the file is no complete backup of the source that this version can read. */
+function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof originSchema> {
+  if (!hasTable(db, ORIGIN_TABLE)) throw invalid(from, 'it is no backup of content-sync');
+  const { data: origin } = originSchema.safeParse(db.prepare(`SELECT * FROM ${ORIGIN_TABLE}`).get());
+  if (origin === undefined) throw invalid(from, 'it does not say what it is');
+  if (origin.format > BACKUP_FORMAT) {
+    throw new ConfigError('backup_newer', `${from} was written by a newer content-sync (${origin.content_sync})`, {
       hint: 'restore it with that version',
     });
   }
-  if (about.source !== source) {
-    throw new ConfigError('backup_of_other', `${from} is a backup of the source ${about.source}, not of ${source}`, {
+  if (origin.source !== source) {
+    throw new ConfigError('backup_of_other', `${from} is a backup of the source ${origin.source}, not of ${source}`, {
       hint: `name that source with --source, or the backup of ${source}`,
     });
   }
-  const fault = damageOf(db);
-  if (fault !== null) throw invalid(from, `it is damaged: ${fault}`);
-  const done = db.prepare<[], string>('SELECT name FROM _sync_migrations').pluck().all();
-  isUpToDate(from, new Set(done), WAREHOUSE_MIGRATIONS);
-  return about;
+  const damage = findDamage(db);
+  if (damage !== null) throw invalid(from, `it is damaged: ${damage}`);
+  isUpToDate(from, new Set(stepsDone(db)), WAREHOUSE_MIGRATIONS);
+  return origin;
 }
 
-function isThere(db: Database.Database, table: string): boolean {
+function hasTable(db: Database.Database, table: string): boolean {
   return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined;
 }
 
-function invalid(shown: string, why: string, hint?: string): ConfigError {
+function invalid(shown: string, why: string): ConfigError {
   return new ConfigError('backup_invalid', `${shown}: ${why}`, {
-    hint: hint ?? 'name a file that content-sync backup has written, and that was copied whole',
+    hint: 'name a file that content-sync backup has written, and that was copied whole',
   });
 }
 
-function copyDeliveries(from: Database.Database, inbox: Database.Database): void {
-  const rows = from.prepare(`SELECT * FROM ${DELIVERIES}`).raw();
-  const names = rows.columns().map(({ name }) => `"${name}"`);
-  const insert = inbox.prepare(
-    `INSERT INTO _sync_deliveries (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-  );
-  inbox.transaction(() => {
-    for (const row of rows.iterate()) insert.run(row);
-  })();
-}
-
-/** From here on it is done or not begun. */
+/** Replaces the files while no other program has them open. */
 async function replace(
   files: SourceFiles,
   restored: SourceFiles,
   request: RestoreRequest,
   openWarehouse: OpenWarehouse,
 ): Promise<Omit<RestoreReport, 'takenAt'>> {
-  const held: (Database.Database | null)[] = [];
+  const locked: (Database.Database | null)[] = [];
   try {
-    const warehouse = holdAlone(files.warehouse);
-    held.push(warehouse);
-    const inbox = holdAlone(files.inbox);
-    held.push(inbox);
-    const deliveries = await laterDeliveries(inbox, restored.inbox, request.clock);
+    const warehouse = lockExclusively(files.warehouse);
+    locked.push(warehouse);
+    const inbox = lockExclusively(files.inbox);
+    locked.push(inbox);
+    const deliveries = await keepLaterDeliveries(inbox, restored.inbox, request.clock);
     const forgotten = await carryForgotten(warehouse, restored, request, openWarehouse);
     request.signal.throwIfAborted();
     const replaced = [files.warehouse, files.inbox].filter((file) => existsSync(`${file}${RESTORED}`));
@@ -163,23 +158,22 @@ async function replace(
     finishRestore(files.inbox);
     return { deliveries, forgotten };
   } finally {
-    for (const each of held.toReversed()) each?.close();
+    for (const each of locked.toReversed()) each?.close();
   }
 }
 
 /**
- * Verifies that no other connection has a database file open, and keeps it so until it is closed. Its log is folded back,
- * so that the file alone is all of it. Null if there is no file, or a damaged one, which is to be replaced for that very
- * reason. Throws `warehouse_in_use`.
+ * Verifies that no other connection has the file open, and prevents others until it is closed. Its log is copied into
+ * it. Returns null if there is no file, or a damaged one, which is to be replaced. Throws `warehouse_in_use`.
  */
-function holdAlone(file: string): Database.Database | null {
+function lockExclusively(file: string): Database.Database | null {
   if (!existsSync(file)) {
-    putLogAside(file);
+    moveLogAway(file);
     return null;
   }
   const db = new Database(file, { timeout: 0 });
   try {
-    // Only the one who has the file for himself can leave the log.
+    // Only a single connection can leave the WAL mode.
     if (db.pragma('journal_mode = DELETE', { simple: true }) !== 'delete') throw inUse(file);
     db.pragma('locking_mode = EXCLUSIVE');
     db.exec('BEGIN EXCLUSIVE');
@@ -187,20 +181,16 @@ function holdAlone(file: string): Database.Database | null {
   } catch (error) {
     db.close();
     if (isBusy(error)) throw inUse(file, error);
-    if (!isDamaged(error)) throw error;
-    putLogAside(file);
+    if (!hasErrorCode(error, DAMAGED)) throw error;
+    moveLogAway(file);
     return null;
   }
 }
 
-/** A log would be taken for that of the file which is put beside it. */
-function putLogAside(file: string): void {
+/** SQLite would read the log as that of the restored file. */
+function moveLogAway(file: string): void {
   for (const end of ['-wal', '-journal']) if (existsSync(file + end)) renameSync(file + end, `${file}${end}.left`);
   rmSync(`${file}-shm`, { force: true });
-}
-
-function isDamaged(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && DAMAGED.test(String(error.code));
 }
 
 function inUse(file: string, cause?: unknown): SyncError {
@@ -211,14 +201,14 @@ function inUse(file: string, cause?: unknown): SyncError {
   });
 }
 
-/** Before it is decided: at no moment the records that were erased are there without a request to erase them. */
+/** Runs before the decision, so that erased records are never restored without the request to erase them again. */
 async function carryForgotten(
   db: Database.Database | null,
   restored: SourceFiles,
   request: RestoreRequest,
   openWarehouse: OpenWarehouse,
 ): Promise<number | null> {
-  const erased = db === null ? null : erasedIn(db);
+  const erased = db === null ? null : readForgottenRecords(db);
   if (erased === null || erased.length === 0) return erased?.length ?? null;
   const opened: (Warehouse | Inbox)[] = [];
   try {
@@ -229,23 +219,23 @@ async function carryForgotten(
     return await request.carryForgotten({ warehouse, inbox }, erased);
   } finally {
     for (const each of opened) await each.close();
-    for (const file of Object.values(restored)) asOneFile(file);
+    for (const file of Object.values(restored)) checkpointWal(file);
   }
 }
 
 /** The erased records that a warehouse knows of; null if it is damaged. */
-function erasedIn(db: Database.Database): ForgottenRow[] | null {
+function readForgottenRecords(db: Database.Database): ForgottenRow[] | null {
   try {
-    // One of a version from before records could be erased has no such table.
-    return isThere(db, '_sync_forgotten') ? db.prepare<[], ForgottenRow>('SELECT * FROM _sync_forgotten').all() : [];
+    // Early versions have no such table.
+    return hasTable(db, '_sync_forgotten') ? db.prepare<[], ForgottenRow>('SELECT * FROM _sync_forgotten').all() : [];
   } catch (error) {
-    if (isDamaged(error)) return null;
+    if (hasErrorCode(error, DAMAGED)) return null;
     throw error;
   }
 }
 
-/** Folds a log that is left back into its file, which can be moved then. */
-function asOneFile(file: string): void {
+/** Copies the log into its file, which can then be renamed. */
+function checkpointWal(file: string): void {
   if (!existsSync(file)) return;
   const db = new Database(file);
   db.pragma('synchronous = FULL');
@@ -254,11 +244,10 @@ function asOneFile(file: string): void {
 }
 
 /**
- * Has everything that was acknowledged after the backup wait in the restored inbox, also what was worked on since: the
- * restored warehouse is from before; what was erased since is erased there too. Returns how many deliveries that are;
- * null if the inbox that is replaced cannot be read.
+ * Adds all deliveries that were acknowledged after the backup to the restored inbox, as waiting: the restored warehouse
+ * does not have their records. Returns their number; null if the replaced inbox cannot be read.
  */
-async function laterDeliveries(
+async function keepLaterDeliveries(
   replaced: Database.Database | null,
   restored: string,
   clock: Clock,
@@ -267,54 +256,40 @@ async function laterDeliveries(
   const opened = await openInboxFile(restored, clock);
   try {
     opened.db.pragma('secure_delete = ON');
-    return replaced === null ? null : opened.db.transaction(() => keepLater(replaced, opened.db))();
+    return replaced === null ? null : opened.db.transaction(() => mergeDeliveries(replaced, opened.db))();
   } catch (error) {
-    // Damaged, or of a version from long ago.
-    if (error instanceof Error && 'code' in error && /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/.test(String(error.code))) {
-      return null;
-    }
+    // Damaged, or written by a version with other columns.
+    if (hasErrorCode(error, /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/)) return null;
     throw error;
   } finally {
     await opened.close();
-    asOneFile(restored);
+    checkpointWal(restored);
   }
 }
 
-/** What a sender sent, with what only its later copy shows. */
-interface Stored {
-  seq: number;
-  delivery_id: string;
-  received_at: string;
-  headers: string;
-  body: Uint8Array;
-  size: number;
-  differs_from: string | null;
-  events: number;
-}
-
-const THOSE = `SELECT seq, delivery_id, received_at, headers, body, size, differs_from, events FROM _sync_deliveries
-  WHERE state <> 'ignored' ORDER BY seq`;
+const ACKNOWLEDGED = `SELECT seq, delivery_id, received_at, headers, body, size, differs_from, events
+  FROM _sync_deliveries WHERE state <> 'ignored' ORDER BY seq`;
 const ADD = `INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body, size, differs_from)
   VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING`;
-/** Came again since, and was perhaps worked on then: the restored rows know nothing of it. */
-const AGAIN = `UPDATE _sync_deliveries SET state = 'waiting', attempts = 0, due_at = NULL, finished_at = NULL, reason = NULL,
+/** It came again after the backup, and may have been processed for the replaced warehouse only. */
+const WAIT_AGAIN = `UPDATE _sync_deliveries SET state = 'waiting', attempts = 0, due_at = NULL, finished_at = NULL, reason = NULL,
   events = ? WHERE delivery_id = ? AND events < ?`;
 const ERASE = `UPDATE _sync_deliveries SET state = CASE state WHEN 'waiting' THEN 'done' ELSE state END, due_at = NULL,
   headers = '{}', body = x'', size = 0, record_id = NULL, differs_from = NULL, reason = 'it was erased after the backup',
   delivery_id = 'erased-' || seq WHERE seq = ? AND received_at = ?`;
-/** The id that a forgetting leaves of a delivery. */
-const ERASED = /^erased-\d+$/;
+/** The id of a delivery that was erased. */
+const ERASED_ID = /^erased-\d+$/;
 
-function keepLater(replaced: Database.Database, restored: Database.Database): number {
-  const [add, again, erase] = [restored.prepare(ADD), restored.prepare(AGAIN), restored.prepare(ERASE)];
-  let kept = 0;
-  for (const one of replaced.prepare<[], Stored>(THOSE).iterate()) {
-    const { seq, delivery_id, received_at, headers, body, size, differs_from, events } = one;
-    if (size === 0 && ERASED.test(delivery_id)) erase.run(seq, received_at);
+function mergeDeliveries(replaced: Database.Database, restored: Database.Database): number {
+  const [add, wait, erase] = [restored.prepare(ADD), restored.prepare(WAIT_AGAIN), restored.prepare(ERASE)];
+  let count = 0;
+  for (const delivery of replaced.prepare<[], DeliveryRow>(ACKNOWLEDGED).iterate()) {
+    const { seq, delivery_id, received_at, headers, body, size, differs_from, events } = delivery;
+    if (size === 0 && ERASED_ID.test(delivery_id)) erase.run(seq, received_at);
     else {
-      kept += add.run(delivery_id, received_at, headers, body, size, differs_from).changes;
-      kept += again.run(events, delivery_id, events).changes;
+      count += add.run(delivery_id, received_at, headers, body, size, differs_from).changes;
+      count += wait.run(events, delivery_id, events).changes;
     }
   }
-  return kept;
+  return count;
 }

@@ -1,11 +1,14 @@
-import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
+import type { Database } from 'better-sqlite3';
+import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
+import type { Clock } from '../../../model/clock.ts';
+import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 
 interface ErrorRow {
-  /** Beginning of SQLite's own error code. */
+  /** Prefix of SQLite's own error code. */
   prefix: string;
   code: string;
   hint: string;
-  /** True if no run can work before a person has changed something. */
+  /** True if every run fails until an operator has changed something. */
   config?: true;
 }
 
@@ -17,7 +20,7 @@ const ERRORS: readonly ErrorRow[] = [
     hint: 'free space on the volume of the warehouse and run the same command again: it resumes where it stopped',
   },
   {
-    // SQLite knows no other name for a quota or a file-size limit.
+    // SQLite has no other code for a quota or a file-size limit.
     prefix: 'SQLITE_IOERR_WRITE',
     code: 'warehouse_full',
     hint: 'the disk took no more (full, a quota, a file-size limit): make room and run the same command again: it resumes where it stopped',
@@ -58,9 +61,9 @@ const ERRORS: readonly ErrorRow[] = [
   },
 ];
 
-/** SQLite's errors in our words; anything else (a bug) is returned as it is. */
+/** Translates SQLite's errors; returns any other error (a bug) unchanged. */
 export function databaseError(error: unknown, path: string): unknown {
-  const code = sqliteCode(error);
+  const code = errorCode(error);
   const row = ERRORS.find(({ prefix }) => code.startsWith(prefix));
   if (row === undefined) return error;
   const message = `${path}: ${messageOf(error)} (${code})`;
@@ -70,14 +73,76 @@ export function databaseError(error: unknown, path: string): unknown {
 }
 
 export function isBusy(error: unknown): boolean {
-  return sqliteCode(error).startsWith('SQLITE_BUSY');
+  return hasErrorCode(error, /^SQLITE_BUSY/);
 }
 
-/** SQLite knows no other name for a quota or a file-size limit than a failed write. */
+/** True also for a quota and a file-size limit, which SQLite reports as a failed write. */
 export function isFull(error: unknown): boolean {
-  return /^SQLITE_(?:FULL|IOERR_WRITE)/.test(sqliteCode(error));
+  return hasErrorCode(error, /^SQLITE_(?:FULL|IOERR_WRITE)/);
 }
 
-function sqliteCode(error: unknown): string {
+/** True if SQLite's or Node's code of the error matches. */
+export function hasErrorCode(error: unknown, pattern: RegExp): boolean {
+  return pattern.test(errorCode(error));
+}
+
+function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
+export const BUSY_TIMEOUT_MS = 0;
+const RETRY_FOR_MS = 60_000;
+const MAX_PAUSE_MS = 25;
+
+/** Runs work again while another program holds the lock; all errors are `SyncError`s. */
+export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
+
+export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
+  return async (work) => {
+    const deadline = clock.monotonic() + RETRY_FOR_MS;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
+      }
+      await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
+    }
+  };
+}
+
+/** Kysely's SQLite dialect, whose statements wait for another program's lock. */
+export function lockRetryingDialect(db: Database, retry: RetryWhileLocked): Dialect {
+  const dialect = new SqliteDialect({ database: db });
+  return {
+    createAdapter: () => new SingleStatements(),
+    createDriver: () => new LockRetryingDriver(db, retry),
+    createIntrospector: (own) => dialect.createIntrospector(own),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+}
+
+/** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
+class SingleStatements extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+class LockRetryingDriver extends SqliteDriver {
+  readonly #retry: RetryWhileLocked;
+
+  constructor(db: Database, retry: RetryWhileLocked) {
+    super({ database: db });
+    this.#retry = retry;
+  }
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    return {
+      executeQuery: (query, options) => this.#retry(() => connection.executeQuery(query, options)),
+      streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
+    };
+  }
 }

@@ -68,15 +68,6 @@ describe.skipIf(POSTGRES.missing !== null)('transactions', { timeout: 60_000 }, 
     await allReleased();
   });
 
-  it('leave nothing if they fail for good, and the next one goes on', async () => {
-    const { commit, insert, stored, allReleased } = await stageOn();
-    await insert(0);
-    await expect(commit(() => [inserted(1), inserted(100)])).rejects.toMatchObject({ code: '23514' });
-    await insert(2);
-    expect(await stored()).toEqual([0, 2]);
-    await allReleased();
-  });
-
   it('go through a pooler that lends connections by the transaction', async () => {
     const { insert, stored } = await stageOn(async (address) => (await transactionPooler(address, 2)).through);
     for (const n of NUMBERS) await insert(n);

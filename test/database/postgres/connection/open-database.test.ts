@@ -1,17 +1,15 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Clock } from '../../../../src/model/clock.ts';
-import { SyncError } from '../../../../src/model/errors.ts';
-import { systemClock } from '../../../../src/observe/system-clock.ts';
-import { INBOX_MIGRATIONS, WAREHOUSE_MIGRATIONS } from '../../../../src/database/migrate.ts';
-import type { OwnTables } from '../../../../src/database/own-tables.ts';
 import { readAddress } from '../../../../src/config/warehouse-address.ts';
+import { WAREHOUSE_MIGRATIONS } from '../../../../src/database/migrate.ts';
+import type { OwnTables } from '../../../../src/database/own-tables.ts';
 import { openDatabase } from '../../../../src/database/postgres/connection/open-database.ts';
 import { transact } from '../../../../src/database/postgres/connection/transact.ts';
+import type { Clock } from '../../../../src/model/clock.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { asOtherClient, POSTGRES } from '../../../support/databases.ts';
 import { startPostgres } from '../../../support/postgres-server.ts';
 
 const WAREHOUSE = { migrations: WAREHOUSE_MIGRATIONS, table: '_sync_migrations' };
-const INBOX = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
 const STATUS = 'SELECT pg_xact_status($1::xid8) AS status';
 
@@ -29,14 +27,6 @@ async function openFor(address: string, tables = WAREHOUSE, clock: Clock = syste
 }
 
 describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => {
-  it('is made, migrated, and opened again as it is, by several at once', async () => {
-    const address = await POSTGRES.address();
-    const all = await Promise.all([1, 2, 3, 4].map(() => openFor(address)));
-    await Promise.all([openFor(address, INBOX), openFor(address, INBOX)]);
-    for (const { own } of all) expect(await own.selectFrom('_sync_runs').selectAll().execute()).toEqual([]);
-    await openFor(address);
-  });
-
   it('gives back times as our own text, and counts as numbers', async () => {
     const { own } = await openFor(await POSTGRES.address());
     const row = { name: 'a', state: '{}', updated_at: '2026-11-21 10:00:00.120' };
@@ -59,22 +49,6 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
     const { database } = await openFor(address);
     const set = await transact(database, ({ execute }) => execute('SHOW synchronous_commit'));
     expect(set.rows).toEqual([{ synchronous_commit: expected }]);
-  });
-
-  it('F137 runs a transaction again whose connection was ended, once', async () => {
-    const address = await POSTGRES.address();
-    const { database, own } = await openFor(address);
-    let attempts = 0;
-    await transact(database, async ({ execute }) => {
-      attempts += 1;
-      await execute(`INSERT INTO _sync_limits VALUES ('a', '{}', '2026-11-21 10:00:00')`);
-      const { rows } = await execute<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-      if (attempts > 1) return;
-      await asOtherClient(address, (client) => client.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid]));
-      await execute('SELECT 1');
-    });
-    expect(attempts).toBe(2);
-    expect(await own.selectFrom('_sync_limits').select('name').execute()).toEqual([{ name: 'a' }]);
   });
 
   it('F138 F136 is not misled by a number that a crashed server gives anew', async () => {
@@ -100,12 +74,5 @@ describe.skipIf(POSTGRES.missing !== null)('a Postgres database of ours', () => 
     });
     expect(numbers).toHaveLength(2);
     expect(await own.selectFrom('_sync_limits').select('name').execute()).toEqual([{ name: 'a' }]);
-  });
-
-  it('says what to do about a server that refuses', async () => {
-    const address = await POSTGRES.address();
-    const error: unknown = await openFor(address.replace(/\/test_\w+/, '/nowhere')).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(SyncError);
-    expect(error).toMatchObject({ code: 'warehouse_refused' });
   });
 });

@@ -34,17 +34,6 @@ describe.skipIf(POSTGRES.missing !== null)('a role on Postgres that may not make
     await open();
   });
 
-  it('is refused where its schema is closed to it', async () => {
-    const admin = await POSTGRES.address();
-    const { role, address } = await limitedRole(admin);
-    await asOtherClient(admin, (client) =>
-      client.query(`CREATE SCHEMA blog; CREATE SCHEMA content_sync AUTHORIZATION ${role}`),
-    );
-    const open = async () => (await openWarehouse(address, systemClock)).close();
-    expect(await granted(admin, open)).toBe(`GRANT USAGE, CREATE ON SCHEMA "blog" TO "${role}"`);
-    await open();
-  });
-
   it('is told the same when a table is made or widened later, and goes on once it may', async () => {
     const admin = await POSTGRES.address();
     const { role, address } = await limitedRole(admin);

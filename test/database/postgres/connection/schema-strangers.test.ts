@@ -137,24 +137,6 @@ describe.skipIf(POSTGRES.missing !== null)('what other roles made on copied tabl
     },
   );
 
-  it("is trusted if the schema is the database owner's", async () => {
-    const address = await POSTGRES.address();
-    const [owner, own] = [await limitedRole(address), await limitedRole(address)];
-    await asOtherClient(address, (client) =>
-      client.query(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO ${owner.role}', current_database()); END $$;
-        SET ROLE ${owner.role}; CREATE SCHEMA blog; CREATE SCHEMA content_sync;
-        GRANT USAGE, CREATE ON SCHEMA blog, content_sync TO ${own.role}; RESET ROLE`),
-    );
-    onTestFinished(() =>
-      asOtherClient(address, async (client) => {
-        await client.query(
-          `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO postgres', current_database()); END $$`,
-        );
-      }),
-    );
-    await (await openWarehouse(own.address, systemClock)).close();
-  });
-
   it.each(['public', 'blog'])('is never called, made in %s while a process is running', async (schema) => {
     const stage = await ownStage(POSTGRES, [{ id: 1, updated_at: '2024-01-01T00:00:00Z', tags: ['a'] }], {
       content: { history: 'all' },
@@ -181,18 +163,6 @@ describe.skipIf(POSTGRES.missing !== null)('what other roles made on copied tabl
     expect(await app.sync(asked)).toMatchObject({ status: 'ok', resources: [{ inserted: 1 }] });
     if (schema === 'public') for (const command of ['verify', 'status', 'dictionary']) await stage.command(command);
     expect(await rowsOf(stage.address, 'SELECT DISTINCT what FROM loot.ran')).toEqual([]);
-  });
-
-  it('stays as it is where it bears a name of its own, or is made by an administrator', async () => {
-    const { address, load } = await scoreTable(SMALL);
-    const { role } = await limitedRole(address);
-    await asOtherClient(address, (client) => client.query(`GRANT USAGE, CREATE ON SCHEMA blog TO ${role}`));
-    const slug = 'CREATE FUNCTION slug(text) RETURNS text LANGUAGE sql AS $$ SELECT lower($1) $$';
-    await asOtherClient(asRole(address, role), (client) => client.query(slug));
-    await asOtherClient(address, (client) => client.query(slug.replace('slug', 'lower').replace('lower($1)', "'x'")));
-    await (await openWarehouse(address, systemClock)).close();
-    await load([WIDER]);
-    expect(await rowsOf(address, "SELECT slug('A') AS slug")).toEqual([{ slug: 'a' }]);
   });
 
   it('is looked for again before a widening', async () => {

@@ -90,12 +90,6 @@ describe.skipIf(POSTGRES.missing !== null)('limits that an administrator set on 
     expect(await read(STATUSES)).toEqual(before);
   });
 
-  it('refuse a rebuild that would take the table out of a publication', async () => {
-    const { stage } = await limited(() => 'CREATE PUBLICATION elsewhere FOR TABLE content');
-    const { code, stderr } = await rebuilt(stage);
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/publication elsewhere of content/)]);
-  });
-
   it('are kept on the views by a sync that adds a column', async () => {
     const { stage, role, read } = await limited(POLICY);
     await asOtherClient(stage.address, (client) =>

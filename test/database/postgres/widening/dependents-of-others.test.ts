@@ -27,20 +27,6 @@ describe.skipIf(POSTGRES.missing !== null)('objects of others on tables that wid
     },
   );
 
-  it('a view that is gone no longer keeps anything: the rejected record is stored by the next run', async () => {
-    const { address } = await scoreTable(SMALL);
-    const warehouse = await openWarehouse(address, systemClock);
-    onTestFinished(() => warehouse.close());
-    await asOtherClient(address, (client) =>
-      client.query('CREATE VIEW many AS SELECT id FROM content WHERE score > 5'),
-    );
-    await loadOnce(warehouse, [WIDER]);
-    await asOtherClient(address, (client) => client.query('DROP VIEW many'));
-    await loadOnce(warehouse, [WIDER]);
-    expect(await rowsOf(address, SCORES)).toEqual([{ rows: SMALL + 1, scores: SMALL + 1, type: 'text' }]);
-    expect(await rowsOf(address, 'SELECT 1 FROM _sync_rejects WHERE resolved_at IS NULL')).toEqual([]);
-  });
-
   it('the view of another role on a table is not touched', async () => {
     const { address } = await scoreTable(SMALL);
     const [owner, other] = [`owner_${process.pid}`, `other_${process.pid}`];

@@ -68,25 +68,6 @@ describe.skipIf(POSTGRES.missing !== null)('tables that grow on Postgres', () =>
     ]);
   });
 
-  it('F116 take hundreds of new columns with one record', async () => {
-    const { address, load } = await scoreTable(SMALL);
-    const members = Array.from({ length: 190 }, (_, at) => `"f${at}":${at}`).join(',');
-    await load([`{"id":"many",${members}}`]);
-    expect(await rowsOf(address, 'SELECT f0, f189 FROM content WHERE f189 IS NOT NULL')).toEqual([
-      { f0: '0', f189: '189' },
-    ]);
-  });
-
-  it('refuse where somebody else has a table of that name', async () => {
-    const address = await preparedAddress(POSTGRES);
-    const warehouse = await openWarehouse(address, systemClock);
-    onTestFinished(() => warehouse.close());
-    await asOtherClient(address, (client) => client.query('CREATE VIEW content AS SELECT 1 AS mine'));
-    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'table_exists' });
-    expect(await rowsOf(address, 'SELECT * FROM content')).toEqual([{ mine: 1 }]);
-    expect(await rowsOf(address, 'SELECT * FROM _sync_columns')).toEqual([]);
-  });
-
   it('F110 bear names as long as names get, with an index and a key of their own', async () => {
     const address = await preparedAddress(POSTGRES);
     const warehouse = await openWarehouse(address, systemClock);

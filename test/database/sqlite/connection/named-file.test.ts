@@ -1,10 +1,10 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../../src/observe/system-clock.ts';
-import type { Inbox } from '../../../../src/database/inbox.ts';
 import { openInbox } from '../../../../src/database/databases.ts';
+import type { Inbox } from '../../../../src/database/inbox.ts';
+import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { rowsIn, tempFolder, tempWarehouse } from '../../../support/temp-warehouse.ts';
 import { delivery } from '../../deliveries.ts';
 
@@ -58,15 +58,6 @@ describe('a file that is open and has lost its name', () => {
     await next.write([delivery('new')]);
     expect(idsIn(file)).toEqual(['new']);
     expect(idsIn(`${file}.old`)).toEqual(['old']);
-  });
-
-  it('loses nothing with its log, where that alone was removed: it is folded back as the file is closed', async () => {
-    const file = path.join(tempFolder(), 'blog-inbox.db');
-    const inbox = await openInbox(`sqlite:${file}`, systemClock);
-    await inbox.write([delivery('taken')]);
-    rmSync(`${file}-wal`);
-    await inbox.close();
-    expect(idsIn(file)).toEqual(['taken']);
   });
 
   it('has its log put aside where a program still reads it, for whoever moved the file', async () => {

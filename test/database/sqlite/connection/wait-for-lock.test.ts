@@ -2,15 +2,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { saveLimit } from '../../../../src/http/rate-limit/open-rate-limiter.ts';
 import type { Clock } from '../../../../src/model/clock.ts';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
-import { saveLimit } from '../../../../src/http/rate-limit/open-rate-limiter.ts';
-import { startScript, type ChildScript } from '../../../support/child-script.ts';
+import { type ChildScript, startScript } from '../../../support/child-script.ts';
 import { differences } from '../../../support/compare-copy.ts';
 import { journey } from '../../../support/journey.ts';
 import { loading } from '../../../support/page-loading.ts';
-import { asOther, openFor, tempWarehouse } from '../../../support/temp-warehouse.ts';
-import { rowsIn, tempFolder } from '../../../support/temp-warehouse.ts';
+import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../../../support/temp-warehouse.ts';
 
 /** A stall of ours comes every time; one by others' work on this machine does not. */
 const BUSY_MACHINE = { retry: 2 };
@@ -72,7 +71,7 @@ describe('another process that holds the write lock', () => {
     const holder = startScript(HOLDER, [file, '400']);
     await holder.ready;
     const warehouse = await openFor(file);
-    expect(await warehouse.tableNames()).toContain('theirs');
+    expect(await warehouse.rows.tableNames()).toContain('theirs');
     expect(rowsIn(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
   });
 

@@ -1,29 +1,28 @@
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
-import type { FileObjectRow, FileRow } from '../../file-rows.ts';
-import type { OwnTables, TimestampText } from '../../own-tables.ts';
-import { inParts } from '../in-parts.ts';
+import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../own-tables.ts';
+import { inParts, upsertRows } from './in-parts.ts';
 
-const PER_STATEMENT = 500;
+const HASHES_PER_STATEMENT = 500;
 
-/** One content of a store, and how many files show it. */
+/** One content of a store, and the number of files with it. */
 export interface Reference {
   sha256: string;
   bytes: number;
-  /** Rows that name it: files that show it now, and those that did. */
+  /** All rows that name it, and those of current files. */
   files: number;
   shown: number;
 }
 
-/** Which files of a store are looked at. */
+/** Selects files of a store. */
 export interface Looked {
   store: string;
   /** Null for those of all. */
   resources: readonly string[] | null;
-  /** Earlier contents that are as good as gone: those of these resources that ended before then. */
+  /** Leaves out former contents of these resources that ended before a time. */
   leaving?: { resources: readonly string[]; before: TimestampText };
 }
 
-/** Contents that files name, by their hash and behind `after`. */
+/** Contents that files name, in the order of their hashes after `after`. */
 export async function referencesAfter(
   own: Kysely<OwnTables>,
   { store, resources, leaving }: Looked,
@@ -60,7 +59,7 @@ export async function referencesAfter(
   }));
 }
 
-/** Those of these contents of a store that a file names, or that the store is remembered to have. */
+/** Those of these contents of a store that rows of the table name. */
 export async function contentsAmong(
   own: Kysely<OwnTables>,
   table: '_sync_files' | '_sync_file_objects',
@@ -68,17 +67,17 @@ export async function contentsAmong(
   hashes: readonly string[],
 ): Promise<Set<string>> {
   const found = new Set<string>();
-  for (const part of inParts(hashes, PER_STATEMENT)) {
-    const rows = own.selectFrom(table).select('sha256').distinct().where('store', '=', store);
+  const rows = own.selectFrom(table).select('sha256').distinct().where('store', '=', store);
+  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
     for (const { sha256 } of await rows.where('sha256', 'in', part).execute()) found.add(sha256 ?? '');
   }
   return found;
 }
 
-/** Where a content is, or was, to be seen. */
+/** A file that has, or had, a content. */
 export type Showing = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
 
-/** Files that name a content, those that show it now first. */
+/** Files that name a content, current ones first. */
 export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: string, limit: number): Promise<Showing[]> {
   return own
     .selectFrom('_sync_files')
@@ -92,68 +91,59 @@ export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: stri
     .execute();
 }
 
-/** Contents by store, resource and field; sizes in bytes. */
+/** Contents by store, resource and field. */
 interface ContentCount {
   store: string;
   resource: string;
   field: string;
-  /** Records that show one now. */
+  /** Records with a current content. */
   records: number;
-  /** Distinct ones, shown now or before. */
+  /** Distinct contents, current or former. */
   objects: number;
   bytes: number;
-  /** Rows of contents that are shown no more. */
+  /** Rows of former contents. */
   earlier: number;
 }
 
 export async function countContents(own: Kysely<OwnTables>): Promise<ContentCount[]> {
-  const isShown = sql`"valid_to" IS NULL`;
   const distinct = own
     .selectFrom('_sync_files')
     .select(({ fn }) => ['store', 'resource', 'field', 'sha256', fn.max('bytes').as('bytes')])
-    .select(sql<number>`sum(CASE WHEN ${isShown} THEN 0 ELSE 1 END)`.as('earlier'))
+    .select(sql<number>`sum(CASE WHEN "valid_to" IS NULL THEN 0 ELSE 1 END)`.as('earlier'))
     .where('sha256', 'is not', null)
     .groupBy(['store', 'resource', 'field', 'sha256'])
     .as('contents');
-  const counted = own
+  const contents = await own
     .selectFrom(distinct)
     .select(({ fn }) => ['store', 'resource', 'field', fn.countAll().as('objects'), fn.sum('bytes').as('bytes')])
     .select(({ fn }) => fn.sum('earlier').as('earlier'))
     .groupBy(['store', 'resource', 'field'])
     .orderBy('resource')
     .orderBy('field')
-    .orderBy('store');
-  const records = new Map<string, number>();
-  for (const { store, resource, field, n } of await countRecords(own)) records.set(placeOf(store, resource, field), n);
-  return (await counted.execute()).map(({ store, resource, field, objects, bytes, earlier }) => ({
-    store: store ?? '',
-    resource,
-    field,
-    records: records.get(placeOf(store, resource, field)) ?? 0,
-    objects: Number(objects),
-    bytes: Number(bytes ?? 0),
-    earlier: Number(earlier ?? 0),
-  }));
-}
-
-function placeOf(store: string | null, resource: string, field: string): string {
-  return JSON.stringify([store, resource, field]);
-}
-
-async function countRecords(
-  own: Kysely<OwnTables>,
-): Promise<{ store: string | null; resource: string; field: string; n: number }[]> {
-  const rows = await own
+    .orderBy('store')
+    .execute();
+  const records = await own
     .selectFrom('_sync_files')
     .select(['store', 'resource', 'field', sql<number | string>`count(DISTINCT "record_id")`.as('n')])
     .where('valid_to', 'is', null)
     .where('sha256', 'is not', null)
     .groupBy(['store', 'resource', 'field'])
     .execute();
-  return rows.map(({ store, resource, field, n }) => ({ store, resource, field, n: Number(n) }));
+  return contents.map(({ store, resource, field, objects, bytes, earlier }) => {
+    const current = records.find((row) => row.store === store && row.resource === resource && row.field === field);
+    return {
+      store: store ?? '',
+      resource,
+      field,
+      records: Number(current?.n ?? 0),
+      objects: Number(objects),
+      bytes: Number(bytes ?? 0),
+      earlier: Number(earlier ?? 0),
+    };
+  });
 }
 
-/** Names of the stores that files or contents are remembered of. */
+/** Names of the stores of files and contents. */
 export async function knownStores(own: Kysely<OwnTables>): Promise<string[]> {
   const named = own.selectFrom('_sync_files').select('store').distinct().where('store', 'is not', null);
   const objects = own.selectFrom('_sync_file_objects').select('store').distinct();
@@ -161,87 +151,58 @@ export async function knownStores(own: Kysely<OwnTables>): Promise<string[]> {
   return [...new Set(rows.map(({ store }) => store ?? ''))].toSorted();
 }
 
-/** Has the files that show these contents fetched anew at a moment, without a condition: they are not, or not whole, in their store. */
+/** Has current files with missing or damaged contents fetched again, without a conditional request. */
 export function refetchContents(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
   now: TimestampText,
 ): CompiledQuery[] {
-  return inParts(hashes, PER_STATEMENT).flatMap((part) => [
-    own
-      .updateTable('_sync_file_objects')
-      .set({ missing: 1 })
-      .where('store', '=', store)
-      .where('sha256', 'in', part)
-      .compile(),
-    own
-      .updateTable('_sync_files')
-      .set({ status: 'waiting', due_at: now, attempts: 0, etag: null, last_modified: null })
-      .where('store', '=', store)
-      .where('sha256', 'in', part)
-      .where('valid_to', 'is', null)
-      .compile(),
+  const objects = own.updateTable('_sync_file_objects').set({ missing: 1 }).where('store', '=', store);
+  const files = own
+    .updateTable('_sync_files')
+    .set({ status: 'waiting', due_at: now, attempts: 0, etag: null, last_modified: null })
+    .where('store', '=', store)
+    .where('valid_to', 'is', null);
+  return inParts(hashes, HASHES_PER_STATEMENT).flatMap((part) => [
+    objects.where('sha256', 'in', part).compile(),
+    files.where('sha256', 'in', part).compile(),
   ]);
 }
 
-/** Remembers that contents were found whole; `checked_at` null if only their size was looked at. */
+/** Notes that contents are intact; `checked_at` is null if only their size was compared. */
 export function foundObjects(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
   checked_at: TimestampText | null,
 ): CompiledQuery[] {
-  return inParts(hashes, PER_STATEMENT).map((part) =>
-    own
-      .updateTable('_sync_file_objects')
-      .set(checked_at === null ? { missing: 0 } : { missing: 0, checked_at })
-      .where('store', '=', store)
-      .where('sha256', 'in', part)
-      .compile(),
-  );
+  const found = own.updateTable('_sync_file_objects').where('store', '=', store);
+  const intact = found.set(checked_at === null ? { missing: 0 } : { missing: 0, checked_at });
+  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => intact.where('sha256', 'in', part).compile());
 }
 
-const ROWS_PER_STATEMENT = 100;
-
-/** Those of these contents that a store has, as far as is known, by their hash. */
+/** Those of these contents that a store has according to the warehouse, by hash. */
 export async function storedObjects(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
 ): Promise<Map<string, FileObjectRow>> {
   const found = new Map<string, FileObjectRow>();
-  for (const part of inParts(hashes, PER_STATEMENT)) {
-    const rows = own.selectFrom('_sync_file_objects').selectAll().where('store', '=', store);
-    for (const row of await rows.where('sha256', 'in', part).where('missing', '=', 0).execute()) {
-      found.set(row.sha256, row);
-    }
+  const rows = own.selectFrom('_sync_file_objects').selectAll().where('store', '=', store).where('missing', '=', 0);
+  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
+    for (const row of await rows.where('sha256', 'in', part).execute()) found.set(row.sha256, row);
   }
   return found;
 }
 
-/** Remembers contents that stand in a store. */
 export function saveObjects(own: Kysely<OwnTables>, rows: readonly FileObjectRow[]): CompiledQuery[] {
-  // One statement may not write the same row twice.
+  // No statement may write a row twice.
   const distinct = [...new Map(rows.map((row) => [`${row.store} ${row.sha256}`, row])).values()];
-  return inParts(distinct, ROWS_PER_STATEMENT).map((part) =>
-    own
-      .insertInto('_sync_file_objects')
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(['store', 'sha256']).doUpdateSet({ missing: sql<number>`excluded.missing` }),
-      )
-      .compile(),
-  );
+  return upsertRows(own, '_sync_file_objects', distinct, ['store', 'sha256'], ['missing']);
 }
 
-/** Those of which files are remembered. */
-export async function resourcesWithFiles(own: Kysely<OwnTables>): Promise<string[]> {
-  const rows = await own.selectFrom('_sync_files').select('resource').distinct().orderBy('resource').execute();
-  return rows.map(({ resource }) => resource);
-}
-
-/** Rows of earlier contents of a resource that ended before a moment, and all of them. */
+/** The number of former contents of a resource, and of those that ended before a time. */
 export async function countEarlier(
   own: Kysely<OwnTables>,
   resource: string,
@@ -258,24 +219,18 @@ export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: 
   return own.deleteFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before).compile();
 }
 
-/** Contents that are remembered, and that no file names. */
+/** Contents that no file names. */
 export function unnamedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
   return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnnamed).execute();
 }
 
-/** Forgets contents of a store that no file names. */
+/** Deletes contents of a store that no file names. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
-  return inParts(hashes, PER_STATEMENT).map((part) =>
-    own
-      .deleteFrom('_sync_file_objects')
-      .where('store', '=', store)
-      .where('sha256', 'in', part)
-      .where(isUnnamed)
-      .compile(),
-  );
+  const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnnamed);
+  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => unnamed.where('sha256', 'in', part).compile());
 }
 
-/** Forgets contents of before a moment that no file names, whether they are still in their store or not. */
+/** Deletes old contents that no file names, whether they are still in their store or not. */
 export function forgetUnnamed(own: Kysely<OwnTables>, store: string, before: TimestampText): CompiledQuery[] {
   const old = own.deleteFrom('_sync_file_objects').where('store', '=', store).where('stored_at', '<', before);
   return [old.where(isUnnamed).compile()];

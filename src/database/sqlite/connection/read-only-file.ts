@@ -1,0 +1,281 @@
+import { existsSync, statSync, renameSync, rmSync, type BigIntStats } from 'node:fs';
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import Database from 'better-sqlite3';
+import { Kysely, SqliteDialect, type SqliteDatabase } from 'kysely';
+import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import { databaseError, BUSY_TIMEOUT_MS } from './errors.ts';
+
+/** A writer that is just starting holds the lock for a moment. */
+const READ_TIMEOUT_MS = 5_000;
+
+/** A database file that is read; neither the file nor anything beside it is changed. */
+export interface ReadOnlyFile<Tables> {
+  own: Kysely<Tables>;
+  /** Names of the migrations that were applied to the file; null if it has no internal tables. */
+  stepsDone: () => string[] | null;
+  /** Begins a snapshot: later writes are not seen. */
+  freeze: () => void;
+  /** Rows of a query, integers as bigint. Throws `snapshot_lost` if a file without a log was written to. */
+  rows: (query: string) => Iterable<SQLOutputValue[]>;
+  close: () => Promise<void>;
+}
+
+/** The parts in which the two drivers differ. */
+interface ReadConnection {
+  database: SqliteDatabase;
+  exec: (text: string) => unknown;
+  iterate: (query: string) => Iterator<SQLOutputValue[]>;
+  close: () => void;
+}
+
+type Guarded = <T>(work: () => T) => T;
+
+/** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
+function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
+  const own = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection.database }) });
+  function* rows(query: string): Generator<SQLOutputValue[]> {
+    const found = guarded(() => connection.iterate(query));
+    try {
+      for (let read = 0; ; read += 1) {
+        const { value, done } = guarded(() => found.next());
+        if (done === true || read % VERIFIED_ROWS === 0) verify();
+        if (done === true) return;
+        yield value;
+      }
+    } finally {
+      found.return?.();
+    }
+  }
+  return {
+    own,
+    rows,
+    stepsDone: () => {
+      const [table] = rows("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'");
+      return table === undefined
+        ? null
+        : Array.from(rows('SELECT name FROM _sync_migrations'), ([name]) => String(name));
+    },
+    freeze: () => {
+      guarded(() => connection.exec('BEGIN'));
+      // SQLite takes the snapshot with the first read.
+      Array.from(rows('SELECT 1 FROM sqlite_schema LIMIT 1'));
+    },
+    close: async () => {
+      await own.destroy();
+      // Kysely only closes a connection that it has used. A garbage-collected one would release the locks that the
+      // other driver holds on the file in this process.
+      connection.close();
+    },
+  };
+}
+
+const VERIFIED_ROWS = 100;
+
+/**
+ * Opens a file for reading, also in a folder where nothing can be written. SQLite would create a log, which could block
+ * a writer under another user. A file without a log has no writer, so it is opened as immutable; only Node's driver can
+ * do that. `isShared` opens it with a log, after `snapshot_lost`. Throws `ConfigError`.
+ */
+export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFile<Tables> {
+  // In this order: a later writer changes the stamp, or has a log.
+  const stamp = stampOf(file);
+  const hasLog = isShared || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
+  const verify = (): void => {
+    if (!hasLog && (existsSync(`${file}-wal`) || stampOf(file) !== stamp)) throw snapshotLost(file);
+  };
+  const guarded: Guarded = (work) => {
+    try {
+      return work();
+    } catch (error) {
+      // Pages of two states may look like damage.
+      verify();
+      throw readingError(error, file, hasLog);
+    }
+  };
+  const url = pathToFileURL(file);
+  url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
+  const db = guarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
+  const connection: ReadConnection = {
+    database: { close: () => db.close(), prepare: (text) => guarded(() => kyselyStatement(db, text, guarded)) },
+    exec: (text) => db.exec(text),
+    iterate: (query) => {
+      const statement = db.prepare(query);
+      statement.setReadBigInts(true);
+      statement.setReturnArrays(true);
+      // The types do not follow `setReturnArrays`.
+      // oxlint-disable-next-line no-unsafe-type-assertion
+      return statement.iterate() as unknown as Iterator<SQLOutputValue[]>;
+    },
+    close: () => {
+      if (db.isOpen) db.close();
+    },
+  };
+  return readOnlyFile(connection, guarded, verify);
+}
+
+/** Identifies the state of a file. A file that was just written is looked at later: a second write could look the same. */
+function stampOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  if (found === undefined) return 'gone';
+  const age = Date.now() - Number(found.mtimeNs / 1_000_000n);
+  if (age >= 0 && age < TICK_MS) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TICK_MS);
+  return `${found.mtimeNs} ${found.size} ${found.ino}`;
+}
+
+/** Longer than the resolution of a file system's clock. */
+const TICK_MS = 20;
+
+function snapshotLost(file: string): SyncError {
+  return new SyncError('snapshot_lost', `${file}: another process has written to it while it was read`, {
+    recovery: 'retry',
+    hint: 'run the same command again: it reads beside that process then',
+  });
+}
+
+function kyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
+  const statement = db.prepare(text);
+  // Kysely binds the values of our queries, all of which SQLite can hold.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const bound = (values: readonly unknown[]): SQLInputValue[] => [...values] as SQLInputValue[];
+  return {
+    reader: true,
+    all: (values: readonly unknown[]) => guarded(() => statement.all(...bound(values))),
+    run: (values: readonly unknown[]) => guarded(() => statement.run(...bound(values))),
+    iterate: (values: readonly unknown[]) => statement.iterate(...bound(values)),
+  };
+}
+
+/** Names of SQLite's primary result codes. */
+const CODES: Readonly<Record<number, string>> = {
+  5: 'SQLITE_BUSY',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  14: 'SQLITE_CANTOPEN',
+  26: 'SQLITE_NOTADB',
+};
+
+function readingError(error: unknown, file: string, hasLog: boolean): unknown {
+  const number = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
+  const code = CODES[number];
+  if (code === undefined) return error;
+  if (!hasLog || (code !== 'SQLITE_READONLY' && code !== 'SQLITE_CANTOPEN')) {
+    return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
+  }
+  return new ConfigError('warehouse_unreachable', `${file}: ${messageOf(error)} (${code})`, {
+    hint: `check that this user may read it and what lies beside it; where nobody is at work on it, whoever wrote it was cut off, and ${file}-wal can be read only by one who may write there: run content-sync as that user once, or copy all its files to a place of your own`,
+    cause: error,
+  });
+}
+
+/** Opens a file that this process writes to, with the writer's driver: two drivers in one process undo each other's locks. */
+export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
+  const guarded: Guarded = (work) => {
+    try {
+      return work();
+    } catch (error) {
+      throw databaseError(error, file);
+    }
+  };
+  const db = guarded(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
+  const connection: ReadConnection = {
+    database: db,
+    exec: (text) => db.exec(text),
+    iterate: (query) => db.prepare<[], SQLOutputValue[]>(query).raw().safeIntegers().iterate(),
+    close: () => void db.close(),
+  };
+  return readOnlyFile(connection, guarded, () => undefined);
+}
+
+/** The log belongs to the database: the latest commits are only in it. */
+const [LOG, INDEX] = ['-wal', '-shm'] as const;
+
+/**
+ * An open database file and its path. SQLite would keep writing to a file that was moved or deleted, so every use
+ * verifies before and after that the path still leads to the open file.
+ */
+export interface NamedFile {
+  /** Call it once the log exists: it remembers the files at the paths. Throws if they may not be the open ones. */
+  opened(): void;
+  /** True if the paths still lead to the open files. */
+  isOwn(): boolean;
+  /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
+  whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
+  /** Closes the file without leaving its log beside another file that has taken its path. */
+  close(db: Database, close: () => Promise<void>): Promise<void>;
+}
+
+export function namedFile(file: string): NamedFile {
+  const before = identityOf(file);
+  let own: ReadonlyMap<string, string> | null = null;
+
+  /** True also for files that did not exist when the database was opened. */
+  const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
+    ends.every((end) => own?.get(end) === undefined || own.get(end) === identityOf(file + end));
+
+  function check(): void {
+    if (!isOwn(['', LOG])) throw pathLost(file);
+  }
+
+  return {
+    opened: () => {
+      const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
+      own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
+      // Replaced since it was opened: either file may be the open one.
+      if (!own.has('') || (before !== null && before !== own.get(''))) throw pathLost(file);
+    },
+    isOwn: () => isOwn(),
+    whileNamed: async (work) => {
+      check();
+      const result = await work();
+      check();
+      return result;
+    },
+    close: async (db, close) => {
+      if (isOwn() || statOf(file) === null) return close();
+      const isComplete = checkpointAll(db);
+      await close();
+      if (own?.get(LOG) === identityOf(file + LOG)) removeLog(file + LOG, isComplete);
+      if (own?.get(INDEX) === identityOf(file + INDEX)) rmSync(file + INDEX, { force: true });
+    },
+  };
+}
+
+function pathLost(file: string): SyncError {
+  const isGone = statOf(file) === null;
+  const what = isGone ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
+  const hint = isGone
+    ? 'put it back, or restart to begin a new copy'
+    : 'restart `serve`, or run the same command again, to go on with the file that is there now';
+  return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint });
+}
+
+/** Copies the log into its file. Returns false if a program that reads the log prevents that. */
+function checkpointAll(db: Database): boolean {
+  try {
+    return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Retains a log with commits that its file lacks under another name, for the operator who moved the file. */
+function removeLog(log: string, isCopied: boolean): void {
+  if (isCopied) rmSync(log, { force: true });
+  else renameSync(log, `${log}.left`);
+}
+
+function identityOf(path: string): string | null {
+  const stat = statOf(path);
+  return stat === null ? null : `${stat.dev}:${stat.ino}`;
+}
+
+/** Null if there is no file, or this user may not look at it. Inode numbers may be larger than a double holds. */
+function statOf(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+}

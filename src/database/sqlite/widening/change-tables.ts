@@ -1,0 +1,256 @@
+import type { Database } from 'better-sqlite3';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import type { ShapeChange, Column, TableShape } from '../../../model/table.ts';
+import type { ColumnType } from '../../../model/vocabulary.ts';
+import {
+  PARENT_KEY,
+  parentKey,
+  parentTable,
+  growthOutdated,
+  InUse,
+  type ShapeGrowth,
+  tableExists,
+  type TableRemoval,
+  type TableStaging,
+  type TableSwap,
+} from '../../warehouse.ts';
+import { ownColumns } from '../../own-columns.ts';
+import type { OwnTables } from '../../own-tables.ts';
+import type { ViewChange } from '../../view-dialect.ts';
+import { NUMBER_TEXT } from '../connection/open-file.ts';
+import { VIEW_DIALECT } from '../views/dialect.ts';
+
+// Each of these functions runs within the caller's transaction.
+
+const id = (name: string): string => VIEW_DIALECT.id(name);
+
+/** Creates new tables and views, and adds and widens columns of existing tables. */
+export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
+  const { before, after, changes, views, claim } = growth;
+  if (claim !== null && run(db, claim) === 0) throw growthOutdated();
+  clearNames(db, views);
+  const known = new Set(before?.tables.map((table) => table.name));
+  for (const table of after.tables.filter(({ name }) => !known.has(name))) {
+    const sameName = 'SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE';
+    if (db.prepare(sameName).get(table.name) !== undefined) throw tableExists(table.name);
+    run(db, createTable(own, table, after.tables));
+    if (table.path.length === 0) run(db, createDeletedIndex(own, table));
+  }
+  const altered = changes.filter(({ table }) => known.has(table));
+  for (const { table, column, from } of altered) {
+    if (from === null && !hasColumn(db, table, column.name)) run(db, addColumn(own, table, column));
+  }
+  const widened = altered.filter(({ from }) => from !== null);
+  if (widened.length > 0) widenColumns(db, own, widened);
+  createViews(db, views);
+}
+
+function hasColumn(db: Database, table: string, name: string): boolean {
+  return db.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE').get(table, name) !== undefined;
+}
+
+function run(db: Database, { sql, parameters }: CompiledQuery): number {
+  return db.prepare(sql).run(...parameters).changes;
+}
+
+interface Dependent {
+  type: 'index' | 'trigger' | 'view';
+  name: string;
+  tbl_name: string;
+  sql: string;
+}
+
+/** Indexes and triggers of the tables `?` or, with `others`, also all views and triggers of the file. */
+function dependents(db: Database, tables: readonly string[], others: string): Dependent[] {
+  const text = `SELECT "type", "name", "tbl_name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
+    (("type" IN ('index', 'trigger') AND "tbl_name" IN (SELECT value FROM json_each(?))) ${others}) ORDER BY rowid`;
+  return db.prepare<[string], Dependent>(text).all(JSON.stringify(tables));
+}
+
+/**
+ * Widens columns without the indexes of the changed tables and without any view or trigger, and creates those again:
+ * SQLite drops no column that one of them names. Throws `InUse` if an index of an expression does not fit any more.
+ */
+function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly ShapeChange[]): void {
+  const dropped = dependents(db, [...new Set(changes.map(({ table }) => table))], `OR "type" IN ('view', 'trigger')`);
+  // IF EXISTS, because the triggers of a view are dropped with it.
+  for (const { type, name } of dropped) db.exec(`DROP ${type.toUpperCase()} IF EXISTS ${id(name)}`);
+  for (const change of changes) for (const query of widenColumn(own, change)) run(db, query);
+  for (const { type, name, tbl_name: table, sql } of dropped) {
+    try {
+      db.exec(sql);
+    } catch (error) {
+      const widened = changes.filter((change) => change.table === table);
+      if (type !== 'index' || widened.length === 0) throw error;
+      const columns = widened.map(({ column }) => ({ table, column: column.name, by: `index ${name}` }));
+      throw new InUse(columns, [], error);
+    }
+  }
+}
+
+export function dropTables(db: Database, { tables, views }: TableRemoval): void {
+  for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${id(table)}`);
+  emptyBrokenViews(db, views);
+}
+
+/** Creates empty tables under other names, by the statements that create them under their own. */
+export function stageTables(db: Database, own: Kysely<OwnTables>, { shape, names }: TableStaging): void {
+  for (const table of shape.tables) {
+    const staged = names.get(table.name) ?? table.name;
+    const statement = createTable(own, table, shape.tables).sql;
+    db.exec(`DROP TABLE IF EXISTS ${id(staged)}`);
+    db.exec(statement.replace(`CREATE TABLE ${id(table.name)}`, () => `CREATE TABLE ${id(staged)}`));
+  }
+}
+
+/** Replaces tables by the staged ones. */
+export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap): void {
+  const { shape, names, dropped, standing, views, claim } = swap;
+  if (run(db, claim) === 0) throw growthOutdated();
+  const belongings = dependents(db, dropped, '');
+  clearNames(db, views);
+  // Views find tables by name: in this mode SQLite neither rewrites nor checks them while there is none.
+  db.pragma('legacy_alter_table = ON');
+  try {
+    for (const table of dropped.toReversed()) db.exec(`DROP TABLE IF EXISTS ${id(table)}`);
+    for (const [name, staged] of names) db.exec(`ALTER TABLE ${id(staged)} RENAME TO ${id(name)}`);
+  } finally {
+    db.pragma('legacy_alter_table = OFF');
+  }
+  const [root] = shape.tables;
+  if (root !== undefined) db.exec(createDeletedIndex(own, root).sql);
+  createViews(db, views);
+  emptyBrokenViews(db, standing);
+  for (const belonging of belongings) createAgain(db, belonging);
+}
+
+function createAgain(db: Database, { type, name, sql }: Dependent): void {
+  try {
+    if (db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ?').get(name) === undefined) db.exec(sql);
+  } catch (error) {
+    // A managed index on a removed column is not wanted any more.
+    if (name.startsWith('_sync_')) return;
+    throw new ConfigError(
+      'table_in_use',
+      `a table is to be made anew, and the ${type} ${name} of others cannot stand on it: ${messageOf(error)}`,
+      {
+        hint: 'drop it, run the same command again, and make it again on the columns that are there then',
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Creates the views that are new or changed. Views on other views find them by name, and are not touched. */
+function createViews(db: Database, views: readonly ViewChange[]): void {
+  for (const { name, query, isChanged } of views) if (isChanged) replaceView(db, name, query);
+}
+
+function replaceView(db: Database, name: string, query: string): void {
+  db.exec(`DROP VIEW IF EXISTS ${id(name)}`);
+  db.exec(`CREATE VIEW ${id(name)} AS ${query}`);
+}
+
+/** Drops views whose names tables need: they are created again under other names. */
+function clearNames(db: Database, views: readonly ViewChange[]): void {
+  const isView = db.prepare(`SELECT 1 FROM sqlite_schema WHERE "type" = 'view' AND "name" = ?`);
+  for (const { former } of views) {
+    if (former !== undefined && isView.get(former) !== undefined) db.exec(`DROP VIEW ${id(former)}`);
+  }
+}
+
+/** Replaces views on tables that no longer exist by empty ones, so that external views on them stay readable. */
+function emptyBrokenViews(db: Database, views: ReadonlyMap<string, readonly string[]>): void {
+  for (const [name, columns] of views) {
+    try {
+      db.prepare(`SELECT * FROM ${id(name)}`);
+    } catch {
+      replaceView(db, name, `SELECT ${columns.map((column) => `NULL AS ${id(column)}`).join(', ')} WHERE 0`);
+    }
+  }
+}
+
+/**
+ * Declared types, chosen by what BI clients read correctly. NUMERIC and JSON are in text columns, because SQLite's
+ * numeric affinity would turn long decimals into doubles and the JSON text `5` into the integer.
+ */
+const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
+  boolean: 'BOOLEAN',
+  integer: 'BIGINT',
+  double: 'DOUBLE',
+  numeric: 'TEXT',
+  date: 'DATE',
+  timestamp: 'TIMESTAMP',
+  text: 'TEXT',
+  json: 'TEXT',
+};
+
+/**
+ * `CREATE TABLE` with the shape's columns; internal columns come right after the key, before any long text. `tables` are
+ * all of its resource. The foreign key is for readers: our own connection does not check it.
+ */
+export function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly TableShape[]): CompiledQuery {
+  const keys = table.key.map(
+    (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
+  );
+  const internal = ownColumns(table).map(
+    ({ name, type, isRequired }) =>
+      sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${isRequired ? ' NOT NULL' : ''}`)}`,
+  );
+  const key = sql`PRIMARY KEY (${list(table.key)})`;
+  const parts = [...keys, ...internal, ...table.columns.map(columnDefinition), key];
+  const parent = parentTable(table, tables);
+  if (parent !== null) {
+    parts.push(sql`CONSTRAINT ${sql.id(`${PARENT_KEY}${table.name}`)} FOREIGN KEY (${list(parentKey(table))})
+    REFERENCES ${sql.id(parent.name)} (${list(parent.key)}) DEFERRABLE INITIALLY DEFERRED`);
+  }
+  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join(parts)})`.compile(own);
+}
+
+function list(columns: readonly string[]): RawBuilder<unknown> {
+  return sql.join(columns.map((name) => sql.id(name)));
+}
+
+function columnDefinition({ name, type }: Column): RawBuilder<unknown> {
+  return sql`${sql.id(name)} ${sql.raw(DECLARED_TYPES[type])}`;
+}
+
+/** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
+export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+  const name = sql.id(`_sync_deleted_${table.name}`);
+  return sql`CREATE INDEX IF NOT EXISTS ${name} ON ${sql.id(table.name)} ("_deleted_at")
+    WHERE "_deleted_at" IS NOT NULL`.compile(own);
+}
+
+export function addColumn(own: Kysely<OwnTables>, table: string, column: Column): CompiledQuery {
+  return sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${columnDefinition(column)}`.compile(own);
+}
+
+/** Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column. */
+export function widenColumn(own: Kysely<OwnTables>, change: ShapeChange): CompiledQuery[] {
+  const { table: tableName, column, from } = change;
+  if (from === null) return [];
+  const [table, name] = [sql.id(tableName), sql.id(column.name)];
+  if (DECLARED_TYPES[from] === DECLARED_TYPES[column.type]) {
+    const value = converted(name, from, column.type);
+    return [sql`UPDATE ${table} SET ${name} = ${value} WHERE ${name} IS NOT NULL`.compile(own)];
+  }
+  const before = sql.id(`${column.name}__was`);
+  return [
+    sql`ALTER TABLE ${table} RENAME COLUMN ${name} TO ${before}`,
+    sql`ALTER TABLE ${table} ADD COLUMN ${columnDefinition(column)}`,
+    sql`UPDATE ${table} SET ${name} = ${converted(before, from, column.type)} WHERE ${before} IS NOT NULL`,
+    sql`ALTER TABLE ${table} DROP COLUMN ${before}`,
+  ].map((statement) => statement.compile(own));
+}
+
+/** A stored value as the wider type holds it: exact, except for the pairs that `rows/evolve-shape.ts` names. */
+function converted(value: RawBuilder<unknown>, from: ColumnType, to: ColumnType): RawBuilder<unknown> {
+  if (from === 'boolean') return sql`CASE WHEN ${value} THEN 'true' ELSE 'false' END`;
+  if (to === 'double') return sql`CAST(${value} AS REAL)`;
+  if (to === 'timestamp') return sql`${value} || ' 00:00:00'`;
+  if (from === 'double') return sql`${sql.raw(NUMBER_TEXT)}(${value})`;
+  const isText = from === 'text' || from === 'date' || from === 'timestamp';
+  return to === 'json' && isText ? sql`json_quote(${value})` : sql`CAST(${value} AS TEXT)`;
+}

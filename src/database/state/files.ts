@@ -1,0 +1,336 @@
+import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
+import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
+import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
+import { inParts, upsertRows } from './in-parts.ts';
+
+/** Ids per statement, below every database's limit of bound values. */
+const IDS_PER_STATEMENT = 500;
+/** A row binds some twenty values. */
+const FILES_PER_STATEMENT = 40;
+
+/** The name of the lease for writing files: no resource has a colon in its name. */
+export const FILES_LEASE = 'files:';
+
+/** Identifies a file of a resource. */
+type FilePlace = Pick<FileRow, 'record_id' | 'field' | 'position'>;
+/** Identifies one of its contents. */
+type FileKey = FilePlace & Pick<FileRow, 'resource' | 'version'>;
+
+/** A text that identifies a file of a resource. */
+export function placeText({ record_id, field, position }: FilePlace): string {
+  return JSON.stringify([record_id, field, position]);
+}
+
+/** The last row of each file of these records, by the record's id. */
+export async function lastFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): Promise<Map<string, FileRow[]>> {
+  const last = new Map<string, FileRow>();
+  const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).orderBy('version');
+  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+    for (const row of await rows.where('record_id', 'in', part).execute()) last.set(placeText(row), row);
+  }
+  return Map.groupBy(last.values(), ({ record_id }) => record_id);
+}
+
+/** Up to `limit` files that are due, those that have waited longest first, after `after`. */
+export function dueFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  now: TimestampText,
+  after: FileRow | null,
+  limit: number,
+): Promise<FileRow[]> {
+  let due = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('due_at', '<=', now);
+  if (after !== null) {
+    const { due_at, record_id, field, position } = after;
+    due = due.where((is) =>
+      is(is.refTuple('due_at', 'record_id', 'field', 'position'), '>', is.tuple(due_at, record_id, field, position)),
+    );
+  }
+  return due.orderBy('due_at').orderBy('record_id').orderBy('field').orderBy('position').limit(limit).execute();
+}
+
+/** When the next file of these resources is due; null if none is. */
+export async function nextDue(own: Kysely<OwnTables>, resources: readonly string[]): Promise<TimestampText | null> {
+  if (resources.length === 0) return null;
+  const due = own.selectFrom('_sync_files').where('resource', 'in', resources).where('due_at', 'is not', null);
+  const { at } = await due.select(({ fn }) => fn.min('due_at').as('at')).executeTakeFirstOrThrow();
+  return at;
+}
+
+/** Ids of records with a current file, in order and after `after`. */
+export async function shownRecordsAfter(
+  own: Kysely<OwnTables>,
+  resource: string,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const shown = own.selectFrom('_sync_files').select('record_id').distinct().where('resource', '=', resource);
+  const next = shown.where('record_id', '>', after).where('valid_to', 'is', null).orderBy('record_id').limit(limit);
+  return (await next.execute()).map(({ record_id }) => record_id);
+}
+
+/** All columns except the version. */
+const COPIED = [
+  'resource',
+  'record_id',
+  'field',
+  'position',
+  'url',
+  'next_url',
+  'status',
+  'store',
+  'sha256',
+  'bytes',
+  'type',
+  'width',
+  'height',
+  'etag',
+  'last_modified',
+  'record_hash',
+  'attempts',
+  'due_at',
+  'code',
+  'error',
+  'fetched_at',
+  'valid_from',
+  'valid_to',
+] as const satisfies readonly (keyof FileRow)[];
+
+export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
+  return inParts(rows, FILES_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
+}
+
+/** Changes one row, unless its record was erased in the meantime. */
+export function changeFile(own: Kysely<OwnTables>, key: FileKey, change: Partial<FileRow>): CompiledQuery {
+  return own.updateTable('_sync_files').set(change).where(isRow(key)).compile();
+}
+
+export function removeFile(own: Kysely<OwnTables>, key: FileKey): CompiledQuery {
+  return own.deleteFrom('_sync_files').where(isRow(key)).compile();
+}
+
+function isRow({ resource, record_id, field, position, version }: FileKey) {
+  return (where: ExpressionBuilder<OwnTables, '_sync_files'>): Expression<SqlBool> =>
+    where.and({ resource, record_id, field, position, version });
+}
+
+/**
+ * Replaces the current content by another one: `left` changes the row of the former content, `next` the copy of it for
+ * the new one. Changes nothing if the record was erased in the meantime.
+ */
+export function replaceFile(
+  own: Kysely<OwnTables>,
+  key: FileKey,
+  left: Partial<FileRow>,
+  next: Partial<FileRow>,
+): CompiledQuery[] {
+  const nextVersion = sql<number>`"version" + 1`.as('version');
+  const copied = own
+    .insertInto('_sync_files')
+    .columns([...COPIED, 'version'])
+    .expression((eb) =>
+      eb
+        .selectFrom('_sync_files')
+        .select([...COPIED, nextVersion])
+        .where(isRow(key)),
+    );
+  return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: key.version + 1 }, next)];
+}
+
+/** Has all files that were last verified before a time requested again. */
+export function recheckFiles(
+  own: Kysely<OwnTables>,
+  resource: string,
+  before: TimestampText,
+  now: TimestampText,
+): CompiledQuery {
+  return own
+    .updateTable('_sync_files')
+    .set({ due_at: now })
+    .where('resource', '=', resource)
+    .where('valid_to', 'is', null)
+    .where('due_at', 'is', null)
+    .where('status', 'in', ['stored', 'gone'])
+    .where('fetched_at', '<', before)
+    .compile();
+}
+
+/** Deletes the rows of these records. Their contents stay in the store, for `files prune`. */
+export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  const files = own.deleteFrom('_sync_files').where('resource', '=', resource);
+  return inParts(ids, IDS_PER_STATEMENT).map((part) => files.where('record_id', 'in', part).compile());
+}
+
+/** How far the records of a resource were searched for files; null before the first time. */
+export async function readPassage(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
+  const found = own.selectFrom('_sync_file_passages').selectAll().where('resource', '=', resource);
+  return (await found.executeTakeFirst()) ?? null;
+}
+
+export function savePassage(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
+  return upsertRows(own, '_sync_file_passages', [row], ['resource'], ['settings', 'looked_at', 'full_at']);
+}
+
+/** The file settings of a resource in the profile. */
+interface FilesOfResource {
+  files: readonly { store: string | null }[];
+}
+
+/** The resources whose files are copied, or were once. */
+export async function resourcesThatKeepFiles(
+  own: Kysely<OwnTables>,
+  resources: Readonly<Record<string, FilesOfResource>>,
+): Promise<ReadonlySet<string>> {
+  const current = Object.keys(resources).filter((name) => resources[name]?.files.some(({ store }) => store !== null));
+  return new Set([...current, ...(await resourcesWithFiles(own))]);
+}
+
+/** The resources with stored rows of files. */
+export async function resourcesWithFiles(own: Kysely<OwnTables>): Promise<string[]> {
+  const rows = await own.selectFrom('_sync_files').select('resource').distinct().orderBy('resource').execute();
+  return rows.map(({ resource }) => resource);
+}
+
+/** A content that rows name, in one of the stores that have it. */
+export interface NamedContent {
+  sha256: string;
+  store: string;
+  bytes: number;
+  type: string;
+}
+
+/** The content of this hash in each store that has it, if a row names it. */
+export async function namedContents(own: Kysely<OwnTables>, sha256: string): Promise<NamedContent[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(['store', 'bytes', 'type'])
+    .distinct()
+    .where('sha256', '=', sha256)
+    .where('store', 'is not', null)
+    .execute();
+  return rows.flatMap(({ store, bytes, type }): NamedContent[] =>
+    store === null || bytes === null || type === null ? [] : [{ sha256, store, bytes, type }],
+  );
+}
+
+/** A current picture of a record. */
+export type ShownPicture = Pick<FileRow, 'resource' | 'record_id' | 'width' | 'height' | 'valid_from'> & {
+  sha256: string;
+  bytes: number;
+};
+
+/** The pictures of a resource that a browser can show, the newest first. */
+export async function newestPictures(own: Kysely<OwnTables>, resource: string, limit: number): Promise<ShownPicture[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(['resource', 'record_id', 'sha256', 'bytes', 'width', 'height', 'valid_from'])
+    .where('resource', '=', resource)
+    .where('valid_to', 'is', null)
+    .where('store', 'is not', null)
+    .where('type', 'in', RASTER_TYPES)
+    .where('bytes', '<=', MOST_SHOWN_BYTES)
+    .orderBy('valid_from', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ sha256, bytes, ...row }): ShownPicture[] =>
+    sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes }],
+  );
+}
+
+/** The error of a full store for which a file waits; null if none does. */
+export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> {
+  const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
+  const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
+  return row === undefined ? null : (row.error ?? '');
+}
+
+/** A file of a record; any of them if `field` is null. */
+export interface FileQuestion {
+  resource: string;
+  id: string;
+  field: string | null;
+  position: number;
+}
+
+/** The contents of a record at a time, or now if that is null: a row for each field. */
+export function filesAt(own: Kysely<OwnTables>, question: FileQuestion, at: TimestampText | null): Promise<FileRow[]> {
+  const rows = filesOf(own, question).orderBy('field').orderBy('version');
+  if (at === null) return rows.where('valid_to', 'is', null).execute();
+  return rows
+    .where('valid_from', '<=', at)
+    .where((where) => where.or([where('valid_to', 'is', null), where('valid_to', '>', at)]))
+    .execute();
+}
+
+/** The latest content that a file of a record had, current or not; null if there never was one. */
+export async function lastContent(own: Kysely<OwnTables>, question: FileQuestion): Promise<FileRow | null> {
+  const last = filesOf(own, question).where('sha256', 'is not', null).orderBy('version', 'desc').limit(1);
+  return (await last.executeTakeFirst()) ?? null;
+}
+
+function filesOf(own: Kysely<OwnTables>, { resource, id, field, position }: FileQuestion) {
+  const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('record_id', '=', id);
+  return (field === null ? rows : rows.where('field', '=', field)).where('position', '=', position);
+}
+
+/** The number of current files by resource, field and status. */
+interface FileCount {
+  resource: string;
+  field: string;
+  status: FileStatus;
+  files: number;
+  /** Of those whose content is known. */
+  bytes: number;
+}
+
+export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
+  const rows = await own
+    .selectFrom('_sync_files')
+    .select(({ fn }) => ['resource', 'field', 'status', fn.countAll().as('files'), fn.sum('bytes').as('bytes')])
+    .where('valid_to', 'is', null)
+    .groupBy(['resource', 'field', 'status'])
+    .orderBy('resource')
+    .orderBy('field')
+    .orderBy('status')
+    .execute();
+  return rows.map((row) => ({ ...row, files: Number(row.files), bytes: Number(row.bytes ?? 0) }));
+}
+
+/** The columns of a file that could not be fetched, for operators. */
+const TROUBLE = [
+  'resource',
+  'record_id',
+  'field',
+  'position',
+  'url',
+  'status',
+  'code',
+  'error',
+  'attempts',
+  'due_at',
+] as const;
+
+export type FileTrouble = Pick<FileRow, (typeof TROUBLE)[number]>;
+
+/** Current files of these statuses, the oldest first; of all resources if `resources` is null. */
+export async function troubledFiles(
+  own: Kysely<OwnTables>,
+  statuses: readonly FileStatus[],
+  limit: number,
+  resources: readonly string[] | null = null,
+): Promise<FileTrouble[]> {
+  if (resources?.length === 0) return [];
+  const files = own.selectFrom('_sync_files').select(TROUBLE);
+  return (resources === null ? files : files.where('resource', 'in', resources))
+    .where('valid_to', 'is', null)
+    .where('status', 'in', statuses)
+    .orderBy('valid_from')
+    .orderBy('resource')
+    .orderBy('record_id')
+    .limit(limit)
+    .execute();
+}

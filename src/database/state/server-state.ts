@@ -1,0 +1,179 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { SyncError } from '../../model/errors.ts';
+import { type ApiLifetime, type HeardNotice, lifetimeOf } from '../../model/service-notice.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { TokenStore } from '../coordination.ts';
+import type { OwnTables } from '../own-tables.ts';
+import type { Warehouse } from '../warehouse.ts';
+import { upsertRows } from './in-parts.ts';
+
+/** Since when a resource is paused (epoch milliseconds), and by whom. */
+export interface Pause {
+  at: number;
+  by: string;
+}
+
+/** The paused resources, by name; any process may have paused them. */
+export async function readPauses(own: Kysely<OwnTables>): Promise<ReadonlyMap<string, Pause>> {
+  const rows = await own.selectFrom('_sync_pauses').selectAll().execute();
+  return new Map(
+    rows.map(({ resource, paused_at, paused_by }) => [resource, { at: timestampMs(paused_at), by: paused_by }]),
+  );
+}
+
+/** Pauses resources; one that is paused already keeps its time. */
+export function pauseResources(
+  own: Kysely<OwnTables>,
+  resources: readonly string[],
+  { at, by }: Pause,
+): CompiledQuery[] {
+  const rows = resources.map((resource) => ({ resource, paused_at: timestampText(at), paused_by: by }));
+  return upsertRows(own, '_sync_pauses', rows, ['resource'], []);
+}
+
+export function resumeResources(own: Kysely<OwnTables>, resources: readonly string[]): CompiledQuery[] {
+  return resources.map((resource) => own.deleteFrom('_sync_pauses').where('resource', '=', resource).compile());
+}
+
+/** The error of work on a paused resource: it is done after the resource is resumed. */
+export function pausedError(source: string, resource: string): SyncError {
+  return new SyncError('paused', `${resource} is paused`, {
+    recovery: 'stop',
+    hint: `content-sync resume --source ${source} ${resource}`,
+  });
+}
+
+/** An alert that a channel has sent; times in epoch milliseconds. */
+export interface ToldAlert {
+  channel: string;
+  /** Not stored: the row is in the warehouse of this source. */
+  source: string;
+  /** The kind, and the resource if it is about one. */
+  alert: string;
+  /** The reported text. */
+  what: string;
+  since: number;
+  told_at: number;
+  /** When it was first found to have ended; null while it lasts. */
+  gone_at: number | null;
+  /** When its end was reported; null until then. */
+  over_at: number | null;
+  /** How often it has come back within a day. */
+  returns: number;
+}
+
+/** All alerts that the channels have sent for a source. */
+export async function readTold(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
+  const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
+  return rows.map(({ since, told_at, gone_at, over_at, ...row }) => ({
+    ...row,
+    source,
+    since: timestampMs(since),
+    told_at: timestampMs(told_at),
+    gone_at: gone_at === null ? null : timestampMs(gone_at),
+    over_at: over_at === null ? null : timestampMs(over_at),
+  }));
+}
+
+export function keepTold(own: Kysely<OwnTables>, { source: _source, ...told }: ToldAlert): CompiledQuery[] {
+  const row = {
+    ...told,
+    since: timestampText(told.since),
+    told_at: timestampText(told.told_at),
+    gone_at: told.gone_at === null ? null : timestampText(told.gone_at),
+    over_at: told.over_at === null ? null : timestampText(told.over_at),
+  };
+  const columns = ['what', 'since', 'told_at', 'gone_at', 'over_at', 'returns'] as const;
+  return upsertRows(own, '_sync_alerts', [row], ['channel', 'alert'], columns);
+}
+
+/** Deprecation notices that are kept, of all versions together. */
+const MAX_NOTICES = 100;
+/** Older notices are ignored. */
+const NOTICE_TTL_MS = 30 * 86_400_000;
+
+/** Stores deprecation notices of a version of the service's API. */
+export function keepNotices(own: Kysely<OwnTables>, version: string, notices: readonly HeardNotice[]): CompiledQuery[] {
+  if (notices.length === 0) return [];
+  const rows = notices.map(({ firstHeard, lastHeard, ...notice }) => ({
+    version,
+    ...notice,
+    first_heard: timestampText(firstHeard),
+    last_heard: timestampText(lastHeard),
+  }));
+  const oldestKept = own
+    .selectFrom('_sync_notices')
+    .select('last_heard')
+    .orderBy('last_heard', 'desc')
+    .limit(1)
+    .offset(MAX_NOTICES - 1);
+  return [
+    ...rows.flatMap((row) => upsertRows(own, '_sync_notices', [row], ['version', 'kind', 'value'], ['last_heard'])),
+    own.deleteFrom('_sync_notices').where('last_heard', '<', oldestKept).compile(),
+  ];
+}
+
+/** The lifetime of this version of the API, from recent notices; null if there are none. */
+export async function readLifetime(own: Kysely<OwnTables>, version: string, now: number): Promise<ApiLifetime | null> {
+  const rows = await own
+    .selectFrom('_sync_notices')
+    .selectAll()
+    .where('version', '=', version)
+    .where('last_heard', '>', timestampText(now - NOTICE_TTL_MS))
+    .orderBy('last_heard')
+    .execute();
+  return lifetimeOf(
+    rows.map(({ kind, value, path, first_heard, last_heard }) => ({
+      kind,
+      value,
+      path,
+      firstHeard: timestampMs(first_heard),
+      lastHeard: timestampMs(last_heard),
+    })),
+  );
+}
+
+/**
+ * Tokens of a source in its own warehouse: they outlive the process, and are durable before `swapToken` resolves. The
+ * reservation of a process that dies expires.
+ */
+export function storedTokens(warehouse: Warehouse): TokenStore {
+  const { own } = warehouse;
+  return {
+    async claimToken(name, version, { owner, forMs }) {
+      const now = Math.floor(await warehouse.now());
+      const none = { name, version: 0, sealed: null, expires_at: null, asker: null, asked_until: null };
+      await own
+        .insertInto('_sync_tokens')
+        .values(none)
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+      await own
+        .updateTable('_sync_tokens')
+        .set({ asker: owner, asked_until: now + forMs })
+        .where('name', '=', name)
+        .where('version', '=', version)
+        .where((is) => is.or([is('asker', 'is', null), is('asker', '=', owner), is('asked_until', '<=', now)]))
+        .execute();
+      const row = await own.selectFrom('_sync_tokens').selectAll().where('name', '=', name).executeTakeFirstOrThrow();
+      const expiresIn = row.expires_at === null ? 0 : row.expires_at - (await warehouse.now());
+      const isMine = row.version === version && row.asker === owner;
+      return { sealed: row.sealed, version: row.version, expiresIn, isMine };
+    },
+    async swapToken(name, version, { sealed, expiresIn }) {
+      const expires_at = Math.floor((await warehouse.now()) + expiresIn);
+      const swapped = await own
+        .updateTable('_sync_tokens')
+        .set({ version: version + 1, sealed, expires_at, asker: null, asked_until: null })
+        .where('name', '=', name)
+        .where('version', '=', version)
+        .executeTakeFirst();
+      await warehouse.persist();
+      return swapped.numUpdatedRows > 0n;
+    },
+    async freeToken(name, owner) {
+      const free = own.updateTable('_sync_tokens').set({ asker: null, asked_until: null });
+      await free.where('name', '=', name).where('asker', '=', owner).execute();
+    },
+  };
+}
