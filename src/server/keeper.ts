@@ -7,7 +7,7 @@ import type { SourceSettings } from '../config/settings.ts';
 import type { Drain } from './inbox/options.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
-import { createScheduler, type Scheduler, type TickSource } from './schedule/scheduler.ts';
+import { Scheduler } from './schedule/scheduler.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import { syncedResources } from './start-drain.ts';
 
@@ -15,8 +15,8 @@ import { syncedResources } from './start-drain.ts';
 export interface SourceWork {
   /** Milliseconds between two rounds of upkeep. */
   readonly upkeepMs: number;
-  /** When the schedule looks for what is due; every full minute if absent. */
-  readonly ticks?: TickSource;
+  /** True to check what is due at every full minute too. */
+  readonly hasTick: boolean;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -186,12 +186,12 @@ export class Keeper {
 
   #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
     const { source, clock, log, work } = this.#options;
-    return createScheduler({
+    return new Scheduler({
+      hasTick: work.hasTick,
       source: source.name,
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints,
       isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),

@@ -5,7 +5,7 @@ import { SyncError, messageOf } from '../model/errors.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { pausedError } from '../database/state/pauses.ts';
-import { createDrain } from './inbox/drain.ts';
+import { InboxDrain } from './inbox/drain.ts';
 import type { Drain, DrainEvent, DrainOptions } from './inbox/options.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
 
@@ -27,7 +27,7 @@ export function startDrain(parts: DrainParts, inbox: DrainOptions['inbox'] | nul
   const { source, clock, log, secrets, watcher } = parts;
   const { profile, webhook } = source;
   if (inbox === null || webhook === null) return null;
-  const drain = createDrain({
+  const drain = new InboxDrain({
     webhooks: profile.webhooks,
     resources: syncedResources(source),
     ...way,

@@ -10,7 +10,7 @@ import { readTables } from '../../src/database/state/column-catalog.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
 import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
-import { createDrain } from '../../src/server/inbox/drain.ts';
+import { InboxDrain } from '../../src/server/inbox/drain.ts';
 import type { Drain, DrainEvent, DrainOptions } from '../../src/server/inbox/options.ts';
 import type { DeliveryRow, Inbox } from '../../src/database/inbox.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
@@ -67,7 +67,7 @@ export async function draining(
   const names = only ?? app.source.resources;
   const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
   const [events, errors]: [DrainEvent[], unknown[]] = [[], []];
-  const drain = createDrain({
+  const drain = new InboxDrain({
     webhooks: profile.webhooks,
     resources,
     inbox,

@@ -30,8 +30,8 @@ export function queuedWork({ source, log, watcher, clock, shared, inbox }: Queue
   };
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
-    ticks: () => ({ stop: () => undefined }),
+    // Hundreds of sources must not read their state at the same moment.
+    hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),

@@ -1,8 +1,7 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
-import { readDelivery } from './events.ts';
-import type { EventRules } from './read-event.ts';
+import { type EventRules, readDelivery } from './read-delivery.ts';
 import { FORGOTTEN } from './ticket.ts';
 
 /** Deliveries that name erased records. */

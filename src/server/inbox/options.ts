@@ -2,14 +2,14 @@ import type { Clock } from '../../model/clock.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { Expectation, RefetchOutcome } from '../../sync/refetch.ts';
 import type { Inbox } from '../../database/inbox.ts';
-import type { EventRules } from './read-event.ts';
+import type { EventRules } from './read-delivery.ts';
 
-/** How deliveries ended: by their record, by their resource as a whole, or by themselves. */
+/** `walked`: served by a scan of the resource. `put off`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';
 
-/** Some deliveries for one record or resource that came to an end together. */
+/** Deliveries for one record or resource that ended together. */
 export interface DrainEvent {
-  /** Null if a delivery concerns none of ours. */
+  /** Null if a delivery concerns no synced resource. */
   resource: string | null;
   outcome: DrainOutcome;
   deliveries: number;
@@ -18,62 +18,53 @@ export interface DrainEvent {
 }
 
 /** Must not throw. */
-export interface DrainWatcher {
+interface DrainWatcher {
   settled(event: DrainEvent): void;
-  /** Called for every error; nothing is lost by it, the deliveries are tried again. */
+  /** Called for every error; the deliveries are tried again. */
   failed(error: unknown, at: { resource: string; key: string } | null): void;
 }
 
 export interface DrainOptions extends EventRules {
   inbox: Pick<Inbox, 'waiting' | 'settle'>;
-  /** Resolves once the rows that were written so far survive a power cut. */
+  /** Resolves once all rows that were written survive a power cut. */
   persist: () => Promise<void>;
-  /** Texts that no settlement may hold; may grow. */
+  /** Texts that are removed from settlements; may grow. */
   secrets: readonly string[];
-  /** Reads a record again (`sync/refetch.ts`). */
   refetch: (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
-  /**
-   * Runs a walk that begins now, `sync` for what has changed, `backfill` for a whole one; resolves once it has ended
-   * well, `partial` included, else throws.
-   */
+  /** Starts an incremental (`sync`) or full (`backfill`) scan; resolves if it ended well or `partial`, else throws. */
   walk: (resource: string, command: SyncCommand) => Promise<void>;
   clock: Clock;
-  /** Failed readings that are the record's own fault before a delivery is dead. */
+  /** Failed readings caused by the record before a delivery is dead. */
   attempts: number;
   /** Milliseconds after which a delivery is dead although only the service or the warehouse could not be reached. */
   keepMs: number;
-  /** Readings under way at once. */
+  /** Maximum number of records that are read in parallel. */
   concurrency: number;
-  /** Deliveries in progress at once, 20,000 if absent; further ones stay in the inbox until there is room. */
+  /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
   mostInProgress?: number;
-  /**
-   * Returns true if this process works on a delivery for these resources (none if it is about no resource of ours); the
-   * others are left to another process. All of them if absent.
-   */
+  /** Returns false if another process works on deliveries for these resources. */
   concerns?: (resources: readonly string[]) => boolean;
-  /** How often the whole inbox is scanned without a call of `wake`; 2 s if absent. */
+  /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
-  /** 0 up to 1, for jitter. */
+  /** Returns 0 up to 1, for jitter. */
   random?: () => number;
 }
 
 export interface DrainFigures {
-  /** Deliveries that are being worked on, and readings and walks under way for them. */
+  /** Deliveries in memory, those that are left included. */
   inProgress: number;
-  /** Of those, the ones that are left to another process; they are looked at again later. */
+  /** Deliveries that are left to another process or until a pause ends. */
   left: number;
-  reading: number;
-  walking: number;
 }
 
-/** Turns stored deliveries into rows, as long as it runs. */
+/** Turns stored deliveries into rows until it is stopped. */
 export interface Drain {
-  /** New deliveries are in the inbox. */
+  /** Called when new deliveries are in the inbox. */
   wake(): void;
-  /** Leaves nothing alone any more that failed, or was left to others, and looks through all that waits. */
+  /** Ends all waits after errors, and reads all waiting deliveries. */
   retry(): void;
   figures(): DrainFigures;
-  /** Begins nothing more and waits, for a bounded time, for what is under way; what is left waits in the inbox. */
+  /** Starts nothing more, and waits a bounded time for what is in progress. */
   stop(): Promise<void>;
 }

@@ -127,7 +127,7 @@ describe('pages', () => {
   it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
     const file = { source: 'blog', sha256: 'a'.repeat(64) };
     const asked = new Request('http://localhost/');
-    const answer = await answerFile({ files: { find: opening, read: opening }, controls: () => ({}) }, file, asked);
+    const answer = await answerFile({ find: opening, read: opening }, file, asked);
     expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toStrictEqual([
       503,
       '2',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import { signatureSchema, type SignatureScheme } from '../../../src/config/profile/signature-scheme.ts';
-import { readDelivery } from '../../../src/server/inbox/events.ts';
+import { readDelivery } from '../../../src/server/inbox/read-delivery.ts';
 import { createVerifier } from '../../../src/server/signature/create-verifier.ts';
 import { capturedWebhooks, type CapturedWebhook } from '../../support/corpora.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/events.ts';
-import type { EventTarget } from '../../../src/server/inbox/read-event.ts';
+import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/read-delivery.ts';
+import type { EventTarget } from '../../../src/server/inbox/read-delivery.ts';
 
 const ITEM = { path: '/x', page: { style: 'page', page_param: 'page' } };
 const RESOURCES = { posts: ITEM, pages: ITEM, tags: ITEM, pairs: { ...ITEM, id: ['site', 'slug'], item: null } };

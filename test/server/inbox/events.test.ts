@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { WebhookProfile } from '../../../src/config/profile/webhooks.ts';
-import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/events.ts';
-import type { EventTarget } from '../../../src/server/inbox/read-event.ts';
+import { readDelivery, type DeliveryContent } from '../../../src/server/inbox/read-delivery.ts';
+import type { EventTarget } from '../../../src/server/inbox/read-delivery.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 
 const NO_TIMES = { updated: null, times: {} };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRefusalLog, type ToldRefusal } from '../../../src/server/receiver/refusal-log.ts';
+import { createRefusalLog, type ToldRefusal } from '../../../src/server/receiver/setup.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 
 it('each of ten refused deliveries in a minute has a line, the others one together, by source', async () => {

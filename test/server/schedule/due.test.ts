@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { occurrencesOf, type Occurrences } from '../../../src/config/profile/cron.ts';
-import { dueOf, type Elapsed, type StoredSuccess, timesOf } from '../../../src/server/schedule/due.ts';
+import { dueOf, type StoredSuccess, timesOf } from '../../../src/server/schedule/due.ts';
 
 const at = (time: string): number => Date.parse(`2026-11-20T${time}Z`);
-const NONE: Elapsed = { success: null, full: null };
+const NONE = { success: null, full: null };
 const JITTERED = { incremental: '*/10 * * * *', full: '17 3 * * *', timezone: 'UTC', jitter: 30_000, resources: {} };
 
 interface Case {

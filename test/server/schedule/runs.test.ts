@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { retryAfter } from '../../../src/server/schedule/resource.ts';
-import { cronTick } from '../../../src/server/schedule/scheduler.ts';
+import { failurePauseMs } from '../../../src/server/schedule/resource.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { type Course, play, type Play, type PlayOptions, walkedAt } from './play.ts';
 
@@ -122,8 +121,8 @@ describe('the scheduler', () => {
   }); // prettier-ignore
 
   it('waits a quarter of a minute for a lease, and never longer than 15 minutes', () => {
-    expect(retryAfter(5, 'lease_held')).toBe(15_000);
-    expect([1, 2, 5, 100, 5_000].map((failures) => retryAfter(failures, 'unreachable') / MINUTE)).toEqual([
+    expect(failurePauseMs(5, 'lease_held')).toBe(15_000);
+    expect([1, 2, 5, 100, 5_000].map((failures) => failurePauseMs(failures, 'unreachable') / MINUTE)).toEqual([
       1, 2, 15, 15, 15,
     ]);
   });
@@ -238,21 +237,5 @@ describe('figures', () => {
     expect(figures()).toMatchObject({ failures: 4, nextAt: START + 15 * MINUTE });
     await played.clock.advance(16 * MINUTE);
     expect(figures()).toMatchObject({ failures: 5, overdueAt: START + 15 * MINUTE, running: null });
-  });
-});
-
-describe('the tick', () => {
-  it('comes from node-cron until it is stopped', async () => {
-    let ticks = 0;
-    const tick = cronTick('* * * * * *')(() => {
-      ticks += 1;
-    });
-    await expect.poll(() => ticks, { timeout: 20_000 }).toBeGreaterThan(0);
-    tick.stop();
-    const counted = ticks;
-    await new Promise((resolve) => {
-      setTimeout(resolve, 1_500);
-    });
-    expect(ticks).toBe(counted);
   });
 });
