@@ -146,8 +146,8 @@ interface PageParts {
 }
 
 function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
-  const refusals = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
-  const refused = (reason: string): void => refusals.refused(null, reason);
+  const reportRefusal = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+  const refused = (reason: string): void => reportRefusal(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });
   return createPages({
     snapshot: () => served.snapshot(),

@@ -4,7 +4,7 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import type { DeliveryRow, Settlement } from '../../database/inbox.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
-import { type DeliveryContent, type EventTarget, readDelivery } from './read-delivery.ts';
+import { type DeliveryContent, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading } from './record-reading.ts';
 import {
   type DrainFault,
@@ -32,8 +32,6 @@ const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 /** Deliveries that do not concern this process are tried again after this time. */
 const LEFT_RETRY_MS = 5_000;
-/** Bounds `#partlyServed`; a forgotten entry only costs another reading. */
-const MAX_PARTLY_SERVED = 1_000;
 
 const BEHIND_FAULT: DrainFault = {
   kind: 'record',
@@ -51,8 +49,6 @@ export class InboxDrain implements Drain {
   readonly #tickets = new Map<number, Ticket>();
   /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
   readonly #left = new Map<number, number>();
-  /** What was served of deliveries that were left: else processes that each own one resource would read again and again. */
-  readonly #partlyServed = new Map<number, Ticket>();
   /** Settled since the read of the inbox in progress began, which may still return them as waiting. */
   readonly #settledSinceRead = new Set<number>();
   readonly #reads: PacedWork<RecordReading>;
@@ -187,19 +183,14 @@ export class InboxDrain implements Drain {
     const { clock, concerns } = this.#options;
     const now = clock.now();
     const content = this.#contentOf(row);
-    const all = content.is === 'read' ? content.targets : [];
-    const served = this.#servedBefore(row);
-    const known = new Set(served.map((target) => JSON.stringify(target)));
-    const targets = all.filter((target) => !known.has(JSON.stringify(target)));
+    const targets = content.is === 'read' ? content.targets : [];
     const ticket = openTicket(row, targets, content.is === 'ignored' ? content.kind : null);
-    ticket.served.push(...served);
     this.#tickets.set(row.seq, ticket);
-    if (concerns?.(all.map(({ resource }) => resource)) === false) this.#leave(ticket, now + LEFT_RETRY_MS);
+    if (concerns?.(targets.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
     else if (content.is !== 'read') {
       this.#settlements.add(finishTicket(ticket, content.is, content.reason, now));
       this.#report(null, content.is, [ticket]);
     } else {
-      if (targets.length === 0) this.#settlements.add(finishTicket(ticket, 'done', null, now));
       for (const target of targets) this.#serve({ ticket, target, askedAt: now });
     }
   }
@@ -212,12 +203,6 @@ export class InboxDrain implements Drain {
       this.#options.watcher.failed(error, null);
       return { is: 'dead', reason: toFault(error).reason };
     }
-  }
-
-  /** Returns the targets that were served before the delivery was left, unless another event came for it since. */
-  #servedBefore({ seq, events }: DeliveryRow): readonly EventTarget[] {
-    const before = this.#partlyServed.get(seq);
-    return before?.events === events ? before.served : [];
   }
 
   #serve(pending: PendingTarget): void {
@@ -277,9 +262,8 @@ export class InboxDrain implements Drain {
   readonly #done = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {
     const [first] = served;
     if (first === undefined) return;
-    for (const { ticket, target } of served) {
+    for (const { ticket } of served) {
       ticket.isForgotten ||= outcome === 'forgotten';
-      ticket.served.push(target);
       this.#finishTarget(ticket);
     }
     this.#report(first.target.resource, outcome, [...new Set(served.map(({ ticket }) => ticket))]);
@@ -298,18 +282,10 @@ export class InboxDrain implements Drain {
     const now = this.#options.clock.now();
     const settlement = settleTicket(ticket, this.#options, now, this.#random);
     const { fault } = ticket;
-    if (settlement.state === 'waiting' && fault?.isOthers === true) this.#leave(ticket, fault.until ?? now);
+    if (settlement.state === 'waiting' && fault?.isOthers === true) this.#left.set(ticket.seq, fault.until ?? now);
     else this.#settlements.add(settlement);
     if (settlement.state === 'done') return;
     this.#report(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
-  }
-
-  #leave(ticket: Ticket, until: number): void {
-    this.#left.set(ticket.seq, until);
-    if (ticket.served.length === 0) return;
-    this.#partlyServed.set(ticket.seq, ticket);
-    const [oldest] = this.#partlyServed.keys();
-    if (this.#partlyServed.size > MAX_PARTLY_SERVED && oldest !== undefined) this.#partlyServed.delete(oldest);
   }
 
   /** The next look finds those that were left until `now` again, if they still wait. */
@@ -324,7 +300,6 @@ export class InboxDrain implements Drain {
   readonly #forgetSettled = (settlements: readonly { seq: number }[]): void => {
     const wasFull = this.#room() <= 0;
     for (const { seq } of settlements) {
-      this.#partlyServed.delete(seq);
       this.#tickets.delete(seq);
       this.#settledSinceRead.add(seq);
     }

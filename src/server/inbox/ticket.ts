@@ -15,7 +15,6 @@ export interface Ticket {
   readonly found: Pick<Settlement, 'kind' | 'resource' | 'record_id'>;
   /** Number of targets that are not finished. */
   remaining: number;
-  readonly served: EventTarget[];
   /** The last error, or one that passes by itself if there was any: then the delivery must not die. */
   fault: DrainFault | null;
   /** True if it names a record that a user had erased: nothing of it is kept. */
@@ -101,7 +100,7 @@ export function openTicket(row: DeliveryRow, targets: readonly EventTarget[], ki
   const { seq, attempts, events, received_at } = row;
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
   const counts = { seq, attempts, events, receivedAt: timestampMs(received_at), remaining: targets.length };
-  return { ...counts, found, served: [], fault: null, isForgotten: false, remark: null };
+  return { ...counts, found, fault: null, isForgotten: false, remark: null };
 }
 
 /** How often and how long a delivery is tried. */

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { decodeText } from '../../http/body/decode-text.ts';
 import { stepsOf } from '../../model/body-path.ts';
-import type { JsonObject, JsonValue } from '../../model/json.ts';
+import type { JsonValue } from '../../model/json.ts';
 import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import { keysOfText, pathText } from '../../rows/columns/source-path.ts';
@@ -61,8 +61,8 @@ const HIDDEN = '***';
 const MAX_LEVELS = 120;
 
 interface HiddenFields {
-  /** Keys of each hidden field in lower case, from its record on. */
-  paths: readonly (readonly string[])[];
+  /** Paths of the hidden fields in lower case, from their record on. */
+  paths: readonly string[];
   /** Paths of the fields by which events are read, which must remain. */
   read: ReadonlySet<string>;
 }
@@ -72,15 +72,14 @@ interface HiddenFields {
  * may hold anything.
  */
 export function withoutFields(delivery: NewDelivery, hidden: readonly string[], profile: WebhookProfile): NewDelivery {
-  const body = toBuffer(delivery.body);
   const base = keysIn(profile.events ?? '');
   const read = eventFieldsOf(profile).flatMap(({ from, name }) =>
     from === 'json' ? [pathText([...base, ...keysIn(name)])] : [],
   );
-  const fields = { paths: hidden.map((path) => keysOfText(path.toLowerCase())), read: new Set(read) };
+  const paths = hidden.map((path) => `.${keysOfText(path).join('.').toLowerCase()}`);
   try {
-    const value = parseJson(decodeText(body, '').text);
-    const masked = JSON.stringify(hideIn(value, [], fields));
+    const value = parseJson(decodeText(toBuffer(delivery.body), '').text);
+    const masked = JSON.stringify(hideIn(value, [], { paths, read: new Set(read) }));
     // A body without hidden fields remains as it was sent.
     return masked === JSON.stringify(value) ? delivery : { ...delivery, body: Buffer.from(masked) };
   } catch {
@@ -92,35 +91,16 @@ function keysIn(path: string): string[] {
   return stepsOf(path).filter((step) => typeof step === 'string');
 }
 
-/** `at` are the keys that lead to the value. */
+/** `at` are the keys that lead to the value. A sender may write keys in another case, or several as one with dots. */
 function hideIn(value: JsonValue, at: readonly string[], fields: HiddenFields): JsonValue {
   if (at.length > MAX_LEVELS) return HIDDEN;
   if (Array.isArray(value)) return value.map((element) => hideIn(element, at, fields));
   if (!isObject(value)) return value;
-  const object = fields.paths.reduce<JsonObject>((rest, keys) => hideField(rest, keys, at, fields), value);
-  return mapMembers(object, (key, member) => hideIn(member, [...at, key], fields));
-}
-
-/** A sender may write keys in another case than the listing does, or several as one with dots (`"author.email"`). */
-function hideField(
-  object: JsonObject,
-  keys: readonly string[],
-  at: readonly string[],
-  fields: HiddenFields,
-): JsonObject {
-  return mapMembers(object, (name, member) => {
-    const lower = name.toLowerCase();
-    const count = keys.findIndex((_, index) => keys.slice(0, index + 1).join('.') === lower) + 1;
-    return count === 0 ? member : hideAt(member, keys.slice(count), [...at, name], fields);
+  const members = Object.entries(value).map(([key, member]): [string, JsonValue] => {
+    const path = [...at, key];
+    const text = `.${path.join('.').toLowerCase()}`;
+    const isHidden = fields.paths.some((hidden) => text.endsWith(hidden)) && !fields.read.has(pathText(path));
+    return [key, isHidden && member !== null ? HIDDEN : hideIn(member, path, fields)];
   });
-}
-
-function hideAt(value: JsonValue, keys: readonly string[], at: readonly string[], fields: HiddenFields): JsonValue {
-  if (keys.length === 0) return value === null || fields.read.has(pathText(at)) ? value : HIDDEN;
-  if (Array.isArray(value)) return value.map((element) => hideAt(element, keys, at, fields));
-  return isObject(value) ? hideField(value, keys, at, fields) : value;
-}
-
-function mapMembers(object: JsonObject, change: (key: string, member: JsonValue) => JsonValue): JsonObject {
-  return Object.fromEntries(Object.entries(object).map(([key, member]) => [key, change(key, member)]));
+  return Object.fromEntries(members);
 }

@@ -10,7 +10,6 @@ import { CONTROL_PATH } from '../endpoints/control-door.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
 import { type BodyBudget, FORM_TYPE, type HeldBody, mediaTypeIn, readBody } from './body.ts';
-import type { Connections } from './server.ts';
 import type { ReceiverLimits, ReceiverNote } from './setup.ts';
 
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
@@ -40,20 +39,13 @@ interface RequestParts {
   refusedBody: (reason: RefusalReason) => void;
   limits: ReceiverLimits;
   clock: Clock;
-  connections: Connections;
   note: (note: ReceiverNote) => void;
 }
 
 /** Handles requests whose headers have arrived. Never throws. */
 export function requestHandler(parts: RequestParts): (request: IncomingMessage, response: ServerResponse) => void {
-  const { webhook, connections, note, limits } = parts;
+  const { webhook, note, limits } = parts;
   const page = boundedPages(parts);
-
-  function finish(outcome: Outcome, request: IncomingMessage, response: ServerResponse): void {
-    if (outcome.kind === 'stored' || outcome.kind === 'challenge') connections.accepted(request);
-    if (outcome.kind === 'refused' && connections.refused(request)) response.shouldKeepAlive = false;
-    sendOutcome(outcome, request, response);
-  }
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let refusal: RefusalReason | null = null;
@@ -64,7 +56,7 @@ export function requestHandler(parts: RequestParts): (request: IncomingMessage, 
       return null;
     };
     const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readBody: readForm });
-    if (refusal !== null) return finish(refused(refusal), request, response);
+    if (refusal !== null) return sendRefusal(refusal, request, response);
     // A body that was not read must not be parsed as the next request.
     if (request.method === 'POST' && !request.complete) response.shouldKeepAlive = false;
     response.setTimeout(limits.idleMs, () => response.destroy());
@@ -73,10 +65,10 @@ export function requestHandler(parts: RequestParts): (request: IncomingMessage, 
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const route = routeOf(request.url ?? '');
-    const refuse = (reason: RefusalReason): void => finish(refused(reason), request, response);
+    const refuse = (reason: RefusalReason): void => sendRefusal(reason, request, response);
     try {
       if ((request.headersDistinct['host']?.length ?? 0) > 1) refuse('host');
-      else if (route.kind === 'webhook') finish(await webhook(request, route.source), request, response);
+      else if (route.kind === 'webhook') sendOutcome(await webhook(request, route.source), request, response);
       else if (route.kind === 'none') refuse('not_found');
       else if (!hasPageMethod(request, response)) refuse('method');
       else if (route.kind === 'page') await answerPage(request, response);
@@ -88,9 +80,7 @@ export function requestHandler(parts: RequestParts): (request: IncomingMessage, 
     }
   }
 
-  return (request, response) => {
-    if (connections.begin(request, response)) void answer(request, response);
-  };
+  return (request, response) => void answer(request, response);
 }
 
 const HEALTH_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };

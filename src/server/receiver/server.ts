@@ -1,14 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { ConfigError } from '../../model/errors.ts';
 import type { ReceiverLimits } from './setup.ts';
-
-/** Responses to bytes that never became a request, by Node's error code. */
-const MALFORMED_STATUS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-};
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;
@@ -16,7 +9,6 @@ const MAX_HEADERS = 100;
 /** Creates an HTTP server that limits everything that an unknown sender may take of it. */
 export function createReceiverServer(
   limits: ReceiverLimits,
-  connections: Connections,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
   const server = createServer({
@@ -29,17 +21,12 @@ export function createReceiverServer(
     insecureHTTPParser: false,
     noDelay: true,
   });
+  server.maxConnections = limits.connections;
   server.maxRequestsPerSocket = limits.requests;
   server.maxHeadersCount = MAX_HEADERS;
-  server.on('connection', connections.opened);
   server.on('request', (request, response) => {
     if (!server.listening) response.shouldKeepAlive = false;
     handle(request, response);
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const status = MALFORMED_STATUS[error.code ?? ''] ?? '400 Bad Request';
-    if (socket.destroyed || !socket.writable) socket.destroy();
-    else socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
   });
   return server;
 }
@@ -85,51 +72,4 @@ export async function closeServer(server: Server, graceMs: number): Promise<void
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await promise;
   clearTimeout(timer);
-}
-
-/** Keeps connections that only take up room from keeping others out. */
-export interface Connections {
-  opened: (socket: Socket) => void;
-  /** Returns false if the connection has too many open requests, and was cut. */
-  begin(request: IncomingMessage, response: ServerResponse): boolean;
-  accepted(request: IncomingMessage): void;
-  /** Returns true if the connection should be closed with this response. */
-  refused(request: IncomingMessage): boolean;
-}
-
-/**
- * If all places are taken, closes the oldest connection that has sent nothing that was accepted. Also closes connections
- * on which many requests in a row were refused.
- */
-export function guardConnections(limits: ReceiverLimits): Connections {
-  const states = new Map<Socket, { openRequests: number; refusals: number; isAccepted: boolean }>();
-  return {
-    opened: (socket) => {
-      if (states.size >= limits.connections) {
-        const [oldest = socket] = states.entries().find(([, { isAccepted }]) => !isAccepted) ?? [];
-        oldest.destroy();
-      }
-      states.set(socket, { openRequests: 0, refusals: 0, isAccepted: false });
-      socket.once('close', () => states.delete(socket));
-    },
-    begin: ({ socket }, response) => {
-      const state = states.get(socket);
-      if (state === undefined || state.openRequests >= limits.pipelined) {
-        socket.destroy();
-        return false;
-      }
-      state.openRequests += 1;
-      response.once('close', () => (state.openRequests -= 1));
-      return true;
-    },
-    accepted: ({ socket }) => {
-      const state = states.get(socket);
-      if (state !== undefined) Object.assign(state, { refusals: 0, isAccepted: true });
-    },
-    refused: ({ socket }) => {
-      const state = states.get(socket);
-      if (state !== undefined) state.refusals += 1;
-      return state === undefined || state.refusals >= limits.refusals;
-    },
-  };
 }

@@ -22,10 +22,9 @@ export interface ReceiverNote {
   source?: string;
   /** Message of the error that was thrown. */
   error?: string;
-  /** Why a request was refused; or how often several were, by reason. */
+  /** Why requests were refused, and how many. */
   reason?: string;
   count?: number;
-  reasons?: Readonly<Record<string, number>>;
 }
 
 /** Times in milliseconds, sizes in bytes. */
@@ -38,11 +37,8 @@ export const RECEIVER_LIMITS = {
   /** A connection without a request: proxies commonly keep theirs for 60 s. */
   keepAliveMs: 65_000,
   connections: 2_000,
-  /** Requests of a connection, and refused ones in a row, after which it is closed. */
+  /** Requests after which a connection is closed. */
   requests: 10_000,
-  refusals: 100,
-  /** Open requests of one connection. */
-  pipelined: 8,
   /** All bodies that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
   /** Time to store a delivery before the sender is asked to repeat it: the most impatient sender waits 2 s. */
@@ -64,42 +60,31 @@ export const RECEIVER_LIMITS = {
 
 export type ReceiverLimits = typeof RECEIVER_LIMITS;
 
-const MAX_REPORTED_PER_MINUTE = 10;
-const MINUTE_MS = 60_000;
+const REFUSAL_INTERVAL_MS = 60_000;
 
-/** One refusal with its reason, or how many more there were in a minute. */
-export type ToldRefusal = { source?: string } & (
-  | { reason: string }
-  | { count: number; reasons: Readonly<Record<string, number>> }
-);
-
-export interface RefusalLog {
-  /** `source` is null for a request to an unknown source, or to none. */
-  refused(source: string | null, reason: string): void;
-  /** Reports the refusals that were only counted, of minutes that are over or of `all`. */
-  flush(all?: boolean): void;
+/** Refusals for one reason; `count` includes those since the last report. */
+export interface ReportedRefusal {
+  source?: string;
+  reason: string;
+  count: number;
 }
 
-/** Reports the first refusals of each source in a minute one by one, and the number of the others. */
-export function createRefusalLog(report: (refusal: ToldRefusal) => void, clock: Pick<Clock, 'monotonic'>): RefusalLog {
-  const minutes = new Map<string | null, { begun: number; reported: number; more: Record<string, number> }>();
-  const flush = (all = false): void => {
-    for (const [source, { begun, more }] of minutes) {
-      if (!all && clock.monotonic() - begun < MINUTE_MS) continue;
-      minutes.delete(source);
-      const count = Object.values(more).reduce((sum, one) => sum + one, 0);
-      if (count > 0) report({ ...(source !== null && { source }), count, reasons: more });
-    }
-  };
-  return {
-    refused: (source, reason) => {
-      flush();
-      const minute = minutes.get(source) ?? { begun: clock.monotonic(), reported: 0, more: {} };
-      minutes.set(source, minute);
-      minute.reported += 1;
-      if (minute.reported <= MAX_REPORTED_PER_MINUTE) report({ ...(source !== null && { source }), reason });
-      else minute.more[reason] = (minute.more[reason] ?? 0) + 1;
-    },
-    flush,
+/** Reports a refusal; `source` is null for a request to an unknown source, or to none. */
+export type RefusalLog = (source: string | null, reason: string) => void;
+
+/** Reports each kind of refusal at most once in a minute, however many requests are refused. */
+export function createRefusalLog(
+  report: (refusal: ReportedRefusal) => void,
+  clock: Pick<Clock, 'monotonic'>,
+): RefusalLog {
+  const kinds = new Map<string, { count: number; reportAt: number }>();
+  return (source, reason) => {
+    const key = JSON.stringify([source, reason]);
+    const kind = kinds.get(key) ?? { count: 0, reportAt: -Infinity };
+    kinds.set(key, kind);
+    kind.count += 1;
+    if (clock.monotonic() < kind.reportAt) return;
+    report({ ...(source !== null && { source }), reason, count: kind.count });
+    Object.assign(kind, { count: 0, reportAt: clock.monotonic() + REFUSAL_INTERVAL_MS });
   };
 }

@@ -22,8 +22,6 @@ import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 interface SourceInboxOptions {
   source: ReceivedSource;
-  /** False to open it when it is first used. */
-  isOpenedNow: boolean;
   clock: Clock;
   limits: ReceiverLimits;
   /** Called when deliveries were stored that have to be processed. */
@@ -60,7 +58,7 @@ export class SourceInbox implements ReceivedInbox {
   readonly #commits: GroupCommit<InboxEntry, InboxEffect>;
   readonly #load = new WaitingLoad();
   readonly #stop = new AbortController();
-  readonly #purging: Promise<void>;
+  #purging: Promise<void> | null = null;
   #source: ReceivedSource;
   #inbox: Promise<Inbox> | null = null;
   /** The error of the last attempt to open it. */
@@ -70,23 +68,21 @@ export class SourceInbox implements ReceivedInbox {
   /** Code of the error with which writes fail at the moment. */
   #writeError: string | null = null;
 
-  private constructor(options: SourceInboxOptions) {
+  constructor(options: SourceInboxOptions) {
     const { clock, source } = options;
     this.#options = options;
     this.#source = source;
     const mayPass = (error: unknown): boolean => error instanceof SyncError && PASSING_CODES.has(error.code);
     this.#commits = new GroupCommit({ write: (entries) => this.#write(entries), mayPass, clock });
     this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT_LIMITS });
-    this.#purging = this.#keepPurging();
   }
 
   /** Does not throw: an inbox that cannot be opened has a `problem`, and is opened again when it is used. */
-  static async open(options: SourceInboxOptions): Promise<SourceInbox> {
-    const inbox = new SourceInbox(options);
-    if (options.isOpenedNow) await inbox.#opened().catch(() => undefined);
-    const { problem } = inbox;
-    if (problem !== null) inbox.#note('error', 'inbox_refuses', problem);
-    return inbox;
+  async open(): Promise<void> {
+    await this.#opened().catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#note('error', 'inbox_refuses', error);
+    });
+    this.#purging ??= this.#keepPurging();
   }
 
   /** Why it could not be opened; null if it is open, or was not used yet. */

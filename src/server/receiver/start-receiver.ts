@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../received-inbox.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
-import { closeServer, createReceiverServer, guardConnections, listen } from './server.ts';
+import { closeServer, createReceiverServer, listen } from './server.ts';
 import {
   createRefusalLog,
   RECEIVER_LIMITS,
@@ -50,7 +51,7 @@ export interface Receiver {
 
 /** Less than the number of connections to a database, so that an open inbox can get one. */
 const OPENED_AT_ONCE = 4;
-/** Inboxes that are not open after this time are opened when they are first used: a slow server must not delay the start. */
+/** Inboxes that are not open after this time are opened later: a slow database must not delay the start. */
 const OPENING_MS = 15_000;
 /** Deliveries need connections too. */
 const COUNTED_AT_ONCE = 2;
@@ -74,27 +75,19 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   await sources.openAll();
 
   const budget = new BodyBudget(limits.bodyBytes);
-  const connections = guardConnections(limits);
-  const refusals = createRefusalLog((refusal) => {
-    const more = 'count' in refusal ? `: and ${refusal.count} more in this minute` : '';
-    note({ level: 'warn', event: `delivery_refused${more}`, ...refusal });
-  }, clock);
-  const forms = createRefusalLog((refusal) => note({ level: 'warn', event: 'control_refused', ...refusal }), clock);
-  const webhook = webhookReceiver({ clock, answered: onAnswer, note, budget, recipients: sources.byName, refusals });
-  const refusedBody = (reason: string): void => forms.refused(null, reason);
-  const handle = requestHandler({ webhook, pages, budget, refusedBody, limits, clock, connections, note });
-  const server = createReceiverServer(limits, connections, handle);
+  const refused = createRefusalLog((refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }), clock);
+  const formRefused = createRefusalLog(
+    (refusal) => note({ level: 'warn', event: 'control_refused', ...refusal }),
+    clock,
+  );
+  const webhook = webhookReceiver({ clock, answered: onAnswer, note, budget, recipients: sources.byName, refused });
+  const refusedBody = (reason: string): void => formRefused(null, reason);
+  const handle = requestHandler({ webhook, pages, budget, refusedBody, limits, clock, note });
+  const server = createReceiverServer(limits, handle);
   const port = await listen(server, serve, setting);
-  opened.defer(async () => {
-    await closeServer(server, limits.closeMs);
-    refusals.flush(true);
-  });
+  opened.defer(() => closeServer(server, limits.closeMs));
 
-  const count = async (): Promise<void> => {
-    refusals.flush();
-    await sources.count();
-  };
-  const timer = setInterval(() => void count(), limits.countMs);
+  const timer = setInterval(() => void sources.count(), limits.countMs);
   opened.defer(() => clearInterval(timer));
   const { host } = serve;
   const open = opened.move();
@@ -103,7 +96,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     inbox: (name) => sources.inbox(name),
     receive: (source) => sources.receive(source),
     forget: (name) => sources.forget(name),
-    count,
+    count: () => sources.count(),
     close: () => open.disposeAsync(),
   };
 }
@@ -119,19 +112,18 @@ class ReceivedSources {
     this.#limits = limits;
   }
 
-  /** Opens or refuses all before it throws, so that the caller can close those that are open. */
+  /** Throws if none of the inboxes can be opened. */
   async openAll(): Promise<void> {
     const { clock, sources } = this.#options;
-    const until = clock.monotonic() + OPENING_MS;
-    const openOne = async (source: ReceivedSource): Promise<void> => {
-      this.byName.set(source.name, await this.#open(source, clock.monotonic() < until));
-    };
-    await pMap(sources, openOne, { concurrency: OPENED_AT_ONCE, stopOnError: false }).catch((error: unknown) => {
-      throw error instanceof AggregateError ? error.errors[0] : error;
-    });
-    const all = [...this.byName.values()];
+    for (const source of sources) this.byName.set(source.name, this.#received(source));
+    const all = [...this.byName.values()].map(({ inbox }) => inbox);
+    await waitAtMost(
+      clock,
+      OPENING_MS,
+      pMap(all, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE }),
+    );
     const [first] = all;
-    if (first !== undefined && all.every(({ inbox }) => inbox.problem !== null)) throw first.inbox.problem;
+    if (first !== undefined && all.every(({ problem }) => problem !== null)) throw first.problem;
   }
 
   inbox(name: string): ReceivedInbox {
@@ -150,7 +142,9 @@ class ReceivedSources {
       this.byName.set(name, { inbox: old.inbox, source, recipient });
       return;
     }
-    this.byName.set(name, await this.#open(source, true));
+    const received = this.#received(source);
+    await received.inbox.open();
+    this.byName.set(name, received);
     await old?.inbox.close();
   }
 
@@ -169,12 +163,11 @@ class ReceivedSources {
     await Promise.all(Array.from(this.byName.values(), ({ inbox }) => inbox.close()));
   }
 
-  async #open(source: ReceivedSource, isOpenedNow: boolean): Promise<Received> {
-    const { clock, secrets = [], onArrival, onNote } = this.#options;
-    // Throws if a secret cannot be used, before a file is created.
+  /** Throws if a secret cannot be used, before a file is created. */
+  #received(source: ReceivedSource): Received {
+    const { clock, secrets = [], onArrival: arrived, onNote: note } = this.#options;
     recipientOf(source, secrets);
-    const parts = { clock, arrived: onArrival, note: onNote, limits: this.#limits };
-    const inbox = await SourceInbox.open({ ...parts, isOpenedNow, source });
+    const inbox = new SourceInbox({ clock, arrived, note, limits: this.#limits, source });
     return { source, inbox, recipient: recipientOf(source, secrets, inbox.store) };
   }
 }

@@ -79,7 +79,7 @@ interface WebhookParts {
   recipients: ReadonlyMap<string, { recipient: Recipient }>;
   answered: Answered;
   note: (note: ReceiverNote) => void;
-  refusals: RefusalLog;
+  refused: RefusalLog;
 }
 
 /** Why an inbox did not store a delivery, by the code of its error. */
@@ -90,7 +90,7 @@ const STORE_REFUSALS: Readonly<Record<string, RefusalReason>> = {
 
 /** Receives a delivery for the source of that name. Never throws. */
 export function webhookReceiver(parts: WebhookParts): (request: IncomingMessage, name: string) => Promise<Outcome> {
-  const { clock, recipients, answered, note, refusals } = parts;
+  const { clock, recipients, answered, note } = parts;
 
   function outcomeOf(error: unknown, source: string): Outcome {
     if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
@@ -108,13 +108,13 @@ export function webhookReceiver(parts: WebhookParts): (request: IncomingMessage,
         ? refused('unknown_source')
         : await receive(request, recipient, parts).catch((error: unknown) => outcomeOf(error, name));
     if (known !== undefined) {
-      if (outcome.kind === 'refused') refusals.refused(name, outcome.reason);
+      if (outcome.kind === 'refused') parts.refused(name, outcome.reason);
       answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
       return outcome;
     }
     if (outcome.kind === 'gone') return outcome;
     // Whatever the reason of the dummy, the response only says that there is no such source.
-    refusals.refused(null, 'unknown_source');
+    parts.refused(null, 'unknown_source');
     return refused('unknown_source');
   };
 }

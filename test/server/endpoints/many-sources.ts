@@ -72,11 +72,6 @@ const TROUBLES: Readonly<Record<number, (source: SourceStatus) => SourceStatus>>
       },
     })),
   }),
-  40: (source) => ({
-    ...source,
-    resources: source.resources.map((one) => ({ ...one, paused: { since: NOW - 40 * MINUTE, by: 'ops' } })),
-  }),
-  66: failing,
 };
 
 function failing(source: SourceStatus): SourceStatus {

@@ -85,33 +85,6 @@ describe('a sender that takes its time', () => {
       clearInterval(drip);
     }
   });
-
-  it('F181 makes room for a new one where all places are taken by such', async () => {
-    const stage = await receiverStage({ limits: { connections: 20 } });
-    const idle = Array.from({ length: 30 }, () => openSocket(stage.port));
-    await delay(200);
-    expect(idle.filter((socket) => socket.closed).length).toBeGreaterThanOrEqual(10);
-    expect((await send(stage.port, signed(stage.source))).status).toBe(202);
-  });
-
-  it('F189 is cut where it asks for many things at once without waiting for an answer', async () => {
-    const stage = await receiverStage({ limits: { pipelined: 4 } });
-    const requests = Array.from({ length: 20 }, () => written(signed(stage.source)));
-    const said = await say(stage.port, requests.join(''), 3_000);
-    expect([said.closed, (await stage.rows()).length]).toEqual([true, 4]);
-  });
-
-  it('F189 loses its connection where all that it sends is refused; an honest one keeps its', async () => {
-    const stage = await receiverStage({ limits: { refusals: 3 } });
-    const socket = openSocket(stage.port);
-    const said: string[] = [];
-    for (let request = 0; request < 3; request += 1) {
-      socket.write(`${HEAD}Content-Length: 2\r\n\r\n{}`);
-      const { text } = await listenTo(socket, 150);
-      said.push(/Connection: (\S+)/i.exec(text)?.[1] ?? '');
-    }
-    expect(said).toEqual(['keep-alive', 'keep-alive', 'close']);
-  });
 });
 
 describe.for(eitherDatabase(import.meta.filename))('a flood on $name', (database) => {

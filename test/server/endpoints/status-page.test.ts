@@ -2,16 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import type { ResourceStatus } from '../../../src/server/status/snapshot.ts';
 import { naughtyStrings } from '../../support/corpora.ts';
-import {
-  NOW,
-  VIEW,
-  emptySnapshot,
-  resourceWith,
-  richSnapshot,
-  runWith,
-  snapshotWith,
-  sourceWith,
-} from './sample-status.ts';
+import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, VIEW } from './sample-status.ts';
 
 /** The text of a page, without tags. */
 function textOf(page: string): string {
@@ -78,13 +69,6 @@ describe('what the page says', () => {
     expect(textOf(pageWith(resource))).toContain(text);
   });
 
-  it('tells in the empty state what to do', () => {
-    const text = textOf(renderStatusPage(emptySnapshot(), VIEW));
-    expect(text).toContain('The first copy has yet to be made: 0 of 3 resources done');
-    expect(text).toContain('put webhook: { secrets: [...] } under sources.blog in the config');
-    expect(text).toContain('No run yet');
-  });
-
   it.each([
     [30 * 60_000, 'since start'],
     [90 * 60_000, 'last hour'],
@@ -94,41 +78,6 @@ describe('what the page says', () => {
     for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
       expect(text).toContain(`${what} ${period}`);
     expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
-  });
-
-  it('groups findings that say the same of several sources, with their reason once', () => {
-    const problem = { code: 'warehouse_unreachable', message: 'connect ECONNREFUSED', hint: 'start the database' };
-    const sources = Array.from({ length: 30 }, (_, at) => {
-      const source = sourceWith(`s${at}`);
-      return at === 7 ? source : { ...source, warehouse: { ...source.warehouse, problem, read_at: null } };
-    });
-    const page = renderStatusPage(snapshotWith({ sources }), VIEW);
-    const [, list = ''] = /<ul[^>]*class="attention"[^>]*>([^]*?)<\/ul>/.exec(page) ?? [];
-    expect(list.match(/connect ECONNREFUSED/g)).toHaveLength(1);
-    expect(textOf(`<main>${list}</main>`)).toContain('s0 , s1 , s2 and 26 more:');
-    expect(list).not.toContain('each source');
-  });
-
-  it('tells the same reason only once for runs that failed in a row', () => {
-    const page = renderStatusPage(richSnapshot(), VIEW);
-    const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));
-    expect(history.match(/the key was revoked/g)).toHaveLength(1);
-    expect(history.match(/the same/g)).toHaveLength(2);
-  });
-
-  it('leads nowhere from a channel of the alerts that cannot be reached', () => {
-    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, open: 1 };
-    const page = renderStatusPage(snapshotWith({ alerts: [channel] }), VIEW);
-    expect(page).toContain('<b>alerts.ops</b> Alerts do not get through');
-    expect(page).not.toContain('sources/alerts.ops');
-  });
-
-  it('tells without colour which resource is overdue', () => {
-    const text = textOf(renderStatusPage(richSnapshot(), VIEW));
-    expect(text).toContain('5 things need attention; 1 of 9 resources overdue');
-    expect(text).toContain(
-      'blog · images Overdue for 2h 51m: the last success was 3h 12m ago; the last run failed: GET',
-    );
   });
 });
 

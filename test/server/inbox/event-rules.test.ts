@@ -37,20 +37,6 @@ describe('rules', () => {
     expect(keysOf(webhooks, { type: 'x', data: { id: 1, resource: 'tags' } })).toEqual(['tags 1']);
   });
 
-  it('say only what is different', () => {
-    const webhooks = {
-      rules: [{ kind: '*', where: { 'json:draft': true }, deleted: true }],
-      resource: 'json:model',
-      resource_names: { post: 'posts' },
-      id: 'json:key',
-      updated: 'json:at',
-    };
-    const event = { type: 'save', model: 'post', key: 'a', at: '2026-11-20T08:00:00Z' };
-    const target = { kind: 'save', resource: 'posts', key: 'a', updated: Date.parse(event.at), isDelete: false };
-    expect(targetsOf(webhooks, { ...event, draft: false })).toEqual([target]);
-    expect(targetsOf(webhooks, { ...event, draft: true })).toEqual([{ ...target, isDelete: true }]);
-  });
-
   it.each<[string, Record<string, unknown>, object, object, boolean]>([
     ['a text', { 'json:collection': 'posts' }, { collection: 'posts' }, {}, true],
     ['another text', { 'json:collection': 'posts' }, { collection: 'pages' }, {}, false],
@@ -149,11 +135,5 @@ describe('places of the id', () => {
 
   it('may be none', () => {
     expect(keysOf({ kinds: { '*': 'posts' }, id: null }, { data: { id: 1 } })).toEqual(['posts null']);
-  });
-
-  it('have the time of change in a list as well', () => {
-    const webhooks = { kinds: { '*': 'posts' }, updated: ['json:a', 'json:b'] };
-    const [target] = targetsOf(webhooks, { a: 'never', b: '2026-11-20T08:00:00Z' });
-    expect(target?.updated).toBe(Date.parse('2026-11-20T08:00:00Z'));
   });
 });

@@ -93,15 +93,6 @@ describe('Standard Webhooks, as its libraries test it', () => {
     expect(reason(delivery, secrets)).toBe(expected);
   });
 
-  it('F160 signs the example of the libraries', () => {
-    const example = {
-      body: Buffer.from('{"test": 2432232314}'),
-      id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
-      at: 1_614_265_330_000,
-    };
-    expect(signed(example).headers['webhook-signature']).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
-  });
-
   it.each(['', 'whsec_', 'whsec_!!!', 'whsec_YQ==', `whsec_${KEY}\n`])('F160 takes no secret like %j', (value) => {
     expect(() => verdict(signed(), [{ value }])).toThrow('a webhook secret cannot be used: expected whsec_');
   });
@@ -134,12 +125,6 @@ describe('the age of a delivery', () => {
     const template = [...STANDARD.signed.slice(0, 2), written, ...STANDARD.signed.slice(3)];
     const odd = signDelivery({ ...STANDARD, signed: template }, SECRET, draft);
     expect(reason(withHeaders({ 'webhook-timestamp': written }, odd))).toBe('bad_timestamp');
-  });
-
-  it('F174 is too great for a replay after the tolerance; a replay within it is the same delivery', () => {
-    const delivery = signed();
-    expect(verdict(delivery, [SECRET], NOW + 299_000)).toEqual(verdict(delivery));
-    expect(reason(delivery, [SECRET], NOW + 86_400_000)).toBe('too_old');
   });
 
   it('is judged only where the signature is right, and says so', () => {
@@ -179,11 +164,6 @@ describe('several secrets', () => {
     expect(reason(byOld, secrets, NOW + 60_000)).toBe('ok');
     expect(reason(byOld, secrets, NOW + 60_001)).toBe('bad_signature');
     expect(reason(byNew, secrets, NOW + 60_001)).toBe('ok');
-  });
-
-  it('believe nothing once all are over', () => {
-    expect(reason(signed(), [{ ...SECRET, until: NOW - 1 }])).toBe('no_secret');
-    expect(reason(signed(), [])).toBe('no_secret');
   });
 });
 
@@ -263,11 +243,5 @@ describe('the id of a delivery', () => {
     const sent = { ...draft, body: Buffer.from('{"x-id":"msg_1"}'), path: '/webhooks/blog?x-id=msg_1' };
     const delivery = signDelivery(scheme, { value: 'secret' }, { ...sent, headers: { 'x-other': 'o' } });
     expect(createVerifier(scheme, [{ value: 'secret' }], null)(delivery, NOW)).toMatchObject({ idFrom });
-  });
-
-  it('is that of the body where only a secret is sent along: who has that may say what it likes', () => {
-    const scheme = signatureSchema.parse({ base: 'bearer', id: 'header:x-id' });
-    const delivery = signDelivery(scheme, { value: 'secret' }, draft);
-    expect(createVerifier(scheme, [{ value: 'secret' }], null)(delivery, NOW)).toMatchObject({ idFrom: 'body' });
   });
 });

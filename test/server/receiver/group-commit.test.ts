@@ -32,12 +32,6 @@ describe('a group commit', () => {
     expect(writes).toEqual([['a', 'b', 'c']]);
   });
 
-  it('has one transaction under way, of a thousand items at most: what comes meanwhile is the next one', async () => {
-    const { commits, writes } = store();
-    await Promise.all(Array.from({ length: 1_500 }, (_, at) => commits.add(`${at}`, TERMS)));
-    expect(writes.map(({ length }) => length)).toEqual([1_000, 500]);
-  });
-
   it('F178 gives up on each item when its own patience is over, and never says that it was stored', async () => {
     const { commits, clock, state, writes } = store();
     state.locked = true;
