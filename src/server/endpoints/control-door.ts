@@ -27,7 +27,7 @@ const REFUSALS = {
   wrong_request: 'this is none of the controls.',
 } as const;
 
-type Refusal = keyof typeof REFUSALS;
+type ControlRefusal = keyof typeof REFUSALS;
 
 export interface ControlDoorOptions {
   control: Control;
@@ -98,19 +98,15 @@ export async function answerCommand(control: Control, body: string | null): Prom
   }
   const { answer, report } = await control(data.request, { via: 'command', by: data.by });
   if (report === null) return answerResponse(answer);
-  const end = report.then(
-    (ended) => ({ report: ended }),
-    (fault: unknown) => ({ failed: failed(fault) }),
-  );
-  const lines = [answer, end].values();
-  const stream = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const { value, done: isOver } = lines.next();
-      if (isOver === true) return controller.close();
-      controller.enqueue(Buffer.from(`${JSON.stringify(await value)}\n`));
-    },
-  });
-  return new Response(stream, { headers: { 'content-type': 'application/x-ndjson' } });
+  async function* lines(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(`${JSON.stringify(answer)}\n`);
+    const end = await report?.then(
+      (ended) => ({ report: ended }),
+      (error: unknown) => ({ failed: failed(error) }),
+    );
+    yield Buffer.from(`${JSON.stringify(end)}\n`);
+  }
+  return new Response(lines(), { headers: { 'content-type': 'application/x-ndjson' } });
 }
 
 function answerResponse(answer: ControlAnswer): Response {
@@ -128,13 +124,13 @@ interface Read {
 }
 
 /** Browsers send JSON to another site only if that site allows it, which this one never does. */
-function jsonIn(body: string): Read | Refusal {
+function jsonIn(body: string): Read | ControlRefusal {
   const { data } = controlRequestSchema.safeParse(parsed(body));
   return data === undefined ? 'wrong_request' : { request: data, back: '' };
 }
 
 /** Reads a form, which has each of its fields once. */
-function formIn(body: string, key: Buffer, serve: DoorSettings): Read | Refusal {
+function formIn(body: string, key: Buffer, serve: DoorSettings): Read | ControlRefusal {
   const fields = new URLSearchParams(body);
   const [token, request, back] = ['token', 'request', 'back'].map((name) => fields.getAll(name));
   if (fields.size === 0) return 'no_form';
@@ -194,7 +190,7 @@ function storedResults(clock: Clock) {
  * Detects requests that a browser sends for another site, by headers that scripts and forms cannot set: `Sec-Fetch-Site`,
  * and `Origin` against the requested host, or one of `hosts`. Programs send neither.
  */
-function forgeryOf(headers: Headers, hosts: readonly string[]): Refusal | null {
+function forgeryOf(headers: Headers, hosts: readonly string[]): ControlRefusal | null {
   const site = headers.get('sec-fetch-site');
   if (site !== null && site !== 'same-origin') return 'other_site';
   const origin = headers.get('origin');

@@ -2,6 +2,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import type { DeliveryRow, Settlement } from '../../database/inbox.ts';
+import { GroupCommit } from '../receiver/group-commit.ts';
 import type { Drain, DrainFigures, DrainOptions, DrainOutcome } from './options.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, readDelivery } from './read-delivery.ts';
@@ -25,6 +26,7 @@ const FULL_SCAN_INTERVAL_MS = 600_000;
 const FULL_SCAN_RETRY_MS = 30_000;
 const MAX_IN_PROGRESS = 20_000;
 const STOP_TIMEOUT_MS = 5_000;
+const SETTLE_RETRY_MS = 2_000;
 const POLL_MS = 2_000;
 /** With more deliveries in progress than this, which a full look reads again, full looks are rarer. */
 const BUSY_COUNT = 2_000;
@@ -44,7 +46,6 @@ const BEHIND_FAULT: DrainFault = {
 /** Works on the inbox from its creation on. Errors are reported to the watcher. */
 export class InboxDrain implements Drain {
   readonly #options: DrainOptions;
-  readonly #random: () => number;
   readonly #stopping = new AbortController();
   readonly #tickets = new Map<number, Ticket>();
   /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
@@ -57,7 +58,9 @@ export class InboxDrain implements Drain {
   readonly #fullScans = new Map<string, Promise<void>>();
   /** Epoch milliseconds of the start of the last successful full scan, by resource. */
   readonly #fullScanBegan = new Map<string, number>();
-  readonly #settlements: SettlementWriter;
+  readonly #settlements: GroupCommit<Settlement, true>;
+  /** True after settlements could not be stored while the drain stops. */
+  #hasGivenUp = false;
   #look: Promise<void> | null = null;
   #wantedLook: 'all' | 'new' | null = null;
   #lastFullLookAt = -Infinity;
@@ -67,12 +70,11 @@ export class InboxDrain implements Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    const { clock, concurrency, refetch, attempts, walk, random = Math.random, pollMs = POLL_MS } = options;
-    this.#random = random;
+    const { clock, concurrency, refetch, attempts, walk, pollMs = POLL_MS } = options;
     const { signal } = this.#stopping;
     const threw = ({ resource, key }: KeyedWork, error: unknown): void =>
       options.watcher.failed(error, { resource, key });
-    const parts = { clock, random, signal, failed: this.#failed, threw };
+    const parts = { clock, signal, failed: this.#failed, threw };
     const otherResources = Math.max(0, Object.keys(options.resources).length - 1);
     this.#reads = new PacedWork({
       ...parts,
@@ -95,7 +97,17 @@ export class InboxDrain implements Drain {
       toFault: (error) => ({ ...toFault(error), kind: 'passing' }),
       done: this.#done,
     });
-    this.#settlements = new SettlementWriter({ ...options, signal, stored: this.#forgetSettled });
+    this.#settlements = new GroupCommit({
+      write: (settlements) => this.#storeSettlements(settlements),
+      // What cannot be stored when the drain stops is repeated by the next process.
+      mayPass: (error) => {
+        if (!this.#hasGivenUp) options.watcher.failed(error, null);
+        this.#hasGivenUp = signal.aborted;
+        return !this.#hasGivenUp;
+      },
+      retryMs: SETTLE_RETRY_MS,
+      clock,
+    });
     void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
       this.#releaseLeft(clock.now());
       const isBusy = this.#tickets.size > BUSY_COUNT && clock.monotonic() - this.#lastFullLookAt < BUSY_POLL_MS;
@@ -188,7 +200,7 @@ export class InboxDrain implements Drain {
     this.#tickets.set(row.seq, ticket);
     if (concerns?.(targets.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
     else if (content.is !== 'read') {
-      this.#settlements.add(finishTicket(ticket, content.is, content.reason, now));
+      this.#settle(finishTicket(ticket, content.is, content.reason, now));
       this.#report(null, content.is, [ticket]);
     } else {
       for (const target of targets) this.#serve({ ticket, target, askedAt: now });
@@ -280,10 +292,10 @@ export class InboxDrain implements Drain {
     ticket.remaining -= 1;
     if (ticket.remaining > 0) return;
     const now = this.#options.clock.now();
-    const settlement = settleTicket(ticket, this.#options, now, this.#random);
+    const settlement = settleTicket(ticket, this.#options, now);
     const { fault } = ticket;
     if (settlement.state === 'waiting' && fault?.isOthers === true) this.#left.set(ticket.seq, fault.until ?? now);
-    else this.#settlements.add(settlement);
+    else this.#settle(settlement);
     if (settlement.state === 'done') return;
     this.#report(settlement.resource, settlement.state === 'dead' ? 'dead' : 'put off', [ticket]);
   }
@@ -297,73 +309,29 @@ export class InboxDrain implements Drain {
     }
   }
 
-  readonly #forgetSettled = (settlements: readonly { seq: number }[]): void => {
+  #settle(settlement: Settlement): void {
+    this.#settlements.add(settlement).catch(() => undefined);
+  }
+
+  async #storeSettlements(settlements: readonly Settlement[]): Promise<true[]> {
+    const { inbox, persist, secrets } = this.#options;
+    if (this.#hasGivenUp) throw new Error('the drain has stopped');
+    // The rows come first: a delivery that is done is never read again.
+    await persist();
+    await inbox.settle(settlements.map((settlement) => withoutSecrets(settlement, secrets)));
     const wasFull = this.#room() <= 0;
     for (const { seq } of settlements) {
       this.#tickets.delete(seq);
       this.#settledSinceRead.add(seq);
     }
     if (wasFull) this.#requestLook('new');
-  };
+    return settlements.map(() => true);
+  }
 
   #report(resource: string | null, outcome: DrainOutcome, tickets: readonly Ticket[]): void {
     const first = tickets.reduce((earliest, { receivedAt }) => Math.min(earliest, receivedAt), Infinity);
     const delayMs = Math.max(0, this.#options.clock.now() - first);
     this.#options.watcher.settled({ resource, outcome, deliveries: tickets.length, delayMs });
-  }
-}
-
-interface SettlementWriterOptions extends DrainOptions {
-  /** Aborted when the drain stops: settlements that cannot be stored then are repeated by the next process. */
-  signal: AbortSignal;
-  stored: (settlements: readonly Settlement[]) => void;
-}
-
-const MAX_BATCH = 1_000;
-const MIN_RETRY_MS = 1_000;
-const MAX_RETRY_MS = 15_000;
-
-/** Stores settlements in batches, and retries until it succeeds. */
-export class SettlementWriter {
-  readonly #options: SettlementWriterOptions;
-  readonly #waiting: Settlement[] = [];
-  #writing: Promise<void> | null = null;
-
-  constructor(options: SettlementWriterOptions) {
-    this.#options = options;
-  }
-
-  add(settlement: Settlement): void {
-    this.#waiting.push(settlement);
-    this.#writing ??= this.#write();
-  }
-
-  /** Resolves when everything is stored, or cannot be stored while the drain stops. */
-  async idle(): Promise<void> {
-    await this.#writing;
-  }
-
-  async #write(): Promise<void> {
-    const { inbox, persist, secrets, clock, signal, stored, watcher } = this.#options;
-    // Settlements of the same moment share one transaction.
-    await Promise.resolve();
-    for (let retryMs = MIN_RETRY_MS; this.#waiting.length > 0;) {
-      const batch = this.#waiting.slice(0, MAX_BATCH);
-      try {
-        // The rows come first: a delivery that is done is never read again.
-        await persist();
-        await inbox.settle(batch.map((settlement) => withoutSecrets(settlement, secrets)));
-        this.#waiting.splice(0, batch.length);
-        stored(batch);
-        retryMs = MIN_RETRY_MS;
-      } catch (error) {
-        watcher.failed(error, null);
-        await sleepOrAbort(clock, retryMs, signal);
-        if (signal.aborted) break;
-        retryMs = Math.min(2 * retryMs, MAX_RETRY_MS);
-      }
-    }
-    this.#writing = null;
   }
 }
 

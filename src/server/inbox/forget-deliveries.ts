@@ -11,7 +11,7 @@ export interface ForgottenDeliveries {
   waiting: number;
 }
 
-interface ForgetOptions {
+interface ForgetDeliveriesOptions {
   inbox: Pick<Inbox, 'after' | 'settle'>;
   rules: EventRules;
   resource: string;
@@ -26,7 +26,7 @@ const ROWS_PER_PAGE = 100;
 const MIN_QUOTED_ID_CHARS = 6;
 
 /** Erases the deliveries that name records as targets, or quote their ids anywhere. */
-export async function forgetDeliveries(options: ForgetOptions): Promise<ForgottenDeliveries> {
+export async function forgetDeliveries(options: ForgetDeliveriesOptions): Promise<ForgottenDeliveries> {
   const { inbox, isDry, clock } = options;
   const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
   const at = timestampText(clock.now());
@@ -58,11 +58,11 @@ async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly Del
 }
 
 /** Yields the ids of a resource's records that deliveries are about; some more than once. */
-export async function* idsInDeliveries({
-  inbox,
-  rules,
-  resource,
-}: Pick<ForgetOptions, 'rules' | 'resource'> & { inbox: Pick<Inbox, 'after'> }): AsyncIterable<string> {
+export async function* idsInDeliveries(
+  inbox: Pick<Inbox, 'after'>,
+  rules: EventRules,
+  resource: string,
+): AsyncIterable<string> {
   for await (const rows of pagesOf(inbox)) {
     for (const row of rows) {
       if (row.resource === resource && row.record_id !== null) yield row.record_id;
@@ -74,7 +74,7 @@ export async function* idsInDeliveries({
 }
 
 /** Returns the ids that a delivery names, and whether it is about other records too. */
-function namedIn(row: DeliveryRow, options: ForgetOptions): { named: string[]; isShared: boolean } {
+function namedIn(row: DeliveryRow, options: ForgetDeliveriesOptions): { named: string[]; isShared: boolean } {
   const { resource, ids, rules } = options;
   const content = contentOf(row, rules);
   const isNamed = (target: { resource: string; key: string | null }): boolean =>

@@ -47,8 +47,6 @@ export interface DrainOptions extends EventRules {
   /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
-  /** Returns 0 up to 1, for jitter. */
-  random?: () => number;
 }
 
 export interface DrainFigures {

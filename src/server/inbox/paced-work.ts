@@ -20,8 +20,6 @@ interface PacedWorkOptions<Outcome> {
   concurrency: number;
   concurrencyPerResource: number;
   clock: Clock;
-  /** Returns 0 up to 1, for jitter. */
-  random: () => number;
   /** Aborted when the drain stops: nothing new starts, and later failures are ignored. */
   signal: AbortSignal;
   /** Targets of one resource with the same key are served by the same work. */
@@ -143,11 +141,11 @@ export class PacedWork<Outcome> {
 
   /** Returns the epoch milliseconds of the next attempt. Errors of work that ran in parallel lengthen no pause. */
   #pause(lane: ResourceLane, fault: DrainFault): number {
-    const { clock, random } = this.#options;
+    const { clock } = this.#options;
     const now = clock.now();
     if (lane.pause !== null && now < lane.pause.until && fault.until === null) return lane.pause.until;
     const failures = (lane.pause?.failures ?? 0) + 1;
-    const until = now + retryDelayMs(fault, failures, now, random);
+    const until = now + retryDelayMs(fault, failures, now);
     lane.pause = { fault, until, failures };
     return until;
   }

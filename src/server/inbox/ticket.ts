@@ -90,9 +90,9 @@ export function toFault(error: unknown): DrainFault {
 }
 
 /** Milliseconds until the next attempt after `failures` failed ones in a row, 1 or more. */
-export function retryDelayMs(fault: DrainFault, failures: number, now: number, random: () => number): number {
+export function retryDelayMs(fault: DrainFault, failures: number, now: number): number {
   if (fault.until !== null) return Math.max(0, fault.until - now);
-  return backoffDelay(failures, ruleFor(fault.code).waits, random);
+  return backoffDelay(failures, ruleFor(fault.code).waits, Math.random);
 }
 
 export function openTicket(row: DeliveryRow, targets: readonly EventTarget[], kind: string | null): Ticket {
@@ -112,7 +112,7 @@ interface TicketLimits {
 }
 
 /** Returns the new row of a delivery without unfinished targets: done, dead, or waiting for another attempt. */
-export function settleTicket(ticket: Ticket, limits: TicketLimits, now: number, random: () => number): Settlement {
+export function settleTicket(ticket: Ticket, limits: TicketLimits, now: number): Settlement {
   const { fault, receivedAt } = ticket;
   if (fault === null) return finishTicket(ticket, 'done', ticket.remark, now);
   const isPassing = fault.kind === 'passing';
@@ -121,7 +121,7 @@ export function settleTicket(ticket: Ticket, limits: TicketLimits, now: number, 
   const attempts = isPassing ? ticket.attempts : Math.min(ticket.attempts + 1, maxAttempts);
   const isDead = isPassing ? now - receivedAt > limits.keepMs : attempts >= limits.attempts;
   if (isDead) return finishTicket({ ...ticket, attempts }, 'dead', fault.reason, now);
-  const due_at = timestampText(now + retryDelayMs(fault, ticket.attempts + 1, now, random));
+  const due_at = timestampText(now + retryDelayMs(fault, ticket.attempts + 1, now));
   return { ...rowOf(ticket), state: 'waiting', attempts, due_at, finished_at: null, reason: fault.reason };
 }
 

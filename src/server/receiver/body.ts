@@ -100,7 +100,7 @@ const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: numb
 ]);
 
 /** Which requests a source accepts, before their bodies are read. */
-export interface Admission {
+export interface AcceptedRequests {
   methods: ReadonlySet<string>;
   accepts: (mediaType: string) => boolean;
   maxBody: number;
@@ -114,7 +114,7 @@ const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
  * Accepts JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it.
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
-export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
+export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
   const { challenge, signed } = scheme;
   const signsFields = hasToken(signed, 'form_sorted');
   const acceptsForms = signsFields || hasToken(signed, 'body', 'body_sha256');
@@ -132,7 +132,7 @@ export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission
 
 /** Returns why a request is refused before its body is read; null if it is not. */
 export function refusalBeforeBody(
-  { methods, accepts, maxBody }: Admission,
+  { methods, accepts, maxBody }: AcceptedRequests,
   method: string,
   headers: IncomingHttpHeaders,
 ): 'method' | 'content_type' | 'content_encoding' | 'too_large' | null {
@@ -151,7 +151,7 @@ export function refusalBeforeBody(
 export function jsonIn(
   body: Buffer,
   headers: IncomingHttpHeaders,
-  { maxBody, signsFields }: Admission,
+  { maxBody, signsFields }: AcceptedRequests,
 ): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
   let json = body;
   try {

@@ -8,11 +8,14 @@ export interface GroupCommitOptions<T, R> {
   write: (items: readonly T[]) => Promise<readonly R[]>;
   /** Returns true if the same write may succeed in a moment: the lock is held, the disk is full. */
   mayPass: (error: unknown) => boolean;
+  /** Between two attempts; 25 ms if absent. */
+  retryMs?: number;
   clock: Clock;
 }
 
 interface CommitLimits {
-  timeoutMs: number;
+  /** Waits without end if absent. */
+  timeoutMs?: number;
   /** Refuses at once if this many items wait. */
   maxWaiting?: number;
 }
@@ -47,11 +50,12 @@ export class GroupCommit<T, R> {
    * with the error of the last attempt, or with `inbox_slow` if the database has not responded: such an item may be
    * stored all the same.
    */
-  async add(item: T, { timeoutMs, maxWaiting = Infinity }: CommitLimits): Promise<R> {
+  async add(item: T, { timeoutMs, maxWaiting = Infinity }: CommitLimits = {}): Promise<R> {
     if (this.#waiting.size >= maxWaiting) throw overloaded(this.#waiting.size);
     const one: WaitingItem<T, R> = { item, ...Promise.withResolvers<R>() };
     this.#waiting.add(one);
     this.#running ??= this.#run();
+    if (timeoutMs === undefined) return one.promise;
     const committed = await waitAtMost(this.#options.clock, timeoutMs, one.promise);
     if (committed !== null) return committed.value;
     this.#waiting.delete(one);
@@ -76,7 +80,7 @@ export class GroupCommit<T, R> {
   }
 
   async #attempt(group: readonly WaitingItem<T, R>[]): Promise<void> {
-    const { write, mayPass, clock } = this.#options;
+    const { write, mayPass, clock, retryMs = RETRY_MS } = this.#options;
     try {
       const effects = await write(group.map(({ item }) => item));
       this.#error = null;
@@ -89,7 +93,7 @@ export class GroupCommit<T, R> {
     } catch (error) {
       if (mayPass(error)) {
         this.#error = error;
-        await clock.sleep(RETRY_MS);
+        await clock.sleep(retryMs);
       } else if (group.length > 1) {
         // An item that cannot be written must not fail the others.
         for (const one of group) await this.#attempt([one]);

@@ -1,25 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { ChallengeAnswer } from '../signature/challenges.ts';
-import type { SignatureRefusal } from '../signature/delivery.ts';
-import type { InboxEffect } from '../../database/inbox.ts';
 import { CONTROL_PATH } from '../endpoints/control-door.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import { type BodyBudget, FORM_TYPE, type HeldBody, mediaTypeIn, readBody } from './body.ts';
-import type { ReceiverLimits, ReceiverNote } from './setup.ts';
+import { FORM_TYPE, type HeldBody, mediaTypeIn, readBody } from './body.ts';
+import {
+  type DeliveryOutcome,
+  type ReceiverContext,
+  receiveWebhook,
+  type RefusalReason,
+  STATUS_CODES,
+} from './webhook.ts';
 
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 
-type Route = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
+type RequestRoute = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
 
 /** `page` for every other valid path, which may not exist. */
-export function routeOf(target: string): Route {
+export function routeOf(target: string): RequestRoute {
   const path = pathIn(target);
   const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
   if (source !== undefined) return { kind: 'webhook', source };
@@ -31,28 +33,18 @@ function pathIn(target: string): string {
   return target.split('?', 1)[0] ?? '';
 }
 
-interface RequestParts {
-  webhook: (request: IncomingMessage, source: string) => Promise<Outcome>;
-  pages: Pages;
-  budget: BodyBudget;
-  /** Called for each request to the page whose body is refused. */
-  refusedBody: (reason: RefusalReason) => void;
-  limits: ReceiverLimits;
-  clock: Clock;
-  note: (note: ReceiverNote) => void;
-}
-
 /** Handles requests whose headers have arrived. Never throws. */
-export function requestHandler(parts: RequestParts): (request: IncomingMessage, response: ServerResponse) => void {
-  const { webhook, note, limits } = parts;
-  const page = boundedPages(parts);
+export function requestHandler(context: ReceiverContext): (request: IncomingMessage, response: ServerResponse) => void {
+  const { note, limits, formRefused } = context;
+  const page = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let refusal: RefusalReason | null = null;
     const readForm = async (): Promise<string | null> => {
-      const form = await readFormBody(request, parts);
+      const form = await readFormBody(request, context);
       if (typeof form === 'string') return form;
-      parts.refusedBody((refusal = form.reason));
+      refusal = form.reason;
+      formRefused(null, refusal);
       return null;
     };
     const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readBody: readForm });
@@ -68,7 +60,8 @@ export function requestHandler(parts: RequestParts): (request: IncomingMessage, 
     const refuse = (reason: RefusalReason): void => sendRefusal(reason, request, response);
     try {
       if ((request.headersDistinct['host']?.length ?? 0) > 1) refuse('host');
-      else if (route.kind === 'webhook') sendOutcome(await webhook(request, route.source), request, response);
+      else if (route.kind === 'webhook')
+        sendOutcome(await receiveWebhook(request, route.source, context), request, response);
       else if (route.kind === 'none') refuse('not_found');
       else if (!hasPageMethod(request, response)) refuse('method');
       else if (route.kind === 'page') await answerPage(request, response);
@@ -96,7 +89,7 @@ function hasPageMethod({ method = '', url = '' }: IncomingMessage, response: Ser
 /** Reads the small body that is posted to the page. */
 async function readFormBody(
   request: IncomingMessage,
-  { budget, limits }: RequestParts,
+  { budget, limits }: ReceiverContext,
 ): Promise<string | { reason: RefusalReason }> {
   const { 'content-type': type, 'content-encoding': coding, 'content-length': length } = request.headers;
   const isForm = [FORM_TYPE, 'application/json'].includes(mediaTypeIn(type)) && coding === undefined;
@@ -115,7 +108,7 @@ async function readFormBody(
 const RETRY_SOON = { 'retry-after': '2' };
 
 /** Answers 503 if too many pages are in progress, or if one takes too long. */
-function boundedPages({ clock, pages, limits }: RequestParts): Pages {
+function boundedPages({ clock, pages, limits }: ReceiverContext): Pages {
   let inProgress = 0;
   return async (request, bindings) => {
     if (inProgress >= limits.pages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
@@ -150,41 +143,9 @@ export async function sendResponse({ status, headers, body }: Response, response
   else await pipeline(body, response).catch(() => undefined);
 }
 
-/** Status codes of refusals before the signature is verified. */
-const STATUS_CODES = {
-  /** Two Host headers: a proxy may have read the other one. */
-  host: 400,
-  method: 405,
-  not_found: 404,
-  unknown_source: 404,
-  content_type: 415,
-  content_encoding: 415,
-  too_large: 413,
-  /** Too many requests at the same time. */
-  overloaded: 503,
-  inbox_full: 503,
-  not_stored: 503,
-  /** An internal error. */
-  failed: 503,
-} as const;
-
-export type RefusalReason = keyof typeof STATUS_CODES | SignatureRefusal;
-
-/** The sender only sees the status: reasons are for the log and the metrics. */
-export type Outcome =
-  | { kind: 'stored'; effect: InboxEffect }
-  | { kind: 'challenge'; answer: ChallengeAnswer }
-  | { kind: 'refused'; reason: RefusalReason }
-  /** The sender closed the connection. */
-  | { kind: 'gone' };
-
 /** Every fault of a signature has the same status. */
 function statusOf(reason: RefusalReason): number {
   return Object.entries(STATUS_CODES).find(([own]) => own === reason)?.[1] ?? 401;
-}
-
-export function refused(reason: RefusalReason): { kind: 'refused'; reason: RefusalReason } {
-  return { kind: 'refused', reason };
 }
 
 /** An inbox that is full stays so for longer than a locked database. */
@@ -195,7 +156,7 @@ const SMALL_BODY_BYTES = 65_536;
 const LINGER_MS = 300;
 
 /** Responses to deliveries have no body, so that none shows more than its status. */
-function sendOutcome(outcome: Outcome, request: IncomingMessage, response: ServerResponse): void {
+function sendOutcome(outcome: DeliveryOutcome, request: IncomingMessage, response: ServerResponse): void {
   if (outcome.kind === 'gone') return void response.destroy();
   if (outcome.kind === 'stored') return void response.writeHead(202, { 'content-length': '0' }).end();
   if (outcome.kind === 'refused') return sendRefusal(outcome.reason, request, response);

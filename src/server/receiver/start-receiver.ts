@@ -12,9 +12,10 @@ import {
   type ReceivedSource,
   type ReceiverLimits,
   type ReceiverNote,
+  type RefusalLog,
 } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { type Answered, type Recipient, recipientOf, webhookReceiver } from './webhook.ts';
+import { type Answered, type Recipient, recipientOf } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -56,7 +57,7 @@ const OPENING_MS = 15_000;
 /** Deliveries need connections too. */
 const COUNTED_AT_ONCE = 2;
 
-interface Received {
+interface OpenRecipient {
   source: ReceivedSource;
   inbox: SourceInbox;
   recipient: Recipient;
@@ -74,15 +75,19 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   opened.defer(() => sources.close());
   await sources.openAll();
 
-  const budget = new BodyBudget(limits.bodyBytes);
-  const refused = createRefusalLog((refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }), clock);
-  const formRefused = createRefusalLog(
-    (refusal) => note({ level: 'warn', event: 'control_refused', ...refusal }),
+  const refusalLog = (event: string): RefusalLog =>
+    createRefusalLog((refusal) => note({ level: 'warn', event, ...refusal }), clock);
+  const handle = requestHandler({
     clock,
-  );
-  const webhook = webhookReceiver({ clock, answered: onAnswer, note, budget, recipients: sources.byName, refused });
-  const refusedBody = (reason: string): void => formRefused(null, reason);
-  const handle = requestHandler({ webhook, pages, budget, refusedBody, limits, clock, note });
+    limits,
+    budget: new BodyBudget(limits.bodyBytes),
+    pages,
+    recipients: sources.byName,
+    answered: onAnswer,
+    note,
+    deliveryRefused: refusalLog('delivery_refused'),
+    formRefused: refusalLog('control_refused'),
+  });
   const server = createReceiverServer(limits, handle);
   const port = await listen(server, serve, setting);
   opened.defer(() => closeServer(server, limits.closeMs));
@@ -103,7 +108,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
 
 /** The sources that receive webhooks, with their inboxes. */
 class ReceivedSources {
-  readonly byName = new Map<string, Received>();
+  readonly byName = new Map<string, OpenRecipient>();
   readonly #options: ReceiverOptions;
   readonly #limits: ReceiverLimits;
 
@@ -163,10 +168,8 @@ class ReceivedSources {
     await Promise.all(Array.from(this.byName.values(), ({ inbox }) => inbox.close()));
   }
 
-  /** Throws if a secret cannot be used, before a file is created. */
-  #received(source: ReceivedSource): Received {
+  #received(source: ReceivedSource): OpenRecipient {
     const { clock, secrets = [], onArrival: arrived, onNote: note } = this.#options;
-    recipientOf(source, secrets);
     const inbox = new SourceInbox({ clock, arrived, note, limits: this.#limits, source });
     return { source, inbox, recipient: recipientOf(source, secrets, inbox.store) };
   }

@@ -5,10 +5,11 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { eventFieldsOf } from '../../config/profile/webhooks.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
-import type { Delivery, SignatureVerdict } from '../signature/delivery.ts';
+import type { Delivery, SignatureRefusal, SignatureVerdict } from '../signature/delivery.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
+import type { Pages } from '../endpoints/pages.ts';
 import {
-  type Admission,
+  type AcceptedRequests,
   admissionOf,
   type BodyBudget,
   type HeldBody,
@@ -17,12 +18,11 @@ import {
   refusalBeforeBody,
 } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
-import { type Outcome, type RefusalReason, refused } from './requests.ts';
-import type { ReceivedSource, ReceiverNote, RefusalLog } from './setup.ts';
+import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
 
 /** How deliveries of one source are handled, prepared once. */
 export interface Recipient {
-  admission: Admission;
+  admission: AcceptedRequests;
   verify: Verify;
   challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
   /** Names of the headers that are stored, in lower case. */
@@ -70,16 +70,53 @@ function dummyRecipient(recipient: Recipient): Recipient {
   return { ...recipient, verify, challenge: () => null, store: neverStore };
 }
 
+/** Status codes of refusals before the signature is verified. */
+export const STATUS_CODES = {
+  /** Two Host headers: a proxy may have read the other one. */
+  host: 400,
+  method: 405,
+  not_found: 404,
+  unknown_source: 404,
+  content_type: 415,
+  content_encoding: 415,
+  too_large: 413,
+  /** Too many requests at the same time. */
+  overloaded: 503,
+  inbox_full: 503,
+  not_stored: 503,
+  /** An internal error. */
+  failed: 503,
+} as const;
+
+export type RefusalReason = keyof typeof STATUS_CODES | SignatureRefusal;
+
+/** The sender only sees the status: reasons are for the log and the metrics. */
+export type DeliveryOutcome =
+  | { kind: 'stored'; effect: InboxEffect }
+  | { kind: 'challenge'; answer: ChallengeAnswer }
+  | { kind: 'refused'; reason: RefusalReason }
+  /** The sender closed the connection. */
+  | { kind: 'gone' };
+
+function refused(reason: RefusalReason): DeliveryOutcome {
+  return { kind: 'refused', reason };
+}
+
 /** Called for each request to a source's address; `seconds` from its headers to its response. */
 export type Answered = (source: string, result: string, seconds: number) => void;
 
-interface WebhookParts {
+/** What all requests to a receiver share. */
+export interface ReceiverContext {
   clock: Clock;
+  limits: ReceiverLimits;
   budget: BodyBudget;
+  pages: Pages;
+  /** By the name of the source. */
   recipients: ReadonlyMap<string, { recipient: Recipient }>;
   answered: Answered;
   note: (note: ReceiverNote) => void;
-  refused: RefusalLog;
+  deliveryRefused: RefusalLog;
+  formRefused: RefusalLog;
 }
 
 /** Why an inbox did not store a delivery, by the code of its error. */
@@ -89,42 +126,41 @@ const STORE_REFUSALS: Readonly<Record<string, RefusalReason>> = {
 };
 
 /** Receives a delivery for the source of that name. Never throws. */
-export function webhookReceiver(parts: WebhookParts): (request: IncomingMessage, name: string) => Promise<Outcome> {
-  const { clock, recipients, answered, note } = parts;
-
-  function outcomeOf(error: unknown, source: string): Outcome {
-    if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
-    note({ level: 'error', event: 'delivery_failed', source, error: messageOf(error) });
-    return refused('failed');
+export async function receiveWebhook(
+  request: IncomingMessage,
+  name: string,
+  context: ReceiverContext,
+): Promise<DeliveryOutcome> {
+  const { clock, recipients, answered, note, deliveryRefused } = context;
+  const began = clock.monotonic();
+  const known = recipients.get(name)?.recipient;
+  const [example] = recipients.values();
+  const recipient = known ?? (example && dummyRecipient(example.recipient));
+  const outcome =
+    recipient === undefined
+      ? refused('unknown_source')
+      : await receive(request, recipient, context).catch((error: unknown) => {
+          if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
+          note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
+          return refused('failed');
+        });
+  if (known !== undefined) {
+    if (outcome.kind === 'refused') deliveryRefused(name, outcome.reason);
+    answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
+    return outcome;
   }
-
-  return async (request, name) => {
-    const began = clock.monotonic();
-    const known = recipients.get(name)?.recipient;
-    const [example] = recipients.values();
-    const recipient = known ?? (example && dummyRecipient(example.recipient));
-    const outcome =
-      recipient === undefined
-        ? refused('unknown_source')
-        : await receive(request, recipient, parts).catch((error: unknown) => outcomeOf(error, name));
-    if (known !== undefined) {
-      if (outcome.kind === 'refused') parts.refused(name, outcome.reason);
-      answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
-      return outcome;
-    }
-    if (outcome.kind === 'gone') return outcome;
-    // Whatever the reason of the dummy, the response only says that there is no such source.
-    parts.refused(null, 'unknown_source');
-    return refused('unknown_source');
-  };
+  if (outcome.kind === 'gone') return outcome;
+  // Whatever the reason of the dummy, the response only says that there is no such source.
+  deliveryRefused(null, 'unknown_source');
+  return refused('unknown_source');
 }
 
 /** Checks what needs no body first, then reads and verifies the body, then stores it. */
 async function receive(
   request: IncomingMessage,
   { admission, verify, challenge, storedHeaders, mask, store }: Recipient,
-  { clock, budget }: WebhookParts,
-): Promise<Outcome> {
+  { clock, budget }: ReceiverContext,
+): Promise<DeliveryOutcome> {
   const { method = '', url: path = '' } = request;
   const early = refusalBeforeBody(admission, method, request.headers);
   if (early !== null) return refused(early);
@@ -170,7 +206,7 @@ function newDelivery(
 }
 
 /** Returns `stored`, `repeat`, `challenge`, `gone`, or why it was refused. */
-function resultOf(outcome: Outcome): string {
+function resultOf(outcome: DeliveryOutcome): string {
   if (outcome.kind === 'stored') return outcome.effect === 'repeat' ? 'repeat' : 'stored';
   return outcome.kind === 'refused' ? outcome.reason : outcome.kind;
 }

@@ -88,7 +88,7 @@ export class ResourceSchedule {
    * schedule is stopped.
    */
   async request(command: SyncCommand): Promise<void> {
-    const served = this.#requests.add({ command, isNow: false });
+    const served = this.#requests.add(command, false);
     this.wake();
     await served;
   }
@@ -99,7 +99,7 @@ export class ResourceSchedule {
    */
   walkNow(command: SyncCommand): Promise<RunReport> {
     const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
-    const served = this.#requests.add({ command, isNow: true }, isJoined);
+    const served = this.#requests.add(command, true, isJoined);
     this.wake();
     return served;
   }
@@ -171,7 +171,7 @@ export class ResourceSchedule {
     this.#requests.finish(attempt);
   }
 
-  async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<Attempt> {
+  async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<ScanAttempt> {
     const { resource, run } = this.#parts;
     const cause: WalkCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
     try {
@@ -196,7 +196,7 @@ export class ResourceSchedule {
     failed(resource, error);
   }
 
-  #countEnd(end: RunEnd, code: string | null): void {
+  #countEnd(end: ScanResult, code: string | null): void {
     if (end === 'done') this.#failures = 0;
     if (end === 'failed') this.#failures += 1;
     const pauseMs = {
@@ -217,9 +217,9 @@ export class ResourceSchedule {
   }
 }
 
-type RunEnd = 'done' | 'failed' | 'deferred';
+type ScanResult = 'done' | 'failed' | 'deferred';
 
-const RUN_ENDS: Readonly<Record<RunStatus, RunEnd>> = {
+const RUN_ENDS: Readonly<Record<RunStatus, ScanResult>> = {
   ok: 'done',
   // Rejected records remain rejected until the service changes them.
   partial: 'done',
@@ -265,21 +265,25 @@ function seenTime(known: SeenTime | null, text: string | null, clock: Clock): Se
   return { text, at: ageMs < 0 ? null : clock.monotonic() - ageMs };
 }
 
-type Attempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
+type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
 
 interface WalkRequest {
   command: SyncCommand;
   /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
   isNow: boolean;
+  /** True while the scan in progress serves it. */
+  isServed: boolean;
   resolve: (report: RunReport) => void;
   reject: (reason: unknown) => void;
 }
 
 /** Requests for scans of one resource. */
 class WalkRequests {
-  #waiting: WalkRequest[] = [];
-  /** Served by the scan in progress. */
-  #served: WalkRequest[] = [];
+  #all: WalkRequest[] = [];
+
+  get #waiting(): WalkRequest[] {
+    return this.#all.filter(({ isServed }) => !isServed);
+  }
 
   get areWaiting(): boolean {
     return this.#waiting.length > 0;
@@ -291,44 +295,41 @@ class WalkRequests {
 
   /** A full scan serves all requests. Null if there are none. */
   get command(): SyncCommand | null {
-    const isFull = this.#waiting.some(({ command }) => command === 'backfill');
-    return isFull ? 'backfill' : (this.#waiting[0]?.command ?? null);
+    const commands = this.#waiting.map(({ command }) => command);
+    return commands.includes('backfill') ? 'backfill' : (commands[0] ?? null);
   }
 
-  /** With `isJoined`, the scan in progress serves it too. */
-  add(request: Pick<WalkRequest, 'command' | 'isNow'>, isJoined = false): Promise<RunReport> {
+  /** With `isServed`, the scan in progress serves it too. */
+  add(command: SyncCommand, isNow: boolean, isServed = false): Promise<RunReport> {
     const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
-    (isJoined ? this.#served : this.#waiting).push({ ...request, resolve, reject });
+    this.#all.push({ command, isNow, isServed, resolve, reject });
     return promise;
   }
 
   /** Called when a scan starts; returns true if a user has requested it. */
   start(command: SyncCommand): boolean {
-    const { served = [], waiting = [] } = Object.groupBy(this.#waiting, (request) =>
-      command === 'backfill' || request.command === 'sync' ? 'served' : 'waiting',
-    );
-    this.#served = served;
-    this.#waiting = waiting;
-    return served.some(({ isNow }) => isNow);
+    for (const request of this.#all) request.isServed = command === 'backfill' || request.command === 'sync';
+    return this.#all.some(({ isServed, isNow }) => isServed && isNow);
   }
 
   /** Called when the scan has ended; after a failure, only users' requests are answered. */
-  finish(attempt: Attempt): void {
-    const again: WalkRequest[] = [];
-    for (const request of this.#served.splice(0)) {
-      if (!attempt.isDone && !request.isNow) again.push(request);
-      else if (attempt.report === null) request.reject(attempt.error);
-      else request.resolve(attempt.report);
-    }
-    this.#waiting.unshift(...again);
+  finish(attempt: ScanAttempt): void {
+    this.#remove(({ isServed, isNow }) => isServed && (attempt.isDone || isNow)).forEach(({ resolve, reject }) => {
+      if (attempt.report === null) reject(attempt.error);
+      else resolve(attempt.report);
+    });
+    for (const request of this.#all) request.isServed = false;
   }
 
-  /** Rejects all requests, or only those of users. */
+  /** Rejects all waiting requests, or only those of users. */
   refuse(reason: unknown, whom: 'all' | 'now'): void {
-    const { refused = [], waiting = [] } = Object.groupBy(this.#waiting, ({ isNow }) =>
-      whom === 'all' || isNow ? 'refused' : 'waiting',
-    );
-    this.#waiting = waiting;
+    const refused = this.#remove(({ isServed, isNow }) => !isServed && (whom === 'all' || isNow));
     for (const { reject } of refused) reject(reason);
+  }
+
+  #remove(isRemoved: (request: WalkRequest) => boolean): WalkRequest[] {
+    const removed = this.#all.filter(isRemoved);
+    this.#all = this.#all.filter((request) => !isRemoved(request));
+    return removed;
   }
 }

@@ -3,7 +3,7 @@ import {
   checkTimestamp,
   type Delivery,
   NO_PARTS,
-  type Parts,
+  type SignatureParts,
   schemeInFamily,
   type SignatureRefusal,
   type SignatureVerdict,
@@ -112,7 +112,7 @@ const USABLE_ID = /^[\x21-\x2b\x2d-\x7e]{1,200}$/;
  * that can be used. The id must not contain the text that follows it in the signed content: `a.1` and `2` would be signed
  * like `a` and `1.2`.
  */
-function signedIdReader({ id, signed }: SignatureScheme): (delivery: Delivery, parts: Parts) => string | null {
+function signedIdReader({ id, signed }: SignatureScheme): (delivery: Delivery, parts: SignatureParts) => string | null {
   const at = signed.findIndex((segment) => typeof segment !== 'string' && segment.token === 'id');
   if (at === -1) return () => '';
   const next = signed[at + 1] ?? signed[at - 1];
@@ -130,7 +130,7 @@ function signedIdReader({ id, signed }: SignatureScheme): (delivery: Delivery, p
 function deliveryIdReader(scheme: SignatureScheme) {
   const { id, timestamp } = scheme;
   const isTrusted = timestamp !== null || isIdSigned(scheme);
-  return (delivery: Delivery, parts: Parts): { deliveryId: string; idFrom: 'sent' | 'body' } => {
+  return (delivery: Delivery, parts: SignatureParts): { deliveryId: string; idFrom: 'sent' | 'body' } => {
     const text = isTrusted ? textAt(id, delivery, parts) : null;
     if (text !== null && USABLE_ID.test(text)) return { deliveryId: text, idFrom: 'sent' };
     return { deliveryId: textAt({ from: 'sha256', name: 'body' }, delivery, NO_PARTS) ?? '', idFrom: 'body' };

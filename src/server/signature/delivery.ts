@@ -41,13 +41,13 @@ export type SignatureVerdict =
   | { ok: false; reason: SignatureRefusal };
 
 /** Named parts of a signature header, without those that occur twice. */
-export type Parts = ReadonlyMap<string, string>;
+export type SignatureParts = ReadonlyMap<string, string>;
 
-export const NO_PARTS: Parts = new Map();
+export const NO_PARTS: SignatureParts = new Map();
 
-type Reader = (name: string, delivery: Delivery, parts: Parts) => string | null;
+type FieldReader = (name: string, delivery: Delivery, parts: SignatureParts) => string | null;
 
-const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
+const READERS: Readonly<Record<DeliveryFieldKind, FieldReader>> = {
   header: (name, delivery) => onlyHeader(delivery, name),
   query: (name, delivery) => onlyParameter(delivery, name),
   part: (name, _delivery, parts) => parts.get(name) ?? null,
@@ -56,7 +56,7 @@ const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
 };
 
 /** Returns the text of a field; null unless the delivery has exactly one. */
-export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: Parts): string | null {
+export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: SignatureParts): string | null {
   return READERS[from](name, delivery, parts);
 }
 
@@ -129,7 +129,7 @@ const UNITS: Readonly<
 };
 
 /** Returns the signed time as it was sent; '' if the scheme signs none, null if the delivery has none. */
-export function timestampIn(delivery: Delivery, { timestamp }: SignatureScheme, parts: Parts): string | null {
+export function timestampIn(delivery: Delivery, { timestamp }: SignatureScheme, parts: SignatureParts): string | null {
   return timestamp === null ? '' : textAt(timestamp.from, delivery, parts);
 }
 

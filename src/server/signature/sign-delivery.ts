@@ -4,7 +4,7 @@ import { isObject } from '../../rows/records/field-at.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { needsPublicUrl, type SignatureMethod, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { type Delivery, type Parts, schemeInFamily, writeTimestamp } from './delivery.ts';
+import { type Delivery, type SignatureParts, schemeInFamily, writeTimestamp } from './delivery.ts';
 import { SIGNERS } from './signature-keys.ts';
 import { contentWriter, isForm, signedPath, urlForms } from './signed-content.ts';
 
@@ -70,7 +70,12 @@ function withListOfHeaders(scheme: SignatureScheme, delivery: SignedDelivery): S
   return put(from, delivery, [...names].toSorted().join(','));
 }
 
-function signatureText({ value }: SignatureScheme, method: SignatureMethod, signature: Buffer, parts: Parts): string {
+function signatureText(
+  { value }: SignatureScheme,
+  method: SignatureMethod,
+  signature: Buffer,
+  parts: SignatureParts,
+): string {
   const isSecret = method.type === 'static' || method.type === 'basic';
   const text = signature.toString(isSecret ? 'utf8' : value.encoding);
   const item = method.item ?? '';

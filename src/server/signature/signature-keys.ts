@@ -2,7 +2,7 @@ import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from
 import { ConfigError } from '../../model/errors.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
 import type { SignatureMethod, SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { type Delivery, NO_PARTS, type Parts, type SignatureRefusal, textAt } from './delivery.ts';
+import { type Delivery, NO_PARTS, type SignatureParts, type SignatureRefusal, textAt } from './delivery.ts';
 
 /** One signature of a delivery, still as text. */
 export interface SentItem {
@@ -13,7 +13,7 @@ export interface SentItem {
 
 interface SentSignature {
   items: readonly SentItem[];
-  parts: Parts;
+  parts: SignatureParts;
 }
 
 /** No sender puts more signatures into a delivery; each one costs a comparison. */
@@ -50,10 +50,10 @@ export function signatureReader({ value }: SignatureScheme): (delivery: Delivery
 }
 
 /** Returns the bytes of a signature; for methods that sign nothing the secret as it is sent. */
-type Sign = (key: Buffer, algorithm: SignatureMethod['algorithm'], content: readonly Buffer[]) => Buffer;
+type SignContent = (key: Buffer, algorithm: SignatureMethod['algorithm'], content: readonly Buffer[]) => Buffer;
 
 /** For all methods with a shared secret. */
-export const SIGNERS: Readonly<Record<Exclude<SignatureMethod['type'], 'ed25519'>, Sign>> = {
+export const SIGNERS: Readonly<Record<Exclude<SignatureMethod['type'], 'ed25519'>, SignContent>> = {
   hmac: (key, algorithm, content) => {
     const hmac = createHmac(algorithm, key);
     for (const piece of content) hmac.update(piece);

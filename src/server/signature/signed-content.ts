@@ -1,12 +1,20 @@
 import type { SignatureScheme, TokenName } from '../../config/profile/signature-scheme.ts';
-import { percentDecoded, queryOf, onlyHeader, textAt, utf8Text, type Parts, type Delivery } from './delivery.ts';
+import {
+  percentDecoded,
+  queryOf,
+  onlyHeader,
+  textAt,
+  utf8Text,
+  type SignatureParts,
+  type Delivery,
+} from './delivery.ts';
 import { createHash } from 'node:crypto';
 
 /** Everything that signed content may be made of. */
-interface Facts {
+interface SignedFacts {
   scheme: SignatureScheme;
   delivery: Delivery;
-  parts: Parts;
+  parts: SignatureParts;
   id: string;
   ts: string;
   url: string;
@@ -18,7 +26,7 @@ interface Facts {
 }
 
 /** Returns null if the delivery has no such piece, or one that no sender signs. */
-type Piece = (facts: Facts, name: string) => Buffer | null;
+type Piece = (facts: SignedFacts, name: string) => Buffer | null;
 
 const PIECES: Readonly<Record<TokenName, Piece>> = {
   id: ({ id }) => wireBytes(id),
@@ -42,7 +50,7 @@ const PIECES: Readonly<Record<TokenName, Piece>> = {
  * Returns the function that assembles the signed bytes; it returns null if it cannot. If nothing is signed it is the
  * body, so that a secret that is sent along takes as long to check as a signature.
  */
-export function contentWriter({ signed }: SignatureScheme): (facts: Facts) => Buffer[] | null {
+export function contentWriter({ signed }: SignatureScheme): (facts: SignedFacts) => Buffer[] | null {
   if (signed.length === 0) return ({ delivery }) => [delivery.body];
   return (facts) => {
     const bytes = signed
@@ -71,7 +79,7 @@ function sha256(body: Buffer): string {
 }
 
 /** A form is signed field by field; of any other body the signed address contains the digest. */
-function formOrHash({ scheme, delivery, parts }: Facts): Buffer | null {
+function formOrHash({ scheme, delivery, parts }: SignedFacts): Buffer | null {
   if (isForm(delivery)) return sortedForm(delivery.body);
   const digest = scheme.body_hash === null ? null : textAt(scheme.body_hash, delivery, parts);
   return digest === sha256(delivery.body) ? Buffer.alloc(0) : null;
@@ -101,7 +109,7 @@ function sortedForm(body: Buffer): Buffer | null {
  * `name:value;name:value`, sorted, of the headers that the delivery lists as signed. An attacker could leave headers out of
  * the list, so it must contain those that the scheme requires, the list itself among them.
  */
-function signedHeaders({ scheme, delivery }: Facts): Buffer | null {
+function signedHeaders({ scheme, delivery }: SignedFacts): Buffer | null {
   const list = scheme.signed_headers && onlyHeader(delivery, scheme.signed_headers.from.name);
   if (!list) return null;
   const names = list.split(',').map((name) => name.trim().toLowerCase());

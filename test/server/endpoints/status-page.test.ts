@@ -24,15 +24,8 @@ describe('what the page says', () => {
   it.each<[string, Partial<ResourceStatus>, string]>([
     ['a fresh resource', {}, 'Fresh 4m 12s ago idle in 5m 48s'],
     ['an overdue one', { schedule: { ...resourceWith('x').schedule, overdue_at: NOW - 60_000 } }, 'Overdue 4m 12s ago'],
-    ['one that was never synced', { last_success_at: null, runs: [] }, 'Empty never synced'],
-    ['one that is not counted yet', { rows: null }, 'counting…'],
     ['one that another process owns', { owner: { name: 'pid 7 on box', since: NOW } }, 'Elsewhere pid 7 on box'],
     ['one that the service put off', { parked_until: NOW + 90_000 }, 'Waits service asked; in 1m 30s'],
-    [
-      'one without a schedule',
-      { schedule: { incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null } },
-      'no schedule',
-    ],
     [
       'a walk that stopped on its way',
       { unfinished: { mode: 'full', pages: 12, records: 1_200 } },
@@ -48,7 +41,6 @@ describe('what the page says', () => {
       { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
       'content-sync deletes confirm --source blog content',
     ],
-    ['rejects', { rejects: [{ reason: 'id_null', count: 3 }] }, '3 records are set aside'],
     [
       'progress',
       {

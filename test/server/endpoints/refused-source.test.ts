@@ -3,10 +3,7 @@ import { systemClock } from '../../../src/observe/system-clock.ts';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import { createCollector } from '../../../src/server/status/collect.ts';
-import { POSTGRES } from '../../support/databases.ts';
 import { snapshotWith, VIEW } from './sample-status.ts';
-
-describe.runIf(POSTGRES.missing === null)('the status of a source on Postgres', () => {});
 
 describe('a source whose settings cannot be used', () => {
   const fault = { file: 'sources/<b>.yaml', line: 3, column: 1, field: 'rate', message: 'expected a map, got a text' };
