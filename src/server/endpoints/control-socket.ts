@@ -39,8 +39,12 @@ export async function openControlSocket({
   };
   const server = createServer(limits, async (request, response) => {
     const bindings = { client: 'control socket', isLocal: true, readBody: () => readBody(request) };
-    // If the client disconnects, what it requested goes on.
-    await sendResponse(await pages(toRequest(request), bindings), response);
+    try {
+      await sendResponse(await pages(toRequest(request), bindings), response);
+    } catch {
+      // The client has disconnected; what it requested goes on.
+      response.destroy();
+    }
   });
   server.maxConnections = MAX_CLIENTS;
   try {

@@ -92,8 +92,11 @@ function credentialsIn(authorization: string): Buffer {
 
 /** Takes the same time however much of the password is right. */
 function isAuthorized({ user, password }: NonNullable<ServeSettings['auth']>, authorization: string): boolean {
-  const digest = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
   return timingSafeEqual(digest(credentialsIn(authorization)), digest(Buffer.from(`${user}:${password}`)));
+}
+
+function digest(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
 }
 
 /** Counts and logs wrong names and passwords: the 1st, 2nd, 4th, 8th and so on. */

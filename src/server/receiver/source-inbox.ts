@@ -72,7 +72,6 @@ export class SourceInbox implements ReceivedInbox {
     const { clock, source } = options;
     this.#options = options;
     this.#source = source;
-    const mayPass = (error: unknown): boolean => error instanceof SyncError && PASSING_CODES.has(error.code);
     this.#commits = new GroupCommit({ write: (entries) => this.#write(entries), mayPass, clock });
     this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT_LIMITS });
   }
@@ -197,6 +196,10 @@ export class SourceInbox implements ReceivedInbox {
       }
     });
   }
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof SyncError && PASSING_CODES.has(error.code);
 }
 
 function full({ name, webhook }: ReceivedSource): SyncError {

@@ -12,8 +12,8 @@ import {
 } from './delivery.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
-import { type Key, keysOf, type SentItem, signatureReader } from './signature-keys.ts';
-import { contentWriter, signedPath, urlForms } from './signed-content.ts';
+import { type Key, keysOf, readSignature, type SentItem } from './signature-keys.ts';
+import { signedAddress, signedContent, signedUrls } from './signed-content.ts';
 
 /** Decides whether a delivery is authentic; `now` in epoch milliseconds. Never throws. */
 export type Verify = (delivery: Delivery, now: number) => SignatureVerdict;
@@ -34,12 +34,12 @@ export function createVerifier(
     });
   }
   const keys = keysOf(scheme, secrets);
-  const families = scheme.families.map((family) => familyVerifier(schemeInFamily(scheme, family), publicUrl));
+  const families = scheme.families.map((family) => schemeInFamily(scheme, family));
   return (delivery, now) => {
     const active = keys.filter((key) => key.isActive(now));
-    const family = families.find((one) => one.isMeant(delivery)) ?? families[0];
+    const family = families.find((one) => isInFamily(one, delivery)) ?? families[0];
     if (family === undefined || active.length === 0) return { ok: false, reason: 'no_secret' };
-    const verdict = family.verify(active, delivery, now);
+    const verdict = verifyDelivery(family, publicUrl, active, delivery, now);
     if (typeof verdict !== 'string') return verdict;
     // Every refusal computes a digest over the body with every key, so that the response time shows little.
     if (!REFUSALS_AFTER_DIGEST.has(verdict)) for (const key of active) key.matches([delivery.body], []);
@@ -54,35 +54,31 @@ const REFUSALS_AFTER_DIGEST: ReadonlySet<SignatureRefusal> = new Set([
   'too_new',
 ]);
 
-/** Verifies deliveries whose headers are named after one family. */
-function familyVerifier(scheme: SignatureScheme, publicUrl: string | null) {
-  const { value, timestamp } = scheme;
-  const readSignature = signatureReader(scheme);
-  const readSignedId = signedIdReader(scheme);
-  const readDeliveryId = deliveryIdReader(scheme);
-  const write = contentWriter(scheme);
-  const urlsOf = urlForms(scheme.url_form, publicUrl);
-  const pathOf = signedPath(publicUrl);
-  const host = publicUrl === null ? '' : new URL(publicUrl).host;
-  return {
-    isMeant: ({ headers }: Delivery) => value.from.from !== 'header' || headers[value.from.name] !== undefined,
-    verify: (keys: readonly Key[], delivery: Delivery, now: number): SignatureVerdict | SignatureRefusal => {
-      const sent = readSignature(delivery);
-      if (typeof sent === 'string') return sent;
-      const { parts, items } = sent;
-      const ts = timestampIn(delivery, scheme, parts);
-      if (ts === null) return 'no_timestamp';
-      const id = readSignedId(delivery, parts);
-      if (id === null) return 'no_id';
-      const facts = { scheme, delivery, parts, id, ts, host, path: pathOf(delivery.path) };
-      const refusal = checkSignature(keys, items, urlsOf(delivery.path), (url, secret) =>
-        write({ ...facts, url, secret }),
-      );
-      if (refusal !== null) return refusal;
-      const sentAt = timestamp === null ? null : checkTimestamp(ts, timestamp, now);
-      return typeof sentAt === 'string' ? sentAt : { ok: true, ...readDeliveryId(delivery, parts), sentAt };
-    },
-  };
+function isInFamily({ value }: SignatureScheme, { headers }: Delivery): boolean {
+  return value.from.from !== 'header' || headers[value.from.name] !== undefined;
+}
+
+function verifyDelivery(
+  scheme: SignatureScheme,
+  publicUrl: string | null,
+  keys: readonly Key[],
+  delivery: Delivery,
+  now: number,
+): SignatureVerdict | SignatureRefusal {
+  const sent = readSignature(scheme, delivery);
+  if (typeof sent === 'string') return sent;
+  const { parts, items } = sent;
+  const ts = timestampIn(delivery, scheme, parts);
+  if (ts === null) return 'no_timestamp';
+  const id = signedId(scheme, delivery, parts);
+  if (id === null) return 'no_id';
+  const facts = { scheme, delivery, parts, id, ts, ...signedAddress(publicUrl, delivery) };
+  const urls = signedUrls(scheme.url_form, publicUrl, delivery);
+  const refusal = checkSignature(keys, items, urls, (url, secret) => signedContent({ ...facts, url, secret }));
+  if (refusal !== null) return refusal;
+  const { timestamp } = scheme;
+  const sentAt = timestamp === null ? null : checkTimestamp(ts, timestamp, now);
+  return typeof sentAt === 'string' ? sentAt : { ok: true, ...deliveryId(scheme, delivery, parts), sentAt };
 }
 
 /** Tries all keys and all forms of the URL, whatever the result is. */
@@ -108,33 +104,31 @@ function checkSignature(
 const USABLE_ID = /^[\x21-\x2b\x2d-\x7e]{1,200}$/;
 
 /**
- * Returns the function that reads the signed id; it returns '' if the scheme signs none, null if the delivery has none
- * that can be used. The id must not contain the text that follows it in the signed content: `a.1` and `2` would be signed
- * like `a` and `1.2`.
+ * Returns the signed id; '' if the scheme signs none, null if the delivery has none that can be used. The id must not
+ * contain the text that follows it in the signed content: `a.1` and `2` would be signed like `a` and `1.2`.
  */
-function signedIdReader({ id, signed }: SignatureScheme): (delivery: Delivery, parts: SignatureParts) => string | null {
+function signedId({ id, signed }: SignatureScheme, delivery: Delivery, parts: SignatureParts): string | null {
   const at = signed.findIndex((segment) => typeof segment !== 'string' && segment.token === 'id');
-  if (at === -1) return () => '';
+  if (at === -1) return '';
   const next = signed[at + 1] ?? signed[at - 1];
   const border = typeof next === 'string' ? next.slice(0, 1) : '';
-  return (delivery, parts) => {
-    const text = textAt(id, delivery, parts);
-    return text !== null && USABLE_ID.test(text) && !text.includes(border) ? text : null;
-  };
+  const text = textAt(id, delivery, parts);
+  return text !== null && USABLE_ID.test(text) && !text.includes(border) ? text : null;
 }
 
 /**
- * Returns the function that reads the id by which repeats are recognised. If neither the id nor a time is signed, anyone
- * who has captured a delivery could repeat it under other ids for ever: then it is identified by its body.
+ * Returns the id by which repeats are recognised. If neither the id nor a time is signed, anyone who has captured a
+ * delivery could repeat it under other ids for ever: then it is identified by its body.
  */
-function deliveryIdReader(scheme: SignatureScheme) {
-  const { id, timestamp } = scheme;
-  const isTrusted = timestamp !== null || isIdSigned(scheme);
-  return (delivery: Delivery, parts: SignatureParts): { deliveryId: string; idFrom: 'sent' | 'body' } => {
-    const text = isTrusted ? textAt(id, delivery, parts) : null;
-    if (text !== null && USABLE_ID.test(text)) return { deliveryId: text, idFrom: 'sent' };
-    return { deliveryId: textAt({ from: 'sha256', name: 'body' }, delivery, NO_PARTS) ?? '', idFrom: 'body' };
-  };
+function deliveryId(
+  scheme: SignatureScheme,
+  delivery: Delivery,
+  parts: SignatureParts,
+): { deliveryId: string; idFrom: 'sent' | 'body' } {
+  const isTrusted = scheme.timestamp !== null || isIdSigned(scheme);
+  const text = isTrusted ? textAt(scheme.id, delivery, parts) : null;
+  if (text !== null && USABLE_ID.test(text)) return { deliveryId: text, idFrom: 'sent' };
+  return { deliveryId: textAt({ from: 'sha256', name: 'body' }, delivery, NO_PARTS) ?? '', idFrom: 'body' };
 }
 
 function isIdSigned({ id, signed, signed_headers }: SignatureScheme): boolean {

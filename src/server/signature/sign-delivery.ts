@@ -6,7 +6,7 @@ import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/
 import { needsPublicUrl, type SignatureMethod, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { type Delivery, type SignatureParts, schemeInFamily, writeTimestamp } from './delivery.ts';
 import { SIGNERS } from './signature-keys.ts';
-import { contentWriter, isForm, signedPath, urlForms } from './signed-content.ts';
+import { isForm, signedAddress, signedContent, signedUrls } from './signed-content.ts';
 
 /** A delivery that is to be signed. */
 export interface DeliveryDraft {
@@ -40,12 +40,19 @@ export function signDelivery(scheme: SignatureScheme, secret: WebhookSecret, dra
   if (draft.publicUrl === null && needsPublicUrl(own)) throw missing('the public URL, which this scheme signs');
   const parts = new Map(Object.entries(draft.parts ?? {}));
   const unsigned = withListOfHeaders(own, withPlainFields(own, draft, parts));
-  const path = signedPath(draft.publicUrl)(unsigned.path);
-  const [url = ''] = urlForms(own.url_form, draft.publicUrl)(unsigned.path);
+  const [url = ''] = signedUrls(own.url_form, draft.publicUrl, unsigned);
   const ts = own.timestamp === null ? '' : writeTimestamp(draft.at, own.timestamp.unit);
-  const host = draft.publicUrl === null ? '' : new URL(draft.publicUrl).host;
-  const facts = { scheme: own, delivery: unsigned, parts, id: draft.id, ts, url, host, path, secret: key };
-  const content = contentWriter(own)(facts);
+  const address = signedAddress(draft.publicUrl, unsigned);
+  const content = signedContent({
+    scheme: own,
+    delivery: unsigned,
+    parts,
+    id: draft.id,
+    ts,
+    url,
+    ...address,
+    secret: key,
+  });
   if (content === null) throw missing('a header or a part that this scheme signs');
   return put(own.value.from, unsigned, signatureText(own, method, sign(content), parts));
 }

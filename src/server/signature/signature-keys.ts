@@ -25,28 +25,26 @@ const ITEM_PATTERNS = {
   list: /^(?<label>[A-Za-z0-9_-]+),(?<text>[^,]+)$/,
 } as const;
 
-/** Returns the function that splits a signature header as the scheme says. */
-export function signatureReader({ value }: SignatureScheme): (delivery: Delivery) => SentSignature | SignatureRefusal {
+/** Splits a signature header as the scheme says. */
+export function readSignature({ value }: SignatureScheme, delivery: Delivery): SentSignature | SignatureRefusal {
   const { from, parse, prefix, separator } = value;
+  const header = textAt(from, delivery, NO_PARTS);
+  if (header === null) return 'no_signature';
+  if (parse === 'plain') {
+    if (!header.startsWith(prefix)) return 'bad_signature_header';
+    return { items: [{ label: null, text: header.slice(prefix.length) }], parts: NO_PARTS };
+  }
   const separators = new RegExp(separator.toSorted((a, b) => b.length - a.length).join('|'));
-  return (delivery) => {
-    const header = textAt(from, delivery, NO_PARTS);
-    if (header === null) return 'no_signature';
-    if (parse === 'plain') {
-      if (!header.startsWith(prefix)) return 'bad_signature_header';
-      return { items: [{ label: null, text: header.slice(prefix.length) }], parts: NO_PARTS };
-    }
-    const pieces = header.split(separators, MAX_ITEMS + 1);
-    if (pieces.length > MAX_ITEMS) return 'too_many_signatures';
-    const items = pieces.flatMap((piece) => {
-      const { label, text } = ITEM_PATTERNS[parse].exec(piece)?.groups ?? {};
-      return label === undefined || text === undefined ? [] : [{ label, text }];
-    });
-    if (items.length < pieces.length) return 'bad_signature_header';
-    const byLabel = Map.groupBy(items, ({ label }) => label);
-    const unique = [...byLabel].filter(([, same]) => same.length === 1);
-    return { items, parts: new Map(unique.map(([label, [item]]) => [label, item?.text ?? ''])) };
-  };
+  const pieces = header.split(separators, MAX_ITEMS + 1);
+  if (pieces.length > MAX_ITEMS) return 'too_many_signatures';
+  const items = pieces.flatMap((piece) => {
+    const { label, text } = ITEM_PATTERNS[parse].exec(piece)?.groups ?? {};
+    return label === undefined || text === undefined ? [] : [{ label, text }];
+  });
+  if (items.length < pieces.length) return 'bad_signature_header';
+  const byLabel = Map.groupBy(items, ({ label }) => label);
+  const unique = [...byLabel].filter(([, same]) => same.length === 1);
+  return { items, parts: new Map(unique.map(([label, [item]]) => [label, item?.text ?? ''])) };
 }
 
 /** Returns the bytes of a signature; for methods that sign nothing the secret as it is sent. */

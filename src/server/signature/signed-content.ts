@@ -47,19 +47,16 @@ const PIECES: Readonly<Record<TokenName, Piece>> = {
 };
 
 /**
- * Returns the function that assembles the signed bytes; it returns null if it cannot. If nothing is signed it is the
- * body, so that a secret that is sent along takes as long to check as a signature.
+ * Assembles the signed bytes; null if the delivery lacks any. If nothing is signed they are the body, so that a secret
+ * that is sent along takes as long to check as a signature.
  */
-export function contentWriter({ signed }: SignatureScheme): (facts: SignedFacts) => Buffer[] | null {
-  if (signed.length === 0) return ({ delivery }) => [delivery.body];
-  return (facts) => {
-    const bytes = signed
-      .map((segment) =>
-        typeof segment === 'string' ? Buffer.from(segment) : PIECES[segment.token](facts, segment.name),
-      )
-      .filter((piece) => piece !== null);
-    return bytes.length < signed.length ? null : bytes;
-  };
+export function signedContent(facts: SignedFacts): Buffer[] | null {
+  const { signed } = facts.scheme;
+  if (signed.length === 0) return [facts.delivery.body];
+  const bytes = signed
+    .map((segment) => (typeof segment === 'string' ? Buffer.from(segment) : PIECES[segment.token](facts, segment.name)))
+    .filter((piece) => piece !== null);
+  return bytes.length < signed.length ? null : bytes;
 }
 
 /** The bytes of a text as it was sent: Node decodes each byte as one character. */
@@ -142,19 +139,18 @@ const FORMS: Readonly<Record<Form, (url: string) => string[]>> = {
 };
 
 /**
- * Returns the function that lists the addresses that may be signed: the public URL of the settings with the query of the
- * delivery. Host and X-Forwarded-* are ignored, because anyone can send them.
+ * Returns the addresses that may be signed: the public URL of the settings with the query of the delivery. Host and
+ * X-Forwarded-* are ignored, because anyone can send them.
  */
-export function urlForms(form: Form, publicUrl: string | null): (target: string) => string[] {
-  const base = withoutQuery(publicUrl ?? '');
-  return (target) => FORMS[form](base + queryOf(target));
+export function signedUrls(form: Form, publicUrl: string | null, { path }: Delivery): string[] {
+  return FORMS[form](withoutQuery(publicUrl ?? '') + queryOf(path));
 }
 
-/** Returns path and query as the sender knows them: a proxy may have changed the path of the public URL. */
-export function signedPath(publicUrl: string | null): (target: string) => string {
-  if (publicUrl === null) return (target) => target;
-  const path = withoutQuery(publicUrl).replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
-  return (target) => path + queryOf(target);
+/** Returns host and path as the sender knows them: a proxy may have changed the path of the public URL. */
+export function signedAddress(publicUrl: string | null, { path }: Delivery): { host: string; path: string } {
+  if (publicUrl === null) return { host: '', path };
+  const ownPath = withoutQuery(publicUrl).replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
+  return { host: new URL(publicUrl).host, path: ownPath + queryOf(path) };
 }
 
 function withoutQuery(url: string): string {

@@ -48,8 +48,9 @@ describe('a delivery signed as by its sender', () => {
   );
 
   it('cannot be signed with a key pair', () => {
-    const sign = () => signDelivery(signatureSchema.parse('discord'), { value: 'ab'.repeat(32) }, draft);
-    expect(sign).toThrow('only the service has the private key');
+    const scheme = signatureSchema.parse('discord');
+    const secret = { value: 'ab'.repeat(32) };
+    expect(() => signDelivery(scheme, secret, draft)).toThrow('only the service has the private key');
   });
 
   it('keeps its own time: in seconds, milliseconds or as ISO 8601', () => {

@@ -125,10 +125,10 @@ describe('the age of a delivery', () => {
   });
 });
 
-describe('several signatures', () => {
-  const many = (count: number, last: string): string =>
-    [...Array.from({ length: count - 1 }, () => wrong), last].join(' ');
+const many = (count: number, last: string): string =>
+  [...Array.from({ length: count - 1 }, () => wrong), last].join(' ');
 
+describe('several signatures', () => {
   it.for<[string, string, string]>([
     ['the right one last of 20', many(20, good), 'ok'],
     ['unknown versions around it', `v0,x ${good} v9,y`, 'ok'],
