@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../model/clock.ts';
-import { SyncError, messageOf } from '../model/errors.ts';
-import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
-import type { GovernorFigures } from '../http/rate-limit/governor.ts';
 import type { SourceSettings } from '../config/settings.ts';
-import type { Drain } from './inbox/options.ts';
+import type { Warehouse } from '../database/warehouse.ts';
+import type { GovernorFigures } from '../http/rate-limit/governor.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
+import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
-import type { Warehouse } from '../database/warehouse.ts';
 import { syncedResources } from './start-drain.ts';
 
 /** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/join-cluster.ts`). */

@@ -1,5 +1,4 @@
-import { type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
-import type { DrainOptions } from './options.ts';
+import { type Expectation, type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
 import type { KeyedWork } from './paced-work.ts';
 import type { PendingTarget } from './ticket.ts';
 
@@ -15,6 +14,9 @@ const AHEAD_REMARK =
 const CACHED_REMARK =
   'whenever the record was read, a cache in front of the service gave what it had kept from before the event: that was taken [cached]';
 
+/** Reads a record again (`sync/refetch.ts`). */
+export type Refetch = (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
+
 export interface RecordReading {
   outcome: RefetchOutcome;
   /** Targets whose event is later than the record that was read: it is read again for them. */
@@ -25,7 +27,7 @@ export interface RecordReading {
 export async function readRecord(
   work: KeyedWork,
   served: PendingTarget[],
-  refetch: DrainOptions['refetch'],
+  refetch: Refetch,
   maxAttempts: number,
 ): Promise<RecordReading> {
   let behind: readonly PendingTarget[] = [];
