@@ -68,109 +68,86 @@ interface OpenRecipient {
  * used; if only some inboxes cannot be used, their sources answer 503 until they can.
  */
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
-  const { clock, serve, setting = 'serve', pages, onAnswer, onNote: note } = options;
+  const { clock, serve, setting = 'serve', secrets = [], onArrival: arrived, onNote: note } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  await using opened = new AsyncDisposableStack();
-  const sources = new ReceivedSources(options, limits);
-  opened.defer(() => sources.close());
-  await sources.openAll();
+  const recipients = new Map<string, OpenRecipient>();
+  const inboxes = (): SourceInbox[] => Array.from(recipients.values(), ({ inbox }) => inbox);
+  const prepare = (source: ReceivedSource): OpenRecipient => {
+    const inbox = new SourceInbox({ clock, arrived, note, limits, source });
+    return { source, inbox, recipient: recipientOf(source, secrets, inbox.store) };
+  };
+  // If an inbox cannot be read, its last count is used.
+  const count = (): Promise<unknown> =>
+    pMap(inboxes(), (inbox) => inbox.recentFigures(), { concurrency: COUNTED_AT_ONCE });
 
-  const refusalLog = (event: string): RefusalLog =>
-    createRefusalLog((refusal) => note({ level: 'warn', event, ...refusal }), clock);
-  const handle = requestHandler({
-    clock,
-    limits,
-    budget: new BodyBudget(limits.bodyBytes),
-    pages,
-    recipients: sources.byName,
-    answered: onAnswer,
-    note,
-    deliveryRefused: refusalLog('delivery_refused'),
-    formRefused: refusalLog('control_refused'),
-  });
-  const server = createReceiverServer(limits, handle);
+  await using opened = new AsyncDisposableStack();
+  opened.defer(async () => void (await Promise.all(inboxes().map((inbox) => inbox.close()))));
+  for (const source of options.sources) recipients.set(source.name, prepare(source));
+  await openInboxes(inboxes(), clock);
+
+  const server = createReceiverServer(limits, createHandler(options, limits, recipients));
   const port = await listen(server, serve, setting);
   opened.defer(() => closeServer(server, limits.closeMs));
-
-  const timer = setInterval(() => void sources.count(), limits.countMs);
+  const timer = setInterval(() => void count(), limits.countMs);
   opened.defer(() => clearInterval(timer));
+
   const { host } = serve;
   const open = opened.move();
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    inbox: (name) => sources.inbox(name),
-    receive: (source) => sources.receive(source),
-    forget: (name) => sources.forget(name),
-    count: () => sources.count(),
+    inbox: (name) => {
+      const inbox = recipients.get(name)?.inbox;
+      if (inbox === undefined) throw new Error(`no webhooks are received for ${name}`);
+      return inbox;
+    },
+    receive: async (source) => {
+      const old = recipients.get(source.name);
+      // The entry is replaced in one step: each delivery is handled by the old settings or by the new ones.
+      if (old !== undefined && old.source.inbox === source.inbox) {
+        const recipient = recipientOf(source, secrets, old.inbox.store);
+        old.inbox.use(source);
+        recipients.set(source.name, { inbox: old.inbox, source, recipient });
+        return;
+      }
+      const received = prepare(source);
+      await received.inbox.open();
+      recipients.set(source.name, received);
+      await old?.inbox.close();
+    },
+    forget: async (name) => {
+      const old = recipients.get(name);
+      recipients.delete(name);
+      await old?.inbox.close();
+    },
+    count: async () => void (await count()),
     close: () => open.disposeAsync(),
   };
 }
 
-/** The sources that receive webhooks, with their inboxes. */
-class ReceivedSources {
-  readonly byName = new Map<string, OpenRecipient>();
-  readonly #options: ReceiverOptions;
-  readonly #limits: ReceiverLimits;
+function createHandler(
+  { clock, pages, onAnswer: answered, onNote: note }: ReceiverOptions,
+  limits: ReceiverLimits,
+  recipients: ReadonlyMap<string, OpenRecipient>,
+) {
+  const refusalLog = (event: string): RefusalLog =>
+    createRefusalLog((refusal) => note({ level: 'warn', event, ...refusal }), clock);
+  return requestHandler({
+    clock,
+    limits,
+    budget: new BodyBudget(limits.bodyBytes),
+    pages,
+    recipients,
+    answered,
+    note,
+    deliveryRefused: refusalLog('delivery_refused'),
+    formRefused: refusalLog('control_refused'),
+  });
+}
 
-  constructor(options: ReceiverOptions, limits: ReceiverLimits) {
-    this.#options = options;
-    this.#limits = limits;
-  }
-
-  /** Throws if none of the inboxes can be opened. */
-  async openAll(): Promise<void> {
-    const { clock, sources } = this.#options;
-    for (const source of sources) this.byName.set(source.name, this.#received(source));
-    const all = [...this.byName.values()].map(({ inbox }) => inbox);
-    await waitAtMost(
-      clock,
-      OPENING_MS,
-      pMap(all, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE }),
-    );
-    const [first] = all;
-    if (first !== undefined && all.every(({ problem }) => problem !== null)) throw first.problem;
-  }
-
-  inbox(name: string): ReceivedInbox {
-    const received = this.byName.get(name);
-    if (received === undefined) throw new Error(`no webhooks are received for ${name}`);
-    return received.inbox;
-  }
-
-  /** Replaces the entry in one step: each delivery is handled by the old settings or by the new ones. */
-  async receive(source: ReceivedSource): Promise<void> {
-    const { name } = source;
-    const old = this.byName.get(name);
-    if (old !== undefined && old.source.inbox === source.inbox) {
-      const recipient = recipientOf(source, this.#options.secrets ?? [], old.inbox.store);
-      old.inbox.use(source);
-      this.byName.set(name, { inbox: old.inbox, source, recipient });
-      return;
-    }
-    const received = this.#received(source);
-    await received.inbox.open();
-    this.byName.set(name, received);
-    await old?.inbox.close();
-  }
-
-  async forget(name: string): Promise<void> {
-    const old = this.byName.get(name);
-    this.byName.delete(name);
-    await old?.inbox.close();
-  }
-
-  /** If an inbox cannot be read, its last count is used. */
-  async count(): Promise<void> {
-    await pMap(this.byName.values(), ({ inbox }) => inbox.recentFigures(), { concurrency: COUNTED_AT_ONCE });
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(Array.from(this.byName.values(), ({ inbox }) => inbox.close()));
-  }
-
-  #received(source: ReceivedSource): OpenRecipient {
-    const { clock, secrets = [], onArrival: arrived, onNote: note } = this.#options;
-    const inbox = new SourceInbox({ clock, arrived, note, limits: this.#limits, source });
-    return { source, inbox, recipient: recipientOf(source, secrets, inbox.store) };
-  }
+/** Throws if none of the inboxes can be opened. */
+async function openInboxes(inboxes: readonly SourceInbox[], clock: Clock): Promise<void> {
+  const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE });
+  await waitAtMost(clock, OPENING_MS, opening);
+  const [first] = inboxes;
+  if (first !== undefined && inboxes.every(({ problem }) => problem !== null)) throw first.problem;
 }

@@ -244,7 +244,7 @@ const LEASE_CODES: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
 const LEASE_PAUSE_MS = 15_000;
 
 /** Milliseconds until the next run after `failures` in a row, the last one with this code. */
-export function failurePauseMs(failures: number, code: string | null): number {
+function failurePauseMs(failures: number, code: string | null): number {
   if (code !== null && CREDENTIAL_CODES.has(code)) return CREDENTIAL_PAUSE_MS;
   if (code !== null && LEASE_CODES.has(code)) return LEASE_PAUSE_MS;
   return Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), MAX_FAILURE_PAUSE_MS);
