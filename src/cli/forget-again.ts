@@ -65,7 +65,7 @@ async function idsThat(
   for await (const id of knownIds({ warehouse, resource, shape, profile })) if (isErased(id)) ids.add(id);
   if (inbox === null) return [...ids];
   const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-  for await (const id of idsInDeliveries({ inbox, rules, resource })) if (isErased(id)) ids.add(id);
+  for await (const id of idsInDeliveries(inbox, rules, resource)) if (isErased(id)) ids.add(id);
   return [...ids];
 }
 

@@ -14,8 +14,7 @@ import { createControlDoor } from '../server/endpoints/control-door.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createDoor, refusalNote } from '../server/endpoints/door.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
-import { createRefusalLog } from '../server/receiver/refusal-log.ts';
-import type { ReceivedSource } from '../server/receiver/setup.ts';
+import { createRefusalLog, type ReceivedSource } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { recipientOf } from '../server/receiver/webhook.ts';
 import type { CliContext } from './command/context.ts';
@@ -147,8 +146,8 @@ interface PageParts {
 }
 
 function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
-  const refusals = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
-  const refused = (reason: string): void => refusals.refused(null, reason);
+  const reportRefusal = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+  const refused = (reason: string): void => reportRefusal(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });
   return createPages({
     snapshot: () => served.snapshot(),

@@ -1,22 +1,22 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../model/clock.ts';
-import { SyncError, messageOf } from '../model/errors.ts';
-import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
-import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import type { SourceSettings } from '../config/settings.ts';
-import type { Drain } from './inbox/options.ts';
+import type { Warehouse } from '../database/warehouse.ts';
+import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
+import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
-import { createScheduler, type Scheduler, type TickSource } from './schedule/scheduler.ts';
-import type { Warehouse } from '../database/warehouse.ts';
+import { Scheduler } from './schedule/scheduler.ts';
 import { syncedResources } from './start-drain.ts';
 
 /** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/join-cluster.ts`). */
 export interface SourceWork {
   /** Milliseconds between two rounds of upkeep. */
   readonly upkeepMs: number;
-  /** When the schedule looks for what is due; every full minute if absent. */
-  readonly ticks?: TickSource;
+  /** True to check what is due at every full minute too. */
+  readonly hasTick: boolean;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -186,12 +186,12 @@ export class Keeper {
 
   #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
     const { source, clock, log, work } = this.#options;
-    return createScheduler({
+    return new Scheduler({
+      hasTick: work.hasTick,
       source: source.name,
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      ...(work.ticks === undefined ? {} : { ticks: work.ticks }),
       checkpoints,
       isPaused,
       run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),

@@ -10,11 +10,10 @@ import { SyncError } from '../model/errors.ts';
 import { type App, openApp } from './app.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
-import type { Drain } from './inbox/options.ts';
+import type { Drain } from './inbox/drain.ts';
 import { keepFiles } from './keep-files.ts';
 import { interruption, type OpenSource, type SourceWork } from './keeper.ts';
 import type { ReceivedInbox } from './received-inbox.ts';
-import type { TickSource } from './schedule/scheduler.ts';
 import { refetchBy, startDrain } from './start-drain.ts';
 
 interface LocalWorkOptions extends ClusterSource {
@@ -24,7 +23,6 @@ interface LocalWorkOptions extends ClusterSource {
   inbox: ReceivedInbox | null;
   /** Sources that begin together are opened some at a time. */
   opening: PQueue;
-  ticks: TickSource;
 }
 
 /** Records that are read again one after the other need not acquire their resource each time. */
@@ -36,7 +34,7 @@ const OWNED_LINGER_MS = 1_000;
  */
 export class LocalWork implements SourceWork {
   readonly upkeepMs = 10_000;
-  readonly ticks: TickSource;
+  readonly hasTick = true;
   readonly #options: LocalWorkOptions;
   #app: App | null = null;
   #drain: Drain | null = null;
@@ -44,7 +42,6 @@ export class LocalWork implements SourceWork {
 
   constructor(options: LocalWorkOptions) {
     this.#options = options;
-    this.ticks = options.ticks;
   }
 
   governor(): GovernorFigures | null {

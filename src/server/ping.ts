@@ -1,47 +1,38 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
-import { DeferredError, SyncError } from '../model/errors.ts';
+import { SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { PingSettings } from '../config/settings.ts';
 import { overallStatus, type ResourceReport, type RunReport } from '../sync/report.ts';
 
-/** Reports runs to a dead-man monitor. A monitor that does not answer never fails or delays a run. */
+/** Reports runs to monitors that alert when nothing arrives. A monitor that does not respond never fails or delays a run. */
 export interface Pings {
-  /** Pings around `work`, whose result or error is passed on at once; the pings go on beside it. */
+  /** Sends pings in parallel to `work`, and returns its result or throws its error at once. */
   around(resources: readonly string[], work: () => Promise<RunReport>): Promise<RunReport>;
-  /** Waits a few seconds for pings that are still to be sent, and drops the rest. */
+  /** Waits a few seconds for pings that are not sent, and drops the rest. */
   close(): Promise<void>;
 }
 
 type PingKind = keyof PingSettings;
 
 const LIMITS = {
-  /** For one ping, repetitions included. */
+  /** For one ping, with its retries. */
   deadlineMs: 10_000,
-  /** When the process ends, pings that are not sent by then are dropped. */
+  /** Pings that are not sent so long after the end of the process are dropped. */
   lingerMs: 5_000,
   betweenMs: 1_000,
 };
 
 export type PingLimits = typeof LIMITS;
 
-const ATTEMPTS = 3;
-
+const MAX_ATTEMPTS = 3;
 const PLACEHOLDER = '{resource}';
+const HEADERS = { 'user-agent': 'content-sync' };
 
-/**
- * The ping for the end of a run. A run that was interrupted is neither a success nor a failure: unless a later one makes
- * up for it, the monitor misses its ping.
- */
-function kindOfEnd(status: RunStatus): PingKind | null {
-  if (status === 'interrupted') return null;
-  return status === 'ok' ? 'success' : 'failure';
-}
+type ResourceEnd = Pick<ResourceReport, 'resource' | 'status'>;
 
-type End = Pick<ResourceReport, 'resource' | 'status'>;
-
-interface Wanted {
+interface Ping {
   kind: PingKind;
   /** Null for a ping about all resources. */
   resource: string | null;
@@ -51,98 +42,84 @@ interface Wanted {
 /** Failed pings are logged without their URLs, which are secrets. */
 export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
   const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
-  const underWay = new Map<Promise<void>, AbortController>();
+  const inFlight = new Map<Promise<void>, AbortController>();
 
-  const send = async ({ kind, url, resource }: Wanted, stop: AbortController): Promise<void> => {
+  const send = async ({ kind, url, resource }: Ping, stop: AbortController): Promise<void> => {
     const timer = setTimeout(() => stop.abort(), limits.deadlineMs);
-    const failure = await ping({ agent, limits, signal: stop.signal }, url);
+    const failure = await sendPing(url, agent, limits.betweenMs, stop.signal);
     clearTimeout(timer);
     if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
   };
-  /** Sends them in parallel, after those `before`, so that no monitor gets an end before its beginning. */
-  const tell = (wanted: readonly Wanted[], before: Promise<unknown>): Promise<unknown> =>
+  /** Sends the end of a run after its start: `before`. */
+  const sendAll = (pings: readonly Ping[], before: Promise<unknown>): Promise<unknown> =>
     Promise.all(
-      wanted.map((each) => {
+      pings.map((ping) => {
         const stop = new AbortController();
-        const sent = before.then(() => send(each, stop));
-        underWay.set(sent, stop);
-        return sent.finally(() => underWay.delete(sent));
+        const sent = before.then(() => send(ping, stop));
+        inFlight.set(sent, stop);
+        return sent.finally(() => inFlight.delete(sent));
       }),
     );
   return {
     around: async (resources, work) => {
-      const begun = tell(
-        pingsFor(urls, endsOf(resources, 'ok'), () => 'start'),
+      const ends = (status: RunStatus): ResourceEnd[] => resources.map((resource) => ({ resource, status }));
+      const started = sendAll(
+        pingsFor(urls, ends('ok'), () => 'start'),
         Promise.resolve(),
       );
       try {
         const report = await work();
-        void tell(pingsFor(urls, report.resources, kindOfEnd), begun);
+        void sendAll(pingsFor(urls, report.resources, endKind), started);
         return report;
       } catch (error) {
-        void tell(pingsFor(urls, endsOf(resources, statusOfError(error)), kindOfEnd), begun);
+        const isInterrupted = error instanceof SyncError && error.code === 'interrupted';
+        void sendAll(pingsFor(urls, ends(isInterrupted ? 'interrupted' : 'failed'), endKind), started);
         throw error;
       }
     },
     close: async () => {
-      const timer = setTimeout(() => underWay.forEach((stop) => stop.abort()), limits.lingerMs);
-      await Promise.all(underWay.keys());
+      const timer = setTimeout(() => inFlight.forEach((stop) => stop.abort()), limits.lingerMs);
+      await Promise.all(inFlight.keys());
       clearTimeout(timer);
       await agent.destroy();
     },
   };
 }
 
-function endsOf(resources: readonly string[], status: RunStatus): End[] {
-  return resources.map((resource) => ({ resource, status }));
+/** An interrupted run pings neither: unless a later one ends, the monitor misses its ping. */
+function endKind(status: RunStatus): PingKind | null {
+  if (status === 'interrupted') return null;
+  return status === 'ok' ? 'success' : 'failure';
 }
 
-function statusOfError(error: unknown): RunStatus {
-  if (error instanceof DeferredError) return 'deferred';
-  return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
-}
-
-/** One ping for each resource if the URL has a placeholder for its name, else one for all of them. */
-function pingsFor(urls: PingSettings, ends: readonly End[], kindOf: typeof kindOfEnd): Wanted[] {
-  const wanted = (resource: string | null, status: RunStatus): Wanted[] => {
+/** Returns one ping for each resource if the URL has a placeholder for its name, else one for all of them. */
+function pingsFor(urls: PingSettings, ends: readonly ResourceEnd[], kindOf: typeof endKind): Ping[] {
+  const all = { resource: null, status: overallStatus(ends.map(({ status }) => status)) };
+  return [all, ...ends].flatMap(({ resource, status }): Ping[] => {
     const kind = kindOf(status);
     const url = kind === null ? undefined : urls[kind];
     if (kind === null || url === undefined || url.includes(PLACEHOLDER) !== (resource !== null)) return [];
     return [{ kind, resource, url: url.replaceAll(PLACEHOLDER, encodeURIComponent(resource ?? '')) }];
-  };
-  const overall = overallStatus(ends.map(({ status }) => status));
-  return [...wanted(null, overall), ...ends.flatMap(({ resource, status }) => wanted(resource, status))];
-}
-
-interface Sender {
-  agent: Agent;
-  limits: PingLimits;
-  signal: AbortSignal;
+  });
 }
 
 /** Returns null if the monitor accepted it, else what went wrong. Never throws. */
-async function ping({ agent, limits, signal }: Sender, url: string): Promise<string | null> {
+async function sendPing(url: string, agent: Agent, betweenMs: number, signal: AbortSignal): Promise<string | null> {
   let failure = 'no answer in time';
-  for (let attempt = 1; attempt <= ATTEMPTS && !signal.aborted; attempt += 1) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
     try {
-      if (attempt > 1) await delay(limits.betweenMs, undefined, { signal });
+      if (attempt > 1) await delay(betweenMs, undefined, { signal });
       const { statusCode, headers, body } = await request(url, { dispatcher: agent, signal, headers: HEADERS });
-      // Only its status counts; a long answer is cut off.
       await body.dump();
       if (statusCode >= 200 && statusCode < 300) return null;
       failure = `answered ${statusCode}`;
-      // Asked again, it would say the same, or it asks to be left alone.
+      // Another attempt would have the same result, or the monitor asks to wait.
       if ((statusCode < 500 && statusCode !== 429) || headers['retry-after'] !== undefined) return failure;
     } catch (error) {
-      if (!signal.aborted) failure = codeOf(error);
+      // A message may hold the URL.
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
+      if (!signal.aborted) failure = code;
     }
   }
   return failure;
-}
-
-const HEADERS = { 'user-agent': 'content-sync' };
-
-/** The code alone: a message may hold the URL. */
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no answer';
 }

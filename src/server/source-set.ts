@@ -7,7 +7,6 @@ import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import type { Settings, SourceSettings } from '../config/settings.ts';
-import { cronTick, sharedTicks } from './schedule/scheduler.ts';
 import type { ClusterSource } from './cluster/cluster-work.ts';
 import { Cluster, isShared } from './cluster/join-cluster.ts';
 import type { Control } from './controls/control-request.ts';
@@ -58,7 +57,6 @@ export class SourceSet {
   readonly #first: readonly PreparedSource[];
   readonly #cluster: Cluster;
   readonly #opening = new PQueue({ concurrency: OPENING_AT_ONCE });
-  readonly #ticks = sharedTicks(cronTick());
   #settings: Settings;
   #receiving: Receiving | null = null;
   #isStopping = false;
@@ -154,7 +152,7 @@ export class SourceSet {
 
   #keepAlone({ source, log, watcher }: PreparedSource, inbox: ReceivedInbox | null): Keeper {
     const { clock, secrets } = this.#options;
-    const own = { inbox, opening: this.#opening, ticks: this.#ticks };
+    const own = { inbox, opening: this.#opening };
     const work = new LocalWork({ source, clock, log, secrets, watcher, ...own });
     const keeper = new Keeper({ source, clock, log, work });
     keeper.lead(true);

@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
+import type { RunFigures } from '../database/state/runs.ts';
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RowCounts, SourceActivity, WalkError } from '../observe/activity.ts';
 import type { FileResult, RowResult } from '../observe/metrics.ts';
-import type { RunFigures } from '../database/state/runs.ts';
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
 import type { RunNotes, RunWatcher } from '../sync/report.ts';
-import type { DrainEvent, DrainOutcome } from './inbox/options.ts';
+import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
 /** Called with everything that happens in a source. Must not throw. */
 export interface SourceWatcher extends RunWatcher {

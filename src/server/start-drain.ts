@@ -1,13 +1,12 @@
 import type { Logger } from 'pino';
-import type { App } from './app.ts';
-import type { Clock } from '../model/clock.ts';
-import { SyncError, messageOf } from '../model/errors.ts';
-import type { SourceSettings } from '../config/settings.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { SourceSettings } from '../config/settings.ts';
 import { pausedError } from '../database/state/server-state.ts';
-import { createDrain } from './inbox/drain.ts';
-import type { Drain, DrainEvent, DrainOptions } from './inbox/options.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
+import { type Drain, type DrainEvent, type DrainOptions, InboxDrain } from './inbox/drain.ts';
 
 export interface DrainParts {
   source: SourceSettings;
@@ -27,7 +26,7 @@ export function startDrain(parts: DrainParts, inbox: DrainOptions['inbox'] | nul
   const { source, clock, log, secrets, watcher } = parts;
   const { profile, webhook } = source;
   if (inbox === null || webhook === null) return null;
-  const drain = createDrain({
+  const drain = new InboxDrain({
     webhooks: profile.webhooks,
     resources: syncedResources(source),
     ...way,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readPackagedProfile } from '../../src/config/load-profile.ts';
-import { readDelivery } from '../../src/server/inbox/events.ts';
+import { readDelivery } from '../../src/server/inbox/read-delivery.ts';
 
 interface Told {
   headers?: Record<string, string>;

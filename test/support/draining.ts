@@ -1,19 +1,18 @@
-import { newMeter } from '../../src/http/client.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { App } from '../../src/server/app.ts';
+import { inboxAddress, openInbox } from '../../src/database/databases.ts';
+import type { DeliveryRow, Inbox } from '../../src/database/inbox.ts';
+import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
+import { readTables } from '../../src/database/state/column-catalog.ts';
+import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
+import { newMeter } from '../../src/http/client.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
-import { readTables } from '../../src/database/state/column-catalog.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
-import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
+import type { App } from '../../src/server/app.ts';
+import { type Drain, type DrainEvent, type DrainOptions, InboxDrain } from '../../src/server/inbox/drain.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
-import { createDrain } from '../../src/server/inbox/drain.ts';
-import type { Drain, DrainEvent, DrainOptions } from '../../src/server/inbox/options.ts';
-import type { DeliveryRow, Inbox } from '../../src/database/inbox.ts';
-import { inboxAddress, openInbox } from '../../src/database/databases.ts';
+import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
 import type { Journey } from './journey.ts';
 
 export interface DrainingOptions extends Partial<DrainOptions> {
@@ -67,7 +66,7 @@ export async function draining(
   const names = only ?? app.source.resources;
   const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
   const [events, errors]: [DrainEvent[], unknown[]] = [[], []];
-  const drain = createDrain({
+  const drain = new InboxDrain({
     webhooks: profile.webhooks,
     resources,
     inbox,

@@ -1,9 +1,9 @@
-import type { Clock } from '../../model/clock.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readPauses } from '../../database/state/server-state.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import type { Inbox } from '../../database/inbox.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { readPauses } from '../../database/state/server-state.ts';
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import { keepFiles } from '../keep-files.ts';
 import type { SourceWork } from '../keeper.ts';
 import { deleteAsked, resourcesToDelete } from '../local-work.ts';
@@ -30,8 +30,8 @@ export function queuedWork({ source, log, watcher, clock, shared, inbox }: Queue
   };
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources need no common beat: each looks when something is due, and now and then.
-    ticks: () => ({ stop: () => undefined }),
+    // Hundreds of sources must not read their state at the same moment.
+    hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),

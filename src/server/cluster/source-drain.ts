@@ -1,14 +1,14 @@
-import type { App } from '../app.ts';
+import type { Inbox } from '../../database/inbox.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
-import type { Drain, DrainOptions } from '../inbox/options.ts';
+import type { App } from '../app.ts';
+import { KnownPauses } from '../controls/known-pauses.ts';
+import type { Drain, DrainOptions } from '../inbox/drain.ts';
+import { type DrainParts, refetchBy, startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import type { Inbox } from '../../database/inbox.ts';
-import { refetchBy, startDrain, type DrainParts } from '../start-drain.ts';
-import { readPauses } from '../../database/state/server-state.ts';
-import { KnownPauses } from '../controls/known-pauses.ts';
 import { walkNow } from './walk-item.ts';
 
 export interface SourceDrainOptions extends DrainParts {

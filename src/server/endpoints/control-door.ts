@@ -17,7 +17,7 @@ import { jsonResponse, textResponse } from './responses.ts';
 /** The path of the page's one form, and of the same for programs, in JSON. */
 export const CONTROL_PATH = '/control';
 
-/** Why a request is not obeyed, and what its sender is told. */
+/** Why a request is refused, and what its sender reads. */
 const REFUSALS = {
   other_site: 'another site sent this.',
   other_origin: 'this came from a page of another name. Behind a proxy, put the name of the page under serve.hosts.',
@@ -27,45 +27,39 @@ const REFUSALS = {
   wrong_request: 'this is none of the controls.',
 } as const;
 
-type Refusal = keyof typeof REFUSALS;
-
-/** A request as it came: a form of the page, or JSON. */
-interface Sent {
-  headers: Headers;
-  body: string;
-}
+type ControlRefusal = keyof typeof REFUSALS;
 
 export interface ControlDoorOptions {
   control: Control;
-  /** The settings that hold now: who may see the pages, and under which names browsers know them. */
+  /** Returns the current settings. */
   serve: () => DoorSettings;
   clock: Clock;
-  /** Called for each request that is not obeyed. */
+  /** Called for each request that is refused. */
   refused: (reason: string) => void;
 }
 
-/** Takes what a user asks for who was let in. */
+/** Executes controls that an authenticated user sends over the port: a form of the page, or JSON. */
 export interface ControlDoor {
-  /** For the form of a page; another one each time, so that compressed pages tell nothing about it by their length. */
+  /** Returns a token for the form of a page; another one each time, so that compression reveals nothing about it. */
   token(): string;
-  /** Does what is asked for, if it is not forged; resolves within seconds. */
-  take(sent: Sent): Promise<Response>;
-  /** The result of an earlier form, by the id in the address of the page. */
+  /** Executes the request unless it is forged; resolves within seconds. */
+  take(sent: { headers: Headers; body: string }): Promise<Response>;
+  /** Returns the result of an earlier form, by the id in the address of the page. */
   told(id: string): Told | null;
 }
 
-/** Before the receiver gives a page up. */
-const PATIENCE_MS = 4_000;
+/** Shorter than the time in which a page must be ready. */
+const CONTROL_TIMEOUT_MS = 4_000;
 
 export function createControlDoor(options: ControlDoorOptions): ControlDoor {
   const { serve, clock, control } = options;
-  // Lives as long as the process: what it gave out is worth nothing to the next one.
+  // Tokens are only valid in this process.
   const key = randomBytes(32);
-  const answers = keptAnswers(clock);
+  const results = storedResults(clock);
 
   async function carryOut(request: ControlRequest): Promise<ControlAnswer> {
     const asked = control(request, { via: 'page', by: serve().auth?.user ?? null });
-    const begun = await waitAtMost(clock, PATIENCE_MS, asked);
+    const begun = await waitAtMost(clock, CONTROL_TIMEOUT_MS, asked);
     if (begun !== null) return begun.value.answer;
     return { done: true, message: `${request.action}: asked for, and still going on`, hint: null };
   }
@@ -73,9 +67,9 @@ export function createControlDoor(options: ControlDoorOptions): ControlDoor {
   return {
     token: () => {
       const salt = randomBytes(12).toString('base64url');
-      return `${salt}.${proofOf(key, salt, serve())}`;
+      return `${salt}.${tokenSignature(key, salt, serve())}`;
     },
-    told: answers.find,
+    told: results.find,
     take: async ({ headers, body }) => {
       const isJson = isJsonType(headers);
       const { hosts, host } = serve();
@@ -86,14 +80,14 @@ export function createControlDoor(options: ControlDoorOptions): ControlDoor {
       }
       const answer = await carryOut(read.request);
       if (isJson) return answerResponse(answer);
-      return textResponse(303, 'Done; the page says what.', { location: `${read.back}?told=${answers.keep(answer)}` });
+      return textResponse(303, 'Done; the page says what.', { location: `${read.back}?told=${results.add(answer)}` });
     },
   };
 }
 
 /**
- * Answers a command on the control socket: a line with the answer, and one more when the syncs that it asked for have
- * ended. Whoever can open the socket may do everything.
+ * Answers a command on the control socket: a line with the answer, and one more when the syncs that it started have
+ * ended.
  */
 export async function answerCommand(control: Control, body: string | null): Promise<Response> {
   const { data, error } = controlBodySchema.safeParse(parsed(body ?? ''));
@@ -104,19 +98,15 @@ export async function answerCommand(control: Control, body: string | null): Prom
   }
   const { answer, report } = await control(data.request, { via: 'command', by: data.by });
   if (report === null) return answerResponse(answer);
-  const end = report.then(
-    (ended) => ({ report: ended }),
-    (fault: unknown) => ({ failed: failed(fault) }),
-  );
-  const lines = [answer, end].values();
-  const stream = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const { value, done: isOver } = lines.next();
-      if (isOver === true) return controller.close();
-      controller.enqueue(Buffer.from(`${JSON.stringify(await value)}\n`));
-    },
-  });
-  return new Response(stream, { headers: { 'content-type': 'application/x-ndjson' } });
+  async function* lines(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(`${JSON.stringify(answer)}\n`);
+    const end = await report?.then(
+      (ended) => ({ report: ended }),
+      (error: unknown) => ({ failed: failed(error) }),
+    );
+    yield Buffer.from(`${JSON.stringify(end)}\n`);
+  }
+  return new Response(lines(), { headers: { 'content-type': 'application/x-ndjson' } });
 }
 
 function answerResponse(answer: ControlAnswer): Response {
@@ -129,25 +119,27 @@ function isJsonType(headers: Headers): boolean {
 
 interface Read {
   request: ControlRequest;
-  /** Address of the page that the form stands on, relative to the form's own. */
+  /** Path of the page with the form, relative because a proxy may show the pages below a path of its own. */
   back: string;
 }
 
-/** Browsers send JSON to another site's address only if that site allows it, which this one never does. */
-function jsonIn(body: string): Read | Refusal {
+/** Browsers send JSON to another site only if that site allows it, which this one never does. */
+function jsonIn(body: string): Read | ControlRefusal {
   const { data } = controlRequestSchema.safeParse(parsed(body));
   return data === undefined ? 'wrong_request' : { request: data, back: '' };
 }
 
-/** Reads a form, which holds each of its fields once. */
-function formIn(body: string, key: Buffer, serve: DoorSettings): Read | Refusal {
+/** Reads a form, which has each of its fields once. */
+function formIn(body: string, key: Buffer, serve: DoorSettings): Read | ControlRefusal {
   const fields = new URLSearchParams(body);
   const [token, request, back] = ['token', 'request', 'back'].map((name) => fields.getAll(name));
   if (fields.size === 0) return 'no_form';
   if (token?.length !== 1) return 'no_token';
   if (!isToken(token[0] ?? '', key, serve)) return 'wrong_token';
   const { data } = controlRequestSchema.safeParse(parsed(request?.length === 1 ? (request[0] ?? '') : ''));
-  return data === undefined ? 'wrong_request' : { request: data, back: backTo(back?.[0] ?? '') };
+  if (data === undefined) return 'wrong_request';
+  const page = pagePathOf(`/${back?.[0] ?? ''}`);
+  return { request: data, back: page === null || page.page === 'overview' ? './' : (back?.[0] ?? '') };
 }
 
 function parsed(text: string): unknown {
@@ -158,68 +150,56 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Relative, because a proxy may show the page below a path of its own. */
-function backTo(path: string): string {
-  const page = pagePathOf(`/${path}`);
-  return page === null || page.page === 'overview' ? './' : path;
-}
+const TOKEN = /^(?<salt>[A-Za-z0-9_-]{16})\.(?<signature>[A-Za-z0-9_-]{43})$/;
 
-const TOKEN = /^(?<salt>[A-Za-z0-9_-]{16})\.(?<proof>[A-Za-z0-9_-]{43})$/;
-
-/** Proves that a form was given out by this process, under the user and password that hold now. */
-function proofOf(key: Buffer, salt: string, { auth }: DoorSettings): string {
+/** Signs that this process issued a form, under the current user and password. */
+function tokenSignature(key: Buffer, salt: string, { auth }: DoorSettings): string {
   return createHmac('sha256', key)
     .update(JSON.stringify([salt, auth?.user, auth?.password]))
     .digest('base64url');
 }
 
 function isToken(token: string, key: Buffer, serve: DoorSettings): boolean {
-  const { salt = '', proof = '' } = TOKEN.exec(token)?.groups ?? {};
-  const [given, right] = [Buffer.from(proof), Buffer.from(proofOf(key, salt, serve))];
+  const { salt = '', signature = '' } = TOKEN.exec(token)?.groups ?? {};
+  const [given, right] = [Buffer.from(signature), Buffer.from(tokenSignature(key, salt, serve))];
   return given.length === right.length && timingSafeEqual(given, right);
 }
 
-const KEPT_MS = 10 * 60_000;
-const MOST_KEPT = 200;
+const RESULT_TTL_MS = 10 * 60_000;
+const MAX_RESULTS = 200;
 
-/** Answers for the page to which their reader is sent; texts in an address would show whatever the maker of a link wants. */
-function keptAnswers(clock: Clock) {
-  const answers = new Map<string, { told: Told; at: number }>();
+/** Results for the page that is shown after a form. The address only has an id: else a link could show any text. */
+function storedResults(clock: Clock) {
+  const results = new Map<string, { told: Told; at: number }>();
   return {
-    keep: (told: Told): string => {
+    add: (told: Told): string => {
       const id = randomBytes(9).toString('base64url');
-      answers.set(id, { told, at: clock.monotonic() });
-      const [oldest] = answers.keys();
-      if (answers.size > MOST_KEPT && oldest !== undefined) answers.delete(oldest);
+      results.set(id, { told, at: clock.monotonic() });
+      const [oldest] = results.keys();
+      if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
       return id;
     },
     find: (id: string): Told | null => {
-      const kept = answers.get(id);
-      return kept !== undefined && clock.monotonic() - kept.at < KEPT_MS ? kept.told : null;
+      const found = results.get(id);
+      return found !== undefined && clock.monotonic() - found.at < RESULT_TTL_MS ? found.told : null;
     },
   };
 }
 
 /**
- * Tells whether a browser sent this from another site's page, by what scripts and forms cannot set: `Sec-Fetch-Site`,
- * and `Origin` against the name that the browser asked for, or one of `hosts`. A program that sends neither is no
- * browser: nobody else's name and password are sent with its requests.
+ * Detects requests that a browser sends for another site, by headers that scripts and forms cannot set: `Sec-Fetch-Site`,
+ * and `Origin` against the requested host, or one of `hosts`. Programs send neither.
  */
-function forgeryOf(headers: Headers, hosts: readonly string[]): Refusal | null {
+function forgeryOf(headers: Headers, hosts: readonly string[]): ControlRefusal | null {
   const site = headers.get('sec-fetch-site');
   if (site !== null && site !== 'same-origin') return 'other_site';
   const origin = headers.get('origin');
   if (origin === null) return null;
-  const from = hostOf(origin);
-  if (from === null) return 'other_origin';
-  // A proxy may ask under another name than its browser did; no form or script of another site can set that header.
-  const names = [headers.get('host'), headers.get('x-forwarded-host')].filter((name) => name !== null);
-  const isOurs = names.some((name) => name.toLowerCase() === from);
+  if (!/^https?:\/\/[^/]+$/.test(origin) || !URL.canParse(origin)) return 'other_origin';
+  const from = new URL(origin).host.toLowerCase();
+  // A proxy may request another name than its browser; no form or script of another site can set that header.
+  const names = [headers.get('host'), headers.get('x-forwarded-host')];
+  const isOwn = names.some((name) => name?.toLowerCase() === from);
   const isNamed = hosts.some((name) => name.toLowerCase() === from.replace(/:\d+$/, ''));
-  return isOurs || isNamed ? null : 'other_origin';
-}
-
-/** Host and port, without the port that is usual; null for `null` and what is no origin. */
-function hostOf(origin: string): string | null {
-  return /^https?:\/\/[^/]+$/.test(origin) && URL.canParse(origin) ? new URL(origin).host.toLowerCase() : null;
+  return isOwn || isNamed ? null : 'other_origin';
 }

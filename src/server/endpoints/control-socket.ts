@@ -2,12 +2,11 @@ import { chmodSync, lstatSync, mkdirSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { isMainThread } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
 import type { Pages } from './pages.ts';
-import { toRequest } from '../receiver/requests.ts';
+import { sendResponse, toRequest } from '../receiver/requests.ts';
 import { closeServer } from '../receiver/server.ts';
 
 export interface ControlSocketOptions {
@@ -17,37 +16,37 @@ export interface ControlSocketOptions {
 }
 
 /** A request names a few thousand ids at most. */
-const LONGEST_REQUEST = 1_000_000;
-/** A client that says nothing for so long is none. */
-const ASK_MS = 10_000;
-const MOST_CLIENTS = 256;
-/** Syncs have ended by then, and their ends are on their way. */
-const CLOSE_MS = 2_000;
-const PROBE_MS = 2_000;
+const MAX_REQUEST_BYTES = 1_000_000;
+const REQUEST_TIMEOUT_MS = 10_000;
+const MAX_CLIENTS = 256;
+const CLOSE_TIMEOUT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 2_000;
 
 /**
- * Serves the pages on a socket through which commands on this machine tell this process what to do: for its own user
- * alone, by the rights of the file. One that a killed process has left is replaced, that of a living one is not: then,
- * and where none can be made, that is logged and null returned.
+ * Serves the pages on a socket through which commands on this machine control this process; the mode of the file admits
+ * only its own user. Replaces the socket of a process that was killed. If another process listens there, or the socket
+ * cannot be created, logs that and returns null.
  */
 export async function openControlSocket({
   path,
   pages,
   log,
 }: ControlSocketOptions): Promise<{ close(): Promise<void> } | null> {
-  const limits = { headersTimeout: ASK_MS, requestTimeout: ASK_MS, connectionsCheckingInterval: 1_000 };
+  const limits = {
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: 1_000,
+  };
   const server = createServer(limits, async (request, response) => {
     const bindings = { client: 'control socket', isLocal: true, readBody: () => readBody(request) };
     try {
-      const made = await pages(toRequest(request), bindings);
-      response.writeHead(made.status, Object.fromEntries(made.headers));
-      await (made.body === null ? response.end() : pipeline(made.body, response));
+      await sendResponse(await pages(toRequest(request), bindings), response);
     } catch {
-      // The client has gone; what it asked for goes on.
+      // The client has disconnected; what it requested goes on.
       response.destroy();
     }
   });
-  server.maxConnections = MOST_CLIENTS;
+  server.maxConnections = MAX_CLIENTS;
   try {
     await listenAlone(server, path);
   } catch (error) {
@@ -55,23 +54,22 @@ export async function openControlSocket({
     log.warn({ hint, control: path }, `there is no control socket: ${messageOf(error)}`);
     return null;
   }
-  // An error of the listening socket takes the door away, not the work.
   server.on('error', (error) => log.warn({ error }, `the control socket failed: ${messageOf(error)}`));
-  return { close: () => closeServer(server, CLOSE_MS) };
+  return { close: () => closeServer(server, CLOSE_TIMEOUT_MS) };
 }
 
-/** Null for what is too long. */
+/** Returns null if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    if (bytes <= LONGEST_REQUEST) chunks.push(chunk);
+    if (bytes <= MAX_REQUEST_BYTES) chunks.push(chunk);
   }
-  return bytes > LONGEST_REQUEST ? null : Buffer.concat(chunks).toString();
+  return bytes > MAX_REQUEST_BYTES ? null : Buffer.concat(chunks).toString();
 }
 
-/** Throws if the path cannot be had: another process listens there, or something else stands there. */
+/** Throws if another process listens on the path, or it is another kind of file. */
 async function listenAlone(server: Server, path: string): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   try {
@@ -80,22 +78,22 @@ async function listenAlone(server: Server, path: string): Promise<void> {
     if (!isCode(error, 'EADDRINUSE')) throw error;
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isSocket() === false) throw new Error(`${path} is there and is no socket`, { cause: error });
-    if (await isLiving(path)) throw new Error(`another process listens on ${path}`, { cause: error });
-    // The very one that nobody listens on, and not one that was made meanwhile.
+    if (await isListening(path)) throw new Error(`another process listens on ${path}`, { cause: error });
+    // Another process may have replaced it meanwhile.
     if (lstatSync(path, { throwIfNoEntry: false })?.ino === found?.ino && found !== undefined) unlinkSync(path);
     await listen(server, path);
   }
 }
 
-/** The file has its rights from its first moment on: it is made within the call. */
+/** `listen` creates the file within the call, so the umask applies to it. */
 async function listen(server: Server, path: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
-  const usual = isMainThread ? process.umask(0o177) : null;
+  const usualMask = isMainThread ? process.umask(0o177) : null;
   try {
     server.listen(path, resolve);
   } finally {
-    if (usual !== null) process.umask(usual);
+    if (usualMask !== null) process.umask(usualMask);
   }
   try {
     await promise;
@@ -105,13 +103,13 @@ async function listen(server: Server, path: string): Promise<void> {
   }
 }
 
-/** True unless nobody listens there. */
-async function isLiving(path: string): Promise<boolean> {
+/** Returns true unless certainly no process listens there. */
+async function isListening(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
   socket.once('connect', () => resolve(true));
   socket.once('error', (error) => resolve(!isCode(error, 'ECONNREFUSED') && !isCode(error, 'ENOENT')));
-  socket.setTimeout(PROBE_MS, () => resolve(true));
+  socket.setTimeout(CONNECT_TIMEOUT_MS, () => resolve(true));
   return promise.finally(() => socket.destroy());
 }
 

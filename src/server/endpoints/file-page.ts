@@ -1,27 +1,30 @@
 import { SyncError } from '../../model/errors.ts';
 import { MOST_SHOWN_BYTES, RASTER_TYPES, type RasterType } from '../../model/raster-types.ts';
 import type { ShownFile, ShownFiles } from '../shown-files.ts';
-import { SOURCE_NAME } from '../../config/settings.ts';
 import { textResponse } from './responses.ts';
 
 const RETRY_AFTER_S = 2;
 
-interface FilePageOptions {
-  files: ShownFiles;
-  /** Null where nobody proves who he is. */
-  controls: () => object | null;
+/** A content of a source. */
+export interface FilePath {
+  source: string;
+  sha256: string;
 }
 
-/**
- * A content that a row of the copy names; no other file, whatever the path says. What records show is shown to those
- * only who have proved who they are, as their texts are.
- */
+/** A route of hono, for `FilePath`. */
+export const FILE_ROUTE = '/files/:source/:sha256{[0-9a-f]{64}}';
+
+/** The path of a file, relative to the overview. */
+export function pathOfFile({ source, sha256 }: FilePath): string {
+  return `files/${encodeURIComponent(source)}/${sha256}`;
+}
+
+/** Answers with a content that a row of the copy names, and with no other file. */
 export async function answerFile(
-  { files, controls }: FilePageOptions,
+  files: ShownFiles,
   { source, sha256 }: FilePath,
   { method, headers }: Request,
 ): Promise<Response> {
-  if (controls() === null) return textResponse(403, 'Files are shown where serve.auth is set.');
   try {
     const file = await files.find(source, sha256);
     if (file === null) return textResponse(404, 'No row of the copy names such a file.');
@@ -33,44 +36,13 @@ export async function answerFile(
     if (error.code === 'file_missing') {
       return textResponse(404, 'The file is not in its store: content-sync files verify says what is missing.');
     }
-    return notNow(error);
+    const hint = error.hint ? ` (${error.hint})` : '';
+    const sentence = `The file cannot be read now: ${error.message}${hint}.`;
+    return textResponse(503, sentence, { 'retry-after': String(RETRY_AFTER_S) });
   }
 }
 
-/** The copy or its store cannot be read, such as while a source is being opened. */
-function notNow({ message, hint }: SyncError): Response {
-  const sentence = `The file cannot be read now: ${message}${hint ? ` (${hint})` : ''}.`;
-  return textResponse(503, sentence, { 'retry-after': String(RETRY_AFTER_S) });
-}
-
-/** A content of a source, by its path on the page's server. */
-export interface FilePath {
-  source: string;
-  sha256: string;
-}
-
-const SHA256 = /^[0-9a-f]{64}$/;
-
-/** `/files/<source>/<sha256>`, without its query; null for every other path. */
-export function filePathOf(path: string): FilePath | null {
-  const [empty, files, source = '', sha256 = '', ...more] = path.split('/');
-  if (empty !== '' || files !== 'files' || more.length > 0) return null;
-  return SOURCE_NAME.test(source) && SHA256.test(sha256) ? { source, sha256 } : null;
-}
-
-/** The same path, from the overview. */
-export function pathOfFile({ source, sha256 }: FilePath): string {
-  return `files/${encodeURIComponent(source)}/${sha256}`;
-}
-
-/** What is answered; 304 has no content. */
-export interface FileAnswer {
-  status: 200 | 304;
-  headers: Record<string, string>;
-}
-
-/** The ending of each type that is shown. */
-const ENDINGS: Readonly<Record<RasterType, string>> = {
+const FILE_ENDINGS: Readonly<Record<RasterType, string>> = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
   'image/gif': 'gif',
@@ -78,31 +50,30 @@ const ENDINGS: Readonly<Record<RasterType, string>> = {
   'image/avif': 'avif',
 };
 
-/** Opened by itself, a file can do nothing: no script, no style, no form, no origin. */
-const POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox";
-/** A content never changes under its hash. An hour, because one that has been forgotten must not be shown for long. */
-const KEPT = 'private, max-age=3600, immutable';
+const COMMON_HEADERS = {
+  // The content of a hash never changes. An hour, because a file that was erased must not be shown for long.
+  'cache-control': 'private, max-age=3600, immutable',
+  // A file that is opened by itself may run no script, and has no origin.
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox",
+};
 
-/** Answers GET and HEAD as RFC 9110 has it, always with the whole content; `known` are the tags that the client has. Pure. */
-export function fileAnswer(file: ShownFile, known: string): FileAnswer {
-  const etag = `"${file.sha256}"`;
-  const kept = { etag, 'cache-control': KEPT, 'content-security-policy': POLICY };
-  if (isNamed(known, etag)) return { status: 304, headers: kept };
-  return { status: 200, headers: { ...kept, ...typeHeaders(file), 'content-length': String(file.bytes) } };
-}
-
-/** The name is ours: one that a service gave would have to be trusted by a file system. */
-function typeHeaders(file: ShownFile): Record<string, string> {
-  const name = file.sha256.slice(0, 16);
-  const type = file.bytes > MOST_SHOWN_BYTES ? undefined : RASTER_TYPES.find((each) => each === file.type);
-  if (type === undefined) {
-    return { 'content-type': 'application/octet-stream', 'content-disposition': `attachment; filename="${name}"` };
+/** Answers GET and HEAD as RFC 9110 says, always with the whole content; `known` are the tags that the client has. */
+export function fileAnswer(
+  { sha256, bytes, type }: ShownFile,
+  known: string,
+): { status: 200 | 304; headers: Record<string, string> } {
+  const etag = `"${sha256}"`;
+  // Weak tags compare as strong ones do (13.1.2).
+  const tags = new Set(known.split(',').map((tag) => tag.trim().replace(/^W\//, '')));
+  if (tags.has(etag) || tags.has('*')) return { status: 304, headers: { etag, ...COMMON_HEADERS } };
+  const shownType = bytes > MOST_SHOWN_BYTES ? undefined : RASTER_TYPES.find((each) => each === type);
+  const name = sha256.slice(0, 16);
+  const headers = { etag, ...COMMON_HEADERS, 'content-length': String(bytes) };
+  if (shownType !== undefined) {
+    const disposition = `inline; filename="${name}.${FILE_ENDINGS[shownType]}"`;
+    return { status: 200, headers: { ...headers, 'content-type': shownType, 'content-disposition': disposition } };
   }
-  return { 'content-type': type, 'content-disposition': `inline; filename="${name}.${ENDINGS[type]}"` };
-}
-
-/** Weak tags compare as their strong ones do (RFC 9110, 13.1.2). */
-function isNamed(header: string, etag: string): boolean {
-  const tags = new Set(header.split(',').map((tag) => tag.trim().replace(/^W\//, '')));
-  return tags.has(etag) || tags.has('*');
+  const disposition = `attachment; filename="${name}"`;
+  const saved = { 'content-type': 'application/octet-stream', 'content-disposition': disposition };
+  return { status: 200, headers: { ...headers, ...saved } };
 }

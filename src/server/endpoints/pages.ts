@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Context, type Handler, Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import type { SourceTables } from '../dictionary/table-reader.ts';
@@ -10,7 +10,7 @@ import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
 import { type Admission, CHALLENGE, type Door } from './door.ts';
-import { answerFile, filePathOf } from './file-page.ts';
+import { answerFile, FILE_ROUTE } from './file-page.ts';
 import { renderDictionaryPage } from '../page/dictionary-page.ts';
 import { renderStatusPage } from '../page/overview.ts';
 import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
@@ -30,11 +30,10 @@ export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
-  /** The contents of files that the copies name. */
   files: ShownFiles;
-  /** Does what a command asks for on the control socket. */
+  /** Executes commands of the control socket. */
   control: Control;
-  /** Takes what is asked for on the port; null without authentication, when nothing may be. */
+  /** Null without authentication: then nothing can be controlled over the port. */
   controls: () => ControlDoor | null;
 }
 
@@ -42,13 +41,13 @@ export interface PagesOptions extends WorkerPagesOptions {
 export interface PageBindings {
   /** Address of the client. */
   client: string;
-  /** True on the control socket: whoever can open it may see and do everything. */
+  /** True on the control socket, whose clients may see and do everything. */
   isLocal?: boolean;
-  /** Reads the body; null if the server itself has refused it. */
+  /** Reads the body; null if the server refuses it. */
   readBody: () => Promise<string | null>;
 }
 
-/** The pages as the HTTP server calls them; never rejects. */
+/** Never rejects. */
 export type Pages = (request: Request, bindings: PageBindings) => Promise<Response>;
 
 interface PageEnv {
@@ -56,9 +55,14 @@ interface PageEnv {
 }
 
 type PageContext = Context<PageEnv>;
+type PageHandler = (context: PageContext) => Promise<Response>;
 
-/** Headers of every response: nothing is cached, framed, sniffed or passed on to other sites. */
+const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const NOTHING = `${LOCKED}; form-action 'none'`;
+
+/** Nothing is cached, framed, sniffed or passed on to other sites. */
 const DEFAULT_HEADERS = {
+  'content-security-policy': NOTHING,
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -66,16 +70,26 @@ const DEFAULT_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
-const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
-const NOTHING = `${LOCKED}; form-action 'none'`;
-
 /** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
-  const guarded = guardBy(options);
+  const guarded = guardBy(options.door);
   app.get('/', guarded(sourcePage(options)));
-  app.get('/sources/*', existsIf(pagePathOf), guarded(sourcePage(options)));
-  app.get('/files/*', existsIf(filePathOf), guarded(filePage(options)));
+  // An invalid path is answered alike to everybody.
+  app.get('/sources/*', async ({ req }, next) => (pagePathOf(req.path) === null ? noSuchPage() : await next()));
+  app.get('/sources/*', guarded(sourcePage(options)));
+  app.get(
+    FILE_ROUTE,
+    guarded(async ({ req }) => {
+      // Contents of records are shown only with authentication.
+      if (options.controls() === null) return textResponse(403, 'Files are shown where serve.auth is set.');
+      return answerFile(
+        options.files,
+        { source: req.param('source') ?? '', sha256: req.param('sha256') ?? '' },
+        req.raw,
+      );
+    }),
+  );
   app.get('/tables', guarded(tablesPage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   app.post(CONTROL_PATH, controlPage(options, guarded));
@@ -94,13 +108,12 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
   app.use(async (context, next) => {
     await next();
     const { headers } = context.res;
-    const defaults = { ...DEFAULT_HEADERS, 'content-security-policy': NOTHING };
-    for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
+    for (const [name, value] of Object.entries(DEFAULT_HEADERS)) if (!headers.has(name)) headers.set(name, value);
   });
   const compressed = compress();
-  // Files are sent as they are, and commands read lines as they come.
+  // Files are sent as they are stored, and commands read lines as they come.
   app.use((context, next) =>
-    context.env.isLocal === true || filePathOf(context.req.path) ? next() : compressed(context, next),
+    context.env.isLocal === true || context.req.path.startsWith('/files/') ? next() : compressed(context, next),
   );
   app.notFound(noSuchPage);
   app.onError((error) => {
@@ -108,7 +121,9 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
     return textResponse(500, 'The page could not be put together; the log says why.');
   });
   app.get('/readyz', readyPage(options));
-  app.get('/metrics', guardBy(options)(metricsPage(options)));
+  const metricsHeaders = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+  const metricsPage = async (): Promise<Response> => new Response(await options.metrics(), { headers: metricsHeaders });
+  app.get('/metrics', guardBy(options.door)(metricsPage));
   return app;
 }
 
@@ -116,15 +131,8 @@ function noSuchPage(): Response {
   return textResponse(404, 'There is no such page.');
 }
 
-/** Goes on to the page if its path is valid: a path that is not one is answered alike to everybody. */
-function existsIf(parse: (path: string) => object | null): Handler<PageEnv> {
-  return async ({ req }, next) => (parse(req.path) === null ? noSuchPage() : await next());
-}
-
-type PageHandler = (context: PageContext) => Promise<Response>;
-
-/** Makes pages that are only for clients that may see everything. */
-function guardBy({ door }: WorkerPagesOptions) {
+/** Restricts pages to clients that may see everything. */
+function guardBy(door: Door) {
   return (page: PageHandler): PageHandler =>
     async (context) => {
       const admission = await admitted(door, context);
@@ -147,7 +155,7 @@ function askForPassword(): Response {
   return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-/** Reads the body only if its client may send it. */
+/** Reads the body only if the client may send one. */
 function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
   return async (context) => {
     const { req, env } = context;
@@ -158,13 +166,6 @@ function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHa
       const body = await env.readBody();
       return body === null ? new Response(null, { status: 400 }) : taken.take({ headers: req.raw.headers, body });
     })(context);
-  };
-}
-
-function filePage(options: PagesOptions): PageHandler {
-  return async ({ req }) => {
-    const file = filePathOf(req.path);
-    return file === null ? noSuchPage() : answerFile(options, file, req.raw);
   };
 }
 
@@ -240,11 +241,6 @@ function statusJson({ snapshot }: PagesOptions): PageHandler {
     const attention = attentionOf(status);
     return jsonResponse(200, { summary: headlineOf(status, attention), attention, ...status });
   };
-}
-
-function metricsPage({ metrics }: WorkerPagesOptions): PageHandler {
-  const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
-  return async () => new Response(await metrics(), { headers });
 }
 
 /** Names the sources only to clients that may see everything. */

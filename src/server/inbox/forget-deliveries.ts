@@ -1,19 +1,17 @@
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
-import { readDelivery } from './events.ts';
-import type { EventRules } from './read-event.ts';
+import { type EventRules, readDelivery } from './read-delivery.ts';
 import { FORGOTTEN } from './ticket.ts';
 
-/** Deliveries that name erased records. */
 export interface ForgottenDeliveries {
-  /** How many named each record, by its id; their bodies, headers and ids are gone. */
+  /** Number of erased deliveries that named each record, by its id. */
   erased: Map<string, number>;
-  /** How many wait and name other records too: they are erased once these were read again. */
+  /** Number of waiting deliveries that name other records too: they are erased after these were read. */
   waiting: number;
 }
 
-interface ForgetOptions {
+interface ForgetDeliveriesOptions {
   inbox: Pick<Inbox, 'after' | 'settle'>;
   rules: EventRules;
   resource: string;
@@ -23,12 +21,12 @@ interface ForgetOptions {
   clock: Clock;
 }
 
-const ROWS_PER_STEP = 100;
-/** A shorter id is found in any body by chance: there only what the delivery says of it counts. */
-const LEAST_ID = 6;
+const ROWS_PER_PAGE = 100;
+/** A shorter id occurs in other bodies by chance. */
+const MIN_QUOTED_ID_CHARS = 6;
 
-/** Erases the deliveries that name records: by what they say, or, whatever they are about, by an id in quotes. */
-export async function forgetDeliveries(options: ForgetOptions): Promise<ForgottenDeliveries> {
+/** Erases the deliveries that name records as targets, or quote their ids anywhere. */
+export async function forgetDeliveries(options: ForgetDeliveriesOptions): Promise<ForgottenDeliveries> {
   const { inbox, isDry, clock } = options;
   const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
   const at = timestampText(clock.now());
@@ -51,7 +49,7 @@ export async function forgetDeliveries(options: ForgetOptions): Promise<Forgotte
 
 async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly DeliveryRow[]> {
   for (let last = 0; ;) {
-    const rows = await inbox.after(last, ROWS_PER_STEP);
+    const rows = await inbox.after(last, ROWS_PER_PAGE);
     const end = rows.at(-1);
     if (end === undefined) return;
     yield rows;
@@ -59,12 +57,12 @@ async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly Del
   }
 }
 
-/** The ids of a resource's records that deliveries are about; some come more than once. */
-export async function* idsInDeliveries({
-  inbox,
-  rules,
-  resource,
-}: Pick<ForgetOptions, 'rules' | 'resource'> & { inbox: Pick<Inbox, 'after'> }): AsyncIterable<string> {
+/** Yields the ids of a resource's records that deliveries are about; some more than once. */
+export async function* idsInDeliveries(
+  inbox: Pick<Inbox, 'after'>,
+  rules: EventRules,
+  resource: string,
+): AsyncIterable<string> {
   for await (const rows of pagesOf(inbox)) {
     for (const row of rows) {
       if (row.resource === resource && row.record_id !== null) yield row.record_id;
@@ -75,8 +73,8 @@ export async function* idsInDeliveries({
   }
 }
 
-/** The ids that a delivery names, and whether it is about other records too. */
-function namedIn(row: DeliveryRow, options: ForgetOptions): { named: string[]; isShared: boolean } {
+/** Returns the ids that a delivery names, and whether it is about other records too. */
+function namedIn(row: DeliveryRow, options: ForgetDeliveriesOptions): { named: string[]; isShared: boolean } {
   const { resource, ids, rules } = options;
   const content = contentOf(row, rules);
   const isNamed = (target: { resource: string; key: string | null }): boolean =>
@@ -99,7 +97,7 @@ function contentOf(row: DeliveryRow, rules: EventRules) {
 function quotedIn({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): string[] {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
   return [...ids].filter((id) => {
-    if (id.length < LEAST_ID) return false;
+    if (id.length < MIN_QUOTED_ID_CHARS) return false;
     const quoted = JSON.stringify(id);
     return text.includes(quoted) || headers.includes(quoted);
   });

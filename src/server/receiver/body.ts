@@ -3,101 +3,94 @@ import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import { hasToken, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { challengeMethods } from '../signature/challenges.ts';
 
-/** Bytes of bodies that are held in memory, over all connections. */
-export interface BodyBudget {
-  /** Counts `bytes` more for a body. If that is too much in all, the largest one that is being received is cut. */
-  add(body: HeldBody, bytes: number): void;
-  release(body: HeldBody): void;
-  readonly held: number;
-}
-
 /** One body, from its first byte until its request is answered. */
 export interface HeldBody {
   bytes: number;
-  /** Ends its receipt; null once it is complete. */
+  /** Stops receiving it; null once it is complete. */
   cut: (() => void) | null;
 }
 
-export function bodyBudget(limit: number): BodyBudget {
-  const bodies = new Set<HeldBody>();
-  let held = 0;
-  return {
-    add: (body, bytes) => {
-      bodies.add(body);
-      body.bytes += bytes;
-      held += bytes;
-      // Deliveries are small: the largest body is the likeliest not to be one.
-      if (held > limit) largest(bodies)?.cut?.();
-    },
-    release: (body) => {
-      if (bodies.delete(body)) held -= body.bytes;
-    },
-    get held() {
-      return held;
-    },
-  };
+/** Limits the memory that the bodies of all connections take together. */
+export class BodyBudget {
+  readonly #maxBytes: number;
+  readonly #bodies = new Set<HeldBody>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** If all bodies are too large together, cuts the largest one that is being received: deliveries are small. */
+  add(body: HeldBody, bytes: number): void {
+    this.#bodies.add(body);
+    body.bytes += bytes;
+    this.#bytes += bytes;
+    if (this.#bytes <= this.#maxBytes) return;
+    const receiving = [...this.#bodies].filter(({ cut }) => cut !== null);
+    receiving.toSorted((a, b) => b.bytes - a.bytes)[0]?.cut?.();
+  }
+
+  release(body: HeldBody): void {
+    if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
+  }
 }
 
-function largest(bodies: ReadonlySet<HeldBody>): HeldBody | null {
-  let found: HeldBody | null = null;
-  for (const body of bodies) if (body.cut !== null && body.bytes > (found?.bytes ?? -1)) found = body;
-  return found;
-}
+const MIN_BUFFER_BYTES = 2_048;
 
-const FIRST_BYTES = 2_048;
+type ReadBody = Buffer | 'too_large' | 'overloaded' | 'gone';
 
 /**
- * Reads a body of at most `limit` bytes, counted in the budget until the caller releases it. Resolves with the reason if
- * it is too large, was cut, or its sender has gone; the rest of the request is then unread.
+ * Reads a body of at most `maxBytes`, counted in the budget until the caller releases it. Resolves with a reason if it
+ * is too large, was cut, or its sender has gone; the rest of the request is then unread.
  */
 export function readBody(
   request: IncomingMessage,
   held: HeldBody,
-  limit: number,
+  maxBytes: number,
   budget: BodyBudget,
-): Promise<Buffer | 'too_large' | 'overloaded' | 'gone'> {
-  const { promise, resolve } = Promise.withResolvers<Buffer | 'too_large' | 'overloaded' | 'gone'>();
+): Promise<ReadBody> {
+  const { promise, resolve } = Promise.withResolvers<ReadBody>();
   let buffer = Buffer.alloc(0);
   let length = 0;
 
-  /** Copied into one growing buffer: a body of single bytes must not cost a buffer for each. */
+  /** Copies into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */
   const onData = (chunk: Buffer): void => {
-    if (length + chunk.length > limit) return end('too_large');
-    if (length + chunk.length > buffer.length) {
-      const grown = Buffer.allocUnsafe(Math.min(limit, Math.max(FIRST_BYTES, (length + chunk.length) * 2)));
+    const needed = length + chunk.length;
+    if (needed > maxBytes) return end('too_large');
+    if (needed > buffer.length) {
+      const grown = Buffer.allocUnsafe(Math.min(maxBytes, Math.max(MIN_BUFFER_BYTES, needed * 2)));
       buffer.copy(grown, 0, 0, length);
       buffer = grown;
     }
     chunk.copy(buffer, length);
-    length += chunk.length;
+    length = needed;
     budget.add(held, chunk.length);
   };
   const onEnd = (): void => end(buffer.subarray(0, length));
-  const onGone = (): void => end('gone');
+  const onClose = (): void => end('gone');
 
-  function end(result: Buffer | 'too_large' | 'overloaded' | 'gone'): void {
-    request.off('data', onData).off('end', onEnd).off('close', onGone);
+  function end(result: ReadBody): void {
+    request.off('data', onData).off('end', onEnd).off('close', onClose);
     request.pause();
     held.cut = null;
     resolve(result);
   }
 
   held.cut = () => end('overloaded');
-  // `error` (the connection broke) is followed by `close`.
+  // `close` follows an `error`.
   request.on('error', () => undefined);
-  request.on('data', onData).on('end', onEnd).on('close', onGone);
+  request.on('data', onData).on('end', onEnd).on('close', onClose);
   return promise;
 }
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** The media type of a `Content-Type`, without its parameters. */
-export function mediaTypeIn(contentType: string | undefined): string {
-  const [type = ''] = (contentType ?? '').split(';', 1);
+export function mediaTypeIn(contentType = ''): string {
+  const [type = ''] = contentType.split(';', 1);
   return type.trim().toLowerCase();
 }
 
-/** Content codings that are read. */
 const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: number }) => Buffer>([
   ['identity', (body) => body],
   ['gzip', gunzipSync],
@@ -106,14 +99,59 @@ const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: numb
   ['br', brotliDecompressSync],
 ]);
 
+/** Which requests a source accepts, before their bodies are read. */
+export interface AcceptedRequests {
+  methods: ReadonlySet<string>;
+  accepts: (mediaType: string) => boolean;
+  maxBody: number;
+  /** True if the scheme signs the fields of a form: then no field holds a JSON text. */
+  signsFields: boolean;
+}
+
+const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
+
 /**
- * The JSON in a verified body, at most `limit` bytes: decompressed, and out of the field `payload` of a form, as GitHub
- * sends it. A scheme that signs the fields of forms has no such field. Returns the reason if there is none.
+ * Accepts JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it.
+ * Browsers send the latter two to any address without a preflight request, but cannot sign them.
+ */
+export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
+  const { challenge, signed } = scheme;
+  const signsFields = hasToken(signed, 'form_sorted');
+  const acceptsForms = signsFields || hasToken(signed, 'body', 'body_sha256');
+  const acceptsText =
+    challenge === 'msgraph' ||
+    (typeof challenge === 'object' && challenge?.method.includes('POST') === true && challenge.echo.from === 'query');
+  return {
+    methods: new Set(['POST', ...challengeMethods(scheme)]),
+    accepts: (type) =>
+      JSON_TYPE.test(type) || (type === FORM_TYPE && acceptsForms) || (type === 'text/plain' && acceptsText),
+    maxBody,
+    signsFields,
+  };
+}
+
+/** Returns why a request is refused before its body is read; null if it is not. */
+export function refusalBeforeBody(
+  { methods, accepts, maxBody }: AcceptedRequests,
+  method: string,
+  headers: IncomingHttpHeaders,
+): 'method' | 'content_type' | 'content_encoding' | 'too_large' | null {
+  if (!methods.has(method)) return 'method';
+  if (method !== 'GET') {
+    if (!accepts(mediaTypeIn(headers['content-type']))) return 'content_type';
+    if (!DECODERS.has(headers['content-encoding'] ?? 'identity')) return 'content_encoding';
+  }
+  return Number(headers['content-length'] ?? 0) > maxBody ? 'too_large' : null;
+}
+
+/**
+ * Returns the JSON in a verified body: decompressed, and out of the field `payload` of a form, as GitHub sends it; or the
+ * reason if there is none.
  */
 export function jsonIn(
   body: Buffer,
   headers: IncomingHttpHeaders,
-  { maxBody, signsFields }: Admission,
+  { maxBody, signsFields }: AcceptedRequests,
 ): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
   let json = body;
   try {
@@ -125,51 +163,4 @@ export function jsonIn(
   if (signsFields || mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
   const payload = new URLSearchParams(json.toString()).get('payload');
   return payload === null ? 'content_type' : Buffer.from(payload);
-}
-
-/** Requests that a source takes at all. */
-export interface Admission {
-  methods: ReadonlySet<string>;
-  isTaken: (contentType: string) => boolean;
-  maxBody: number;
-  /** True if the scheme signs the fields of a form. */
-  signsFields: boolean;
-}
-
-const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
-
-/**
- * JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it. Browsers
- * send the latter two to any address without a preflight request, but cannot sign them.
- */
-export function admissionOf(scheme: SignatureScheme, maxBody: number): Admission {
-  const others = new Set<string>();
-  const signsFields = hasToken(scheme.signed, 'form_sorted');
-  if (signsFields || hasToken(scheme.signed, 'body', 'body_sha256')) others.add(FORM_TYPE);
-  if (asksInPlainText(scheme.challenge)) others.add('text/plain');
-  return {
-    methods: new Set(['POST', ...challengeMethods(scheme)]),
-    isTaken: (type) => JSON_TYPE.test(type) || others.has(type),
-    maxBody,
-    signsFields,
-  };
-}
-
-function asksInPlainText(challenge: SignatureScheme['challenge']): boolean {
-  if (challenge === null || typeof challenge === 'string') return challenge === 'msgraph';
-  return challenge.method.includes('POST') && challenge.echo.from === 'query';
-}
-
-/** Why a request is refused before its body is read; null if it is not. */
-export function refusalBeforeBody(
-  { methods, isTaken, maxBody }: Admission,
-  method: string,
-  headers: IncomingHttpHeaders,
-): 'method' | 'content_type' | 'content_encoding' | 'too_large' | null {
-  if (!methods.has(method)) return 'method';
-  if (method !== 'GET') {
-    if (!isTaken(mediaTypeIn(headers['content-type']))) return 'content_type';
-    if (!DECODERS.has(headers['content-encoding'] ?? 'identity')) return 'content_encoding';
-  }
-  return Number(headers['content-length'] ?? 0) > maxBody ? 'too_large' : null;
 }

@@ -1,47 +1,44 @@
-import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 
 export interface GroupCommitOptions<T, R> {
-  /** Stores all items in one transaction, or none; one effect per item. */
+  /** Stores all items in one transaction, or none; returns one effect per item. */
   write: (items: readonly T[]) => Promise<readonly R[]>;
-  /** True if the same write may work in a moment: the lock is held, the disk is full. */
+  /** Returns true if the same write may succeed in a moment: the lock is held, the disk is full. */
   mayPass: (error: unknown) => boolean;
+  /** Between two attempts; 25 ms if absent. */
+  retryMs?: number;
   clock: Clock;
 }
 
-interface Terms {
-  /** How long to try at most. */
-  patienceMs: number;
-  /** Refuse at once if so many wait already. */
-  bound?: number;
+interface CommitLimits {
+  /** Waits without end if absent. */
+  timeoutMs?: number;
+  /** Refuses at once if this many items wait. */
+  maxWaiting?: number;
 }
 
-interface Waiting<T, R> extends PromiseWithResolvers<R> {
+interface WaitingItem<T, R> extends PromiseWithResolvers<R> {
   item: T;
 }
 
-/** Items of one transaction. */
-const MOST = 1_000;
-/** Between two attempts; long enough for the process to do its other work. */
-const PAUSE_MS = 25;
+const MAX_GROUP_SIZE = 1_000;
+const RETRY_MS = 25;
 /**
  * After a commit the next one waits as long as that took, but at most this: SQLite blocks the process while the disk
  * writes, so fewer and larger commits leave it at least half of the time for its other work.
  */
 const MAX_REST_MS = 20;
 
-/**
- * Writes items that arrive at about the same time in one transaction: the disk is waited for once, not for each. At most
- * one is under way; items that arrive meanwhile are the next one.
- */
+/** Writes items that arrive at about the same time in one transaction, one transaction at a time. */
 export class GroupCommit<T, R> {
   readonly #options: GroupCommitOptions<T, R>;
-  /** Items that are not committed yet, also those under way. */
-  readonly #waiting = new Set<Waiting<T, R>>();
+  /** Items that are not committed, those in flight included. */
+  readonly #waiting = new Set<WaitingItem<T, R>>();
   #running: Promise<void> | null = null;
-  /** Of the last attempt; null if it succeeded. */
+  /** The error of the last attempt; null if it succeeded. */
   #error: unknown = null;
 
   constructor(options: GroupCommitOptions<T, R>) {
@@ -49,62 +46,61 @@ export class GroupCommit<T, R> {
   }
 
   /**
-   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and when the patience
-   * is over with the error of the last attempt, or `inbox_slow` if that has brought none yet; such an item may be stored
-   * all the same if an answer of the database was lost.
+   * Resolves once the item is committed. Rejects with `inbox_overloaded` at once if too many wait, and after the timeout
+   * with the error of the last attempt, or with `inbox_slow` if the database has not responded: such an item may be
+   * stored all the same.
    */
-  async add(item: T, { patienceMs, bound = Infinity }: Terms): Promise<R> {
-    if (this.#waiting.size >= bound) throw overloaded(this.#waiting.size);
-    const one: Waiting<T, R> = { item, ...Promise.withResolvers<R>() };
+  async add(item: T, { timeoutMs, maxWaiting = Infinity }: CommitLimits = {}): Promise<R> {
+    if (this.#waiting.size >= maxWaiting) throw overloaded(this.#waiting.size);
+    const one: WaitingItem<T, R> = { item, ...Promise.withResolvers<R>() };
     this.#waiting.add(one);
     this.#running ??= this.#run();
-    const committed = await waitAtMost(this.#options.clock, patienceMs, one.promise);
+    if (timeoutMs === undefined) return one.promise;
+    const committed = await waitAtMost(this.#options.clock, timeoutMs, one.promise);
     if (committed !== null) return committed.value;
-    // If it is under way, only the database knows what becomes of it.
     this.#waiting.delete(one);
     throw this.#error ?? slow();
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no item waits. */
   async idle(): Promise<void> {
     await this.#running;
   }
 
   async #run(): Promise<void> {
-    // Everything that this turn of the event loop brings goes along.
-    await turn();
+    // All items of this turn of the event loop share the first transaction.
+    await nextTurn();
     while (this.#waiting.size > 0) {
       const began = performance.now();
-      await this.#attempt(this.#waiting.values().take(MOST).toArray());
+      await this.#attempt(this.#waiting.values().take(MAX_GROUP_SIZE).toArray());
       const tookMs = performance.now() - began;
-      await (tookMs < 1 ? turn() : delay(Math.min(tookMs, MAX_REST_MS)));
+      await (tookMs < 1 ? nextTurn() : delay(Math.min(tookMs, MAX_REST_MS)));
     }
     this.#running = null;
   }
 
-  async #attempt(group: readonly Waiting<T, R>[]): Promise<void> {
-    const { write, mayPass, clock } = this.#options;
+  async #attempt(group: readonly WaitingItem<T, R>[]): Promise<void> {
+    const { write, mayPass, clock, retryMs = RETRY_MS } = this.#options;
     try {
       const effects = await write(group.map(({ item }) => item));
       this.#error = null;
       for (const [at, one] of group.entries()) {
         const effect = effects[at];
-        if (effect === undefined) one.reject(new Error('a write told less than one effect per item'));
+        if (effect === undefined) one.reject(new Error('a write returned less than one effect per item'));
         else one.resolve(effect);
         this.#waiting.delete(one);
       }
     } catch (error) {
-      if (!mayPass(error)) return this.#eachAlone(group, error);
-      this.#error = error;
-      await clock.sleep(PAUSE_MS);
+      if (mayPass(error)) {
+        this.#error = error;
+        await clock.sleep(retryMs);
+      } else if (group.length > 1) {
+        // An item that cannot be written must not fail the others.
+        for (const one of group) await this.#attempt([one]);
+      } else {
+        for (const one of group) if (this.#waiting.delete(one)) one.reject(error);
+      }
     }
-  }
-
-  /** An item that cannot be written does not take the others along. */
-  async #eachAlone(group: readonly Waiting<T, R>[], error: unknown): Promise<void> {
-    const [first] = group;
-    if (group.length > 1) for (const one of group) await this.#attempt([one]);
-    else if (first !== undefined && this.#waiting.delete(first)) first.reject(error);
   }
 }
 

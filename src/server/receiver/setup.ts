@@ -1,3 +1,4 @@
+import type { Clock } from '../../model/clock.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import type { WebhookProfile } from '../../config/profile/webhooks.ts';
 
@@ -6,62 +7,84 @@ export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
   inbox: string;
-  /**
-   * Who is asked, with each delivery's own transaction, to work on it. `workers`: any process on the same Postgres that
-   * has time. `nobody`, or absent: this process, which is notified.
-   */
+  /** `workers`: the transaction of each delivery also asks the processes on the same Postgres to work on it. */
   asks?: 'nobody' | 'workers';
   webhook: WebhookSettings;
   profile: WebhookProfile;
-  /** Paths of fields that are not copied as they are sent, in records that a delivery may hold; none if absent. */
+  /** Paths of record fields that are not stored; none if absent. */
   hidden?: readonly string[];
 }
 
-/** An event that the receiver logs; `error` is the message of what was thrown. */
+/** An event that the receiver logs. */
 export interface ReceiverNote {
   level: 'info' | 'warn' | 'error';
   event: string;
   source?: string;
+  /** Message of the error that was thrown. */
   error?: string;
-  /** Why a delivery was refused; or how often several were, by reason. */
+  /** Why requests were refused, and how many. */
   reason?: string;
   count?: number;
-  reasons?: Readonly<Record<string, number>>;
 }
 
-/** Bounds of the receiver: times in milliseconds, sizes in bytes. */
+/** Times in milliseconds, sizes in bytes. */
 export const RECEIVER_LIMITS = {
-  /** Until a request's headers are there, and until all of it is. */
+  /** Until the headers of a request have arrived, and until all of it has. */
   headersMs: 10_000,
   requestMs: 15_000,
-  /** How often connections are looked at for it. */
+  /** How often these two are checked. */
   checkMs: 1_000,
-  /** A connection without a request. The proxies in front of us commonly keep theirs for 60 s. */
+  /** A connection without a request: proxies commonly keep theirs for 60 s. */
   keepAliveMs: 65_000,
   connections: 2_000,
-  /** A connection is closed after so many requests, and after so many in a row that were refused. */
+  /** Requests after which a connection is closed. */
   requests: 10_000,
-  refusals: 100,
-  /** Requests of one connection that may wait for their answer. */
-  pipelined: 8,
   /** All bodies that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
-  /** How long a delivery may wait to be stored before the sender is asked to repeat it; the tightest one waits 2 s. */
+  /** Time to store a delivery before the sender is asked to repeat it: the most impatient sender waits 2 s. */
   storeMs: 800,
-  /** Deliveries of a source that may wait for that. */
+  /** Deliveries of a source that wait to be stored. */
   stored: 10_000,
-  /** The form of the page. */
+  /** A form of the page. */
   formBytes: 16_384,
-  /** How long a page may take, and how many may be in progress. */
+  /** Time to make a page, and pages that are made in parallel. */
   pageMs: 5_000,
   pages: 32,
-  /** Files that are being sent, and how long one may stand still because its reader takes nothing. */
-  longBodies: 32,
-  longIdleMs: 30_000,
-  /** How often it is counted what waits. */
+  /** A response is cut if its client reads nothing for this time. */
+  idleMs: 30_000,
+  /** How often waiting deliveries are counted. */
   countMs: 1_000,
-  /** For requests that are open when the process is stopped. */
+  /** Time to finish open requests when the process stops. */
   closeMs: 2_000,
 };
 
 export type ReceiverLimits = typeof RECEIVER_LIMITS;
+
+const REFUSAL_INTERVAL_MS = 60_000;
+
+/** Refusals for one reason; `count` includes those since the last report. */
+export interface ReportedRefusal {
+  source?: string;
+  reason: string;
+  count: number;
+}
+
+/** Reports a refusal; `source` is null for a request to an unknown source, or to none. */
+export type RefusalLog = (source: string | null, reason: string) => void;
+
+/** Reports each kind of refusal at most once in a minute, however many requests are refused. */
+export function createRefusalLog(
+  report: (refusal: ReportedRefusal) => void,
+  clock: Pick<Clock, 'monotonic'>,
+): RefusalLog {
+  const kinds = new Map<string, { count: number; reportAt: number }>();
+  return (source, reason) => {
+    const key = JSON.stringify([source, reason]);
+    const kind = kinds.get(key) ?? { count: 0, reportAt: -Infinity };
+    kinds.set(key, kind);
+    kind.count += 1;
+    if (clock.monotonic() < kind.reportAt) return;
+    report({ ...(source !== null && { source }), reason, count: kind.count });
+    Object.assign(kind, { count: 0, reportAt: clock.monotonic() + REFUSAL_INTERVAL_MS });
+  };
+}

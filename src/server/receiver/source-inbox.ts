@@ -1,3 +1,6 @@
+import type { InboxOptions } from '../../database/database.ts';
+import { openInbox } from '../../database/databases.ts';
+import { type Inbox, type InboxEffect, type InboxEntry, type InboxFigures, type NewDelivery, type Settlement, sizeOf, TO_WORK_ON } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -5,131 +8,112 @@ import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../received-inbox.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
-import type { InboxOptions } from '../../database/database.ts';
-import { openInbox } from '../../database/databases.ts';
-import {
-  sizeOf,
-  type Inbox,
-  type InboxEffect,
-  type InboxEntry,
-  type InboxFigures,
-  type NewDelivery,
-  type Settlement,
-  TO_WORK_ON,
-} from '../../database/inbox.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 interface SourceInboxOptions {
   source: ReceivedSource;
-  /** True if it is to be open before anything is asked of it. */
-  isOpenedNow: boolean;
-  /** Its place among all inboxes of the receiver, from 0 to 1: what each does now and then, they do one after the other. */
-  offset: number;
   clock: Clock;
   limits: ReceiverLimits;
-  /** Called when deliveries were stored that have to be worked on. */
+  /** Called when deliveries were stored that have to be processed. */
   arrived: (source: string, count: number) => void;
   note: (note: ReceiverNote) => void;
 }
 
-/** Conditions that end by themselves or by the operator's hand, while the receiver lives on. */
-const PASSING: ReadonlySet<string> = new Set([
+/** Error codes of conditions that pass by themselves, or that the operator ends while the receiver runs. */
+const PASSING_CODES: ReadonlySet<string> = new Set([
   'warehouse_busy',
   'warehouse_full',
   'warehouse_io',
   'warehouse_unreachable',
   'warehouse_refused',
 ]);
-/** The drain has time: nobody waits for an answer. */
-const SETTLE_MS = 30_000;
+/** No sender waits for a settlement. */
+const SETTLE_TIMEOUT_MS = 30_000;
 
-const PURGE_MS = 60_000;
-const PURGE_ROWS = 500;
+const PURGE_INTERVAL_MS = 60_000;
+const ROWS_PER_PURGE = 500;
 const PURGE_PAUSE_MS = 100;
-/** A dead delivery waits for a person. */
+/** Dead deliveries, which a user should look at, are kept this many times longer. */
 const DEAD_FACTOR = 4;
-/** Counting a long queue takes time: at most one part in 50. */
-const COUNT = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
-/** Between two attempts to open it, such as while its disk is not mounted yet. */
+/** Counting a long queue is slow: it takes at most 1/50 of the time. */
+const COUNT_LIMITS = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
+/** Between two attempts to open the inbox, as while its disk is not mounted. */
 const REOPEN_MS = 5_000;
 
-/** The inbox of one source. The receiver is its only writer, except for a replay by hand. */
+/** The inbox of one source. The receiver is its only writer, except for `replay`. */
 export class SourceInbox implements ReceivedInbox {
-  /** Figures that may be older, so that counting long queues takes little of the time. Does not throw. */
+  /** Counts again if the last count is old enough. Does not throw. */
   readonly recentFigures: () => Promise<unknown>;
   readonly #options: SourceInboxOptions;
-  readonly #inbox: OpenedInbox;
   readonly #commits: GroupCommit<InboxEntry, InboxEffect>;
-  readonly #load: WaitingLoad;
+  readonly #load = new WaitingLoad();
   readonly #stop = new AbortController();
-  readonly #purging: Promise<void>;
+  #purging: Promise<void> | null = null;
   #source: ReceivedSource;
+  #inbox: Promise<Inbox> | null = null;
+  /** The error of the last attempt to open it. */
+  #problem: unknown = null;
+  /** Monotonic milliseconds. */
+  #reopenAt = -Infinity;
+  /** Code of the error with which writes fail at the moment. */
+  #writeError: string | null = null;
 
-  private constructor(options: SourceInboxOptions, inbox: OpenedInbox) {
+  constructor(options: SourceInboxOptions) {
     const { clock, source } = options;
     this.#options = options;
     this.#source = source;
-    this.#inbox = inbox;
-    const write = notedWrite(async (entries) => (await inbox.opened()).write(entries), options);
-    this.#commits = new GroupCommit({ write, mayPass, clock });
-    this.#load = new WaitingLoad(() => {
-      const { max_waiting: rows, max_waiting_size: bytes } = this.#source.webhook;
-      return { rows, bytes };
+    this.#commits = new GroupCommit({ write: (entries) => this.#write(entries), mayPass, clock });
+    this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT_LIMITS });
+  }
+
+  /** Does not throw: an inbox that cannot be opened has a `problem`, and is opened again when it is used. */
+  async open(): Promise<void> {
+    await this.#opened().catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#note('error', 'inbox_refuses', error);
     });
-    this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT });
-    this.#purging = this.#keepPurging();
+    this.#purging ??= this.#keepPurging();
   }
 
-  /** Does not throw: if it cannot be opened, that is its `problem`. */
-  static async open(options: SourceInboxOptions): Promise<SourceInbox> {
-    const { inbox: address, asks, name: source } = options.source;
-    const asked: InboxOptions['asked'] = (execute) => askDrain(queueName(address), execute);
-    const inbox = new OpenedInbox(address, options.clock, asks === 'workers' ? { asked } : {});
-    if (options.isOpenedNow) await inbox.opened().catch(() => undefined);
-    const { problem } = inbox;
-    if (problem !== null) options.note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(problem) });
-    return new SourceInbox(options, inbox);
-  }
-
-  /** Why it cannot be opened so far; null if it is open. */
+  /** Why it could not be opened; null if it is open, or was not used yet. */
   get problem(): unknown {
-    return this.#inbox.problem;
+    return this.#problem;
   }
 
-  readonly waiting: Inbox['waiting'] = async (...asked) => (await this.#inbox.opened()).waiting(...asked);
-  readonly list: Inbox['list'] = async (filter) => (await this.#inbox.opened()).list(filter);
+  readonly waiting: Inbox['waiting'] = async (...options) => (await this.#opened()).waiting(...options);
+  readonly list: Inbox['list'] = async (filter) => (await this.#opened()).list(filter);
 
   /** Resolves once the delivery is committed; rejects if it is not stored. */
   readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
     const bytes = sizeOf(delivery);
-    if (!this.#load.reserve(bytes)) {
+    const { max_waiting, max_waiting_size } = this.#source.webhook;
+    if (!this.#load.reserve(bytes, { rows: max_waiting, bytes: max_waiting_size })) {
       // If many were processed since the last count, the next delivery is accepted.
       void this.recentFigures();
       throw full(this.#source);
     }
-    const { storeMs: patienceMs, stored: bound } = this.#options.limits;
+    const { storeMs: timeoutMs, stored: maxWaiting } = this.#options.limits;
     let isWaiting = false;
     try {
-      const effect = await this.#commits.add({ delivery }, { patienceMs, bound });
+      const effect = await this.#commits.add({ delivery }, { timeoutMs, maxWaiting });
       isWaiting = TO_WORK_ON.has(effect);
       return effect;
     } finally {
-      // If the response of the database was lost, the next count shows whether the delivery was stored.
+      // If only the response of the database was lost, the next count includes the delivery.
       this.#load.release(bytes, isWaiting);
     }
   };
 
   readonly figures = async (): Promise<InboxFigures> => {
     const finishCount = this.#load.startCount();
-    const figures = await (await this.#inbox.opened()).figures();
+    const figures = await (await this.#opened()).figures();
     finishCount({ rows: figures.waiting, bytes: figures.waitingBytes });
     return figures;
   };
 
   async settle(settlements: readonly Settlement[]): Promise<void> {
-    const terms = { patienceMs: SETTLE_MS };
-    await Promise.all(settlements.map((settlement) => this.#commits.add({ settlement }, terms)));
+    const limits = { timeoutMs: SETTLE_TIMEOUT_MS };
+    await Promise.all(settlements.map((settlement) => this.#commits.add({ settlement }, limits)));
   }
 
   /** Applies new settings; the inbox must be the same. */
@@ -141,61 +125,72 @@ export class SourceInbox implements ReceivedInbox {
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all([this.#commits.idle(), this.#purging]);
-    await this.#inbox.close();
+    const inbox = await this.#inbox?.catch(() => null);
+    this.#inbox = Promise.reject(new SyncError('inbox_closed', 'it is closed', { recovery: 'stop' }));
+    this.#inbox.catch(() => undefined);
+    await inbox?.close();
   }
 
-  /** Removes what is older than it is kept. Never throws: after a lock or a full disk the next round will do. */
+  /** While the inbox cannot be opened, throws the reason, and tries again every 5 seconds. */
+  async #opened(): Promise<Inbox> {
+    const { clock, source } = this.#options;
+    if (this.#inbox === null && clock.monotonic() < this.#reopenAt) throw this.#problem;
+    const asked: InboxOptions['asked'] = (execute) => askDrain(queueName(source.inbox), execute);
+    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.asks === 'workers' ? { asked } : {}));
+    try {
+      const inbox = await opening;
+      this.#problem = null;
+      return inbox;
+    } catch (error) {
+      if (this.#stop.signal.aborted) throw error;
+      this.#inbox = null;
+      this.#problem = error;
+      this.#reopenAt = clock.monotonic() + REOPEN_MS;
+      throw error;
+    }
+  }
+
+  /** Reports arrivals, and when errors begin and end. */
+  async #write(entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
+    try {
+      const effects = await (await this.#opened()).write(entries);
+      // After an error, deliveries that look like repeats may have been stored by a write without a response.
+      const isRecovered = this.#writeError !== null;
+      const arrived = isRecovered ? effects : effects.filter((effect) => TO_WORK_ON.has(effect));
+      if (isRecovered) this.#note('info', 'inbox_recovered');
+      this.#writeError = null;
+      if (arrived.length > 0) this.#options.arrived(this.#source.name, arrived.length);
+      return effects;
+    } catch (error) {
+      const code = error instanceof SyncError ? error.code : 'failed';
+      if (this.#writeError !== code) this.#note('error', 'inbox_refuses', error);
+      this.#writeError = code;
+      throw error;
+    }
+  }
+
+  #note(level: ReceiverNote['level'], event: string, error?: unknown): void {
+    const { name: source } = this.#source;
+    this.#options.note({ level, event, source, ...(error === undefined ? {} : { error: messageOf(error) }) });
+  }
+
+  /** Removes old deliveries, in small steps so that no delivery waits for it. Retries errors in the next round. */
   async #keepPurging(): Promise<void> {
-    const { clock, offset } = this.#options;
+    const { clock } = this.#options;
     const { signal } = this.#stop;
-    if (offset > 0) await sleepOrAbort(clock, offset * PURGE_MS, signal);
-    await repeatUntilAborted({ clock, everyMs: PURGE_MS, signal }, async () => {
-      const inbox = await this.#inbox.opened();
+    await repeatUntilAborted({ clock, everyMs: PURGE_INTERVAL_MS, signal }, async () => {
+      const inbox = await this.#opened();
       const [now, keepMs] = [clock.now(), keepMsOf(this.#source)];
       const before = { finished: timestampText(now - keepMs), dead: timestampText(now - DEAD_FACTOR * keepMs) };
-      // Some rows at a time, so that no answer waits for it.
-      while ((await inbox.purge(before, PURGE_ROWS)) >= PURGE_ROWS && !signal.aborted) {
+      while ((await inbox.purge(before, ROWS_PER_PURGE)) >= ROWS_PER_PURGE && !signal.aborted) {
         await sleepOrAbort(clock, PURGE_PAUSE_MS, signal);
       }
     });
   }
 }
 
-/** The inbox at an address. While it cannot be opened, `opened` throws the reason, and tries again now and then. */
-class OpenedInbox {
-  /** Why it could not be opened so far; null if it is open, or was not asked for yet. */
-  problem: unknown = null;
-  #open: () => Promise<Inbox>;
-  readonly #clock: Clock;
-  #inbox: Promise<Inbox> | null = null;
-  #notBefore = -Infinity;
-
-  constructor(address: string, clock: Clock, options: InboxOptions) {
-    this.#clock = clock;
-    this.#open = () => openInbox(address, clock, options);
-  }
-
-  async opened(): Promise<Inbox> {
-    if (this.#inbox === null && this.#clock.monotonic() < this.#notBefore) throw this.problem;
-    this.#inbox ??= this.#open();
-    try {
-      const inbox = await this.#inbox;
-      this.problem = null;
-      return inbox;
-    } catch (error) {
-      this.#inbox = null;
-      this.problem = error;
-      this.#notBefore = this.#clock.monotonic() + REOPEN_MS;
-      throw error;
-    }
-  }
-
-  async close(): Promise<void> {
-    const inbox = await this.#inbox?.catch(() => null);
-    this.#open = () => Promise.reject(new SyncError('inbox_closed', 'it is closed', { recovery: 'stop' }));
-    [this.#inbox, this.#notBefore] = [null, -Infinity];
-    await inbox?.close();
-  }
+function mayPass(error: unknown): boolean {
+  return error instanceof SyncError && PASSING_CODES.has(error.code);
 }
 
 function full({ name, webhook }: ReceivedSource): SyncError {
@@ -207,35 +202,7 @@ function full({ name, webhook }: ReceivedSource): SyncError {
   });
 }
 
-function mayPass(error: unknown): boolean {
-  return error instanceof SyncError && PASSING.has(error.code);
-}
-
-/** A write that passes on arrivals, and notes when trouble begins and ends. */
-function notedWrite(
-  write: Inbox['write'],
-  { source: { name: source }, arrived, note }: SourceInboxOptions,
-): Inbox['write'] {
-  let trouble: string | null = null;
-  return async (entries) => {
-    try {
-      const effects = await write(entries);
-      // Deliveries without an answer may have been stored, and look like repeats now.
-      const count = trouble === null ? effects.filter((effect) => TO_WORK_ON.has(effect)).length : effects.length;
-      if (trouble !== null) note({ level: 'info', event: 'inbox_recovered', source });
-      trouble = null;
-      if (count > 0) arrived(source, count);
-      return effects;
-    } catch (error) {
-      const code = error instanceof SyncError ? error.code : 'failed';
-      if (trouble !== code) note({ level: 'error', event: 'inbox_refuses', source, error: messageOf(error) });
-      trouble = code;
-      throw error;
-    }
-  };
-}
-
-/** Finished deliveries are remembered at least as long as a sender's signature holds, twice over: a repeat is one. */
+/** Deliveries are remembered at least twice as long as a sender's signature is accepted, to recognise repeats. */
 function keepMsOf({ webhook, profile }: ReceivedSource): number {
   const { timestamp } = profile.signature;
   return Math.max(webhook.keep, timestamp === null ? 0 : 2 * (timestamp.past + timestamp.future));
@@ -248,53 +215,41 @@ interface Load {
 }
 
 /**
- * Limits how much waits in an inbox without a query for each delivery: it adds up the last count, the deliveries stored
- * since, and those in flight. Deliveries processed since the count are included until the next one.
+ * Limits how much waits in an inbox without a query for each delivery: adds the deliveries since the last count to it.
+ * Those that were processed since then are included until the next count.
  */
 class WaitingLoad {
-  readonly #limit: () => Load;
+  #waiting: Load = { rows: 0, bytes: 0 };
+  /** Deliveries that the count in progress may have missed. */
+  #sinceCount: Load = { rows: 0, bytes: 0 };
   readonly #inFlight: Load = { rows: 0, bytes: 0 };
-  #counted: Load = { rows: 0, bytes: 0 };
-  /** Stored since the last count. */
-  #stored: Load = { rows: 0, bytes: 0 };
-  /** Stored since the count in progress began, which may have missed them. */
-  #storedDuringCount: Load = { rows: 0, bytes: 0 };
-
-  /** `limit` returns how much may wait at this time. */
-  constructor(limit: () => Load) {
-    this.#limit = limit;
-  }
 
   /** Returns false, and reserves nothing, if there is no room. Each reservation ends with `release`. */
-  reserve(bytes: number): boolean {
-    const loads = [this.#counted, this.#stored, this.#inFlight];
-    const waiting = loads.reduce((sum, load) => ({ rows: sum.rows + load.rows, bytes: sum.bytes + load.bytes }));
-    const limit = this.#limit();
-    if (waiting.rows >= limit.rows || waiting.bytes + bytes > limit.bytes) return false;
-    this.#inFlight.rows += 1;
-    this.#inFlight.bytes += bytes;
+  reserve(bytes: number, limit: Load): boolean {
+    if (this.#waiting.rows >= limit.rows || this.#waiting.bytes + bytes > limit.bytes) return false;
+    for (const load of [this.#waiting, this.#sinceCount, this.#inFlight]) change(load, 1, bytes);
     return true;
   }
 
-  /** Called when the delivery was stored or failed; `isWaiting` if it now waits in the inbox and did not before. */
+  /** `isWaiting` tells whether the delivery now waits in the inbox and did not before. */
   release(bytes: number, isWaiting: boolean): void {
-    this.#inFlight.rows -= 1;
-    this.#inFlight.bytes -= bytes;
-    if (!isWaiting) return;
-    for (const load of new Set([this.#stored, this.#storedDuringCount])) {
-      load.rows += 1;
-      load.bytes += bytes;
-    }
+    change(this.#inFlight, -1, -bytes);
+    if (isWaiting) return;
+    for (const load of [this.#waiting, this.#sinceCount]) change(load, -1, -bytes);
   }
 
-  /** Called when a count begins; returns the function to call with its result. A later count replaces an earlier one. */
+  /** Returns the function to call with the result of a count. A later count replaces an earlier one. */
   startCount(): (counted: Load) => void {
-    const storedDuringCount = { rows: 0, bytes: 0 };
-    this.#storedDuringCount = storedDuringCount;
+    const sinceCount = { ...this.#inFlight };
+    this.#sinceCount = sinceCount;
     return (counted) => {
-      if (this.#storedDuringCount !== storedDuringCount) return;
-      this.#counted = counted;
-      this.#stored = storedDuringCount;
+      if (this.#sinceCount !== sinceCount) return;
+      this.#waiting = { rows: counted.rows + sinceCount.rows, bytes: counted.bytes + sinceCount.bytes };
     };
   }
+}
+
+function change(load: Load, rows: number, bytes: number): void {
+  load.rows += rows;
+  load.bytes += bytes;
 }

@@ -2,13 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { eventFieldsOf, type WebhookProfile } from '../../config/profile/webhooks.ts';
+import { eventFieldsOf } from '../../config/profile/webhooks.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
-import { createVerifier, verifierForNobody, type Verify } from '../signature/create-verifier.ts';
-import type { Delivery, SignatureVerdict } from '../signature/delivery.ts';
+import { createVerifier, type Verify } from '../signature/create-verifier.ts';
+import type { Delivery, SignatureRefusal, SignatureVerdict } from '../signature/delivery.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
+import type { Pages } from '../endpoints/pages.ts';
 import {
-  type Admission,
+  type AcceptedRequests,
   admissionOf,
   type BodyBudget,
   type HeldBody,
@@ -17,127 +18,152 @@ import {
   refusalBeforeBody,
 } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
-import type { RefusalLog } from './refusal-log.ts';
-import { type Outcome, type RefusalReason, refused } from './requests.ts';
-import type { ReceivedSource, ReceiverNote } from './setup.ts';
+import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
 
-/** A source as the receiver of its deliveries, made ready once. */
-interface Recipient {
-  admission: Admission;
+/** How deliveries of one source are handled, prepared once. */
+export interface Recipient {
+  admission: AcceptedRequests;
   verify: Verify;
   challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
   /** Names of the headers that are stored, in lower case. */
-  keptHeaders: readonly string[];
-  /** Takes secrets out before the delivery is stored. */
+  storedHeaders: readonly string[];
+  /** Removes secrets and hidden fields. */
   mask: (delivery: NewDelivery) => NewDelivery;
   /** Resolves once it is committed. */
   store: (delivery: NewDelivery) => Promise<InboxEffect>;
 }
 
-/** A source's recipient without its inbox; the `masked` secrets do not get there. Throws `ConfigError` for secrets that its scheme cannot use. */
-export function recipientOf(source: ReceivedSource, masked: readonly string[]): Omit<Recipient, 'store'> {
+/** Throws `ConfigError` for secrets that the scheme of the source cannot use. */
+export function recipientOf(
+  source: ReceivedSource,
+  maskedSecrets: readonly string[],
+  store: Recipient['store'] = neverStore,
+): Recipient {
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
   const scheme = profile.signature;
-  const maskSecrets = deliveryMask(masked, scheme, webhook);
+  const maskSecrets = deliveryMask(maskedSecrets, scheme, webhook);
+  const headers = eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : []));
   return {
     admission: admissionOf(scheme, webhook.max_body),
     verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
     challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
-    keptHeaders: headersWithEvents(profile),
+    storedHeaders: [...new Set(headers)],
     mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
+    store,
   };
 }
 
-/** Stands for sources that do not exist: it takes as long as one that does, so that the time of its answer shows nothing. */
-function decoyRecipient(recipient: Recipient): Recipient {
-  return {
-    ...recipient,
-    verify: verifierForNobody(recipient.verify),
-    challenge: () => null,
-    store: () => Promise.reject(new Error('a delivery for nobody was believed')),
-  };
+function neverStore(): Promise<never> {
+  return Promise.reject(new Error('this recipient has no inbox'));
 }
-
-function headersWithEvents(profile: WebhookProfile): string[] {
-  return [...new Set(eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : [])))];
-}
-
-/** A source that takes deliveries. */
-export interface Addressee {
-  recipient: Recipient;
-}
-
-/** Called for each request to a source's address; `seconds` from its headers to its answer. */
-export type Answered = (source: string, result: string, seconds: number) => void;
-
-interface WebhookParts {
-  clock: Clock;
-  budget: BodyBudget;
-  addressees: ReadonlyMap<string, Addressee>;
-  answered: Answered;
-  note: (note: ReceiverNote) => void;
-  refusals: Pick<RefusalLog, 'refused'>;
-}
-
-/** Why an inbox has not taken a delivery, by the code of its error. */
-const NOT_TAKEN: Readonly<Record<string, RefusalReason>> = { inbox_overloaded: 'overloaded', inbox_full: 'inbox_full' };
 
 /**
- * Receives deliveries by the name in their address, and tells what each came to. `invite` lets a sender go on that asks
- * before it sends the body. Never throws.
+ * Stands for sources that do not exist: takes as long as a source that does and accepts nothing, so that the time of the
+ * response shows nothing.
  */
-export function webhookReceiver(parts: WebhookParts) {
-  const { clock, addressees, answered, note, refusals } = parts;
-  let decoy: { example: Recipient; recipient: Recipient } | null = null;
-
-  /** Null if no source receives webhooks. */
-  function decoyNow(): Recipient | null {
-    const [first] = addressees.values();
-    if (first === undefined) return null;
-    const { recipient: example } = first;
-    if (decoy?.example !== example) decoy = { example, recipient: decoyRecipient(example) };
-    return decoy.recipient;
-  }
-
-  /** A delivery that was proved, or may have been, and could not be kept: the sender has to repeat it. */
-  function outcomeOf(error: unknown, source: string): Outcome {
-    if (error instanceof SyncError) return refused(NOT_TAKEN[error.code] ?? 'not_stored');
-    note({ level: 'error', event: 'delivery_failed', source, error: messageOf(error) });
-    return refused('failed');
-  }
-
-  return async (request: IncomingMessage, name: string, invite: () => void): Promise<Outcome> => {
-    const began = clock.monotonic();
-    const addressee = addressees.get(name);
-    const recipient = addressee?.recipient ?? decoyNow();
-    const outcome =
-      recipient === null
-        ? refused('unknown_source')
-        : await receive(request, recipient, invite, parts).catch((error: unknown) => outcomeOf(error, name));
-    if (addressee !== undefined) {
-      if (outcome.kind === 'refused') refusals.refused(name, outcome.reason);
-      answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
-      return outcome;
-    }
-    if (outcome.kind === 'gone') return outcome;
-    // Whatever the decoy refused it for, the answer is only that there is no such source.
-    refusals.refused(null, 'unknown_source');
-    return refused('unknown_source');
+function dummyRecipient(recipient: Recipient): Recipient {
+  const verify: Verify = (delivery, now) => {
+    recipient.verify(delivery, now);
+    return { ok: false, reason: 'no_secret' };
   };
+  return { ...recipient, verify, challenge: () => null, store: neverStore };
 }
 
-/** First all that can be refused unread, then the body, then what proves it, then the disk. */
+/** Status codes of refusals before the signature is verified. */
+export const STATUS_CODES = {
+  /** Two Host headers: a proxy may have read the other one. */
+  host: 400,
+  method: 405,
+  not_found: 404,
+  unknown_source: 404,
+  content_type: 415,
+  content_encoding: 415,
+  too_large: 413,
+  /** Too many requests at the same time. */
+  overloaded: 503,
+  inbox_full: 503,
+  not_stored: 503,
+  /** An internal error. */
+  failed: 503,
+} as const;
+
+export type RefusalReason = keyof typeof STATUS_CODES | SignatureRefusal;
+
+/** The sender only sees the status: reasons are for the log and the metrics. */
+export type DeliveryOutcome =
+  | { kind: 'stored'; effect: InboxEffect }
+  | { kind: 'challenge'; answer: ChallengeAnswer }
+  | { kind: 'refused'; reason: RefusalReason }
+  /** The sender closed the connection. */
+  | { kind: 'gone' };
+
+function refused(reason: RefusalReason): DeliveryOutcome {
+  return { kind: 'refused', reason };
+}
+
+/** Called for each request to a source's address; `seconds` from its headers to its response. */
+export type Answered = (source: string, result: string, seconds: number) => void;
+
+/** What all requests to a receiver share. */
+export interface ReceiverContext {
+  clock: Clock;
+  limits: ReceiverLimits;
+  budget: BodyBudget;
+  pages: Pages;
+  /** By the name of the source. */
+  recipients: ReadonlyMap<string, { recipient: Recipient }>;
+  answered: Answered;
+  note: (note: ReceiverNote) => void;
+  deliveryRefused: RefusalLog;
+  formRefused: RefusalLog;
+}
+
+/** Why an inbox did not store a delivery, by the code of its error. */
+const STORE_REFUSALS: Readonly<Record<string, RefusalReason>> = {
+  inbox_overloaded: 'overloaded',
+  inbox_full: 'inbox_full',
+};
+
+/** Receives a delivery for the source of that name. Never throws. */
+export async function receiveWebhook(
+  request: IncomingMessage,
+  name: string,
+  context: ReceiverContext,
+): Promise<DeliveryOutcome> {
+  const { clock, recipients, answered, note, deliveryRefused } = context;
+  const began = clock.monotonic();
+  const known = recipients.get(name)?.recipient;
+  const [example] = recipients.values();
+  const recipient = known ?? (example && dummyRecipient(example.recipient));
+  const outcome =
+    recipient === undefined
+      ? refused('unknown_source')
+      : await receive(request, recipient, context).catch((error: unknown) => {
+          if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
+          note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
+          return refused('failed');
+        });
+  if (known !== undefined) {
+    if (outcome.kind === 'refused') deliveryRefused(name, outcome.reason);
+    answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
+    return outcome;
+  }
+  if (outcome.kind === 'gone') return outcome;
+  // Whatever the reason of the dummy, the response only says that there is no such source.
+  deliveryRefused(null, 'unknown_source');
+  return refused('unknown_source');
+}
+
+/** Checks what needs no body first, then reads and verifies the body, then stores it. */
 async function receive(
   request: IncomingMessage,
-  { admission, verify, challenge, keptHeaders, mask, store }: Recipient,
-  invite: () => void,
-  { clock, budget }: WebhookParts,
-): Promise<Outcome> {
+  { admission, verify, challenge, storedHeaders, mask, store }: Recipient,
+  { clock, budget }: ReceiverContext,
+): Promise<DeliveryOutcome> {
   const { method = '', url: path = '' } = request;
   const early = refusalBeforeBody(admission, method, request.headers);
   if (early !== null) return refused(early);
-  invite();
   const held: HeldBody = { bytes: 0, cut: null };
   try {
     const body = await readBody(request, held, admission.maxBody, budget);
@@ -153,8 +179,8 @@ async function receive(
     const json = jsonIn(body, request.headers, admission);
     if (typeof json === 'string') return refused(json);
     if (json !== body) budget.add(held, json.length);
-    const stored = newDelivery({ ...delivery, body: json }, verdict, keptHeaders, now);
-    return { kind: 'stored', effect: await store(mask(stored)) };
+    const made = newDelivery({ ...delivery, body: json }, verdict, storedHeaders, now);
+    return { kind: 'stored', effect: await store(mask(made)) };
   } finally {
     budget.release(held);
   }
@@ -163,10 +189,10 @@ async function receive(
 function newDelivery(
   { headers, body }: Delivery,
   { deliveryId, idFrom }: Extract<SignatureVerdict, { ok: true }>,
-  keptHeaders: readonly string[],
+  storedHeaders: readonly string[],
   now: number,
 ): NewDelivery {
-  const kept = keptHeaders.flatMap((name) => {
+  const stored = storedHeaders.flatMap((name) => {
     const value = headers[name];
     return value === undefined ? [] : [[name, typeof value === 'string' ? value : value.join(', ')]];
   });
@@ -174,13 +200,13 @@ function newDelivery(
     delivery_id: deliveryId,
     is_id_sent: idFrom === 'sent',
     received_at: timestampText(now),
-    headers: JSON.stringify(Object.fromEntries(kept)),
+    headers: JSON.stringify(Object.fromEntries(stored)),
     body,
   };
 }
 
-/** `stored`, `repeat`, `challenge`, or why it was refused. */
-function resultOf(outcome: Outcome): string {
+/** Returns `stored`, `repeat`, `challenge`, `gone`, or why it was refused. */
+function resultOf(outcome: DeliveryOutcome): string {
   if (outcome.kind === 'stored') return outcome.effect === 'repeat' ? 'repeat' : 'stored';
   return outcome.kind === 'refused' ? outcome.reason : outcome.kind;
 }

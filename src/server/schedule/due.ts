@@ -11,115 +11,98 @@ export type StoredSuccess = Pick<
   'last_success_at' | 'last_full_at' | 'unproved_at' | 'unproved_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'
 >;
 
-/** Monotonic milliseconds since the stored success; null if this process cannot know. */
-export interface Elapsed {
-  success: number | null;
-  full: number | null;
-}
-
-export interface DueInput {
+interface DueInput {
   times: ResourceTimes;
   stored: StoredSuccess | null;
-  elapsed: Elapsed;
-  /** Epoch milliseconds, as are all moments below. */
+  /** Monotonic milliseconds since the stored successes; null if this process cannot know. */
+  elapsed: { success: number | null; full: number | null };
+  /** Epoch milliseconds, as are all times below. */
   now: number;
-  /** When this process began to watch the resource. */
+  /** When this process started to watch the resource. */
   watchedSince: number;
 }
 
 export interface Due {
   /** The command to run now, unless the resource is parked; null if nothing is due. */
   command: SyncCommand | null;
-  /** The service asked to be left alone until then; null if it did not, or if that is over. */
+  /** The service asked to wait until then; null if it did not, or if that is over. */
   parkedUntil: number | null;
   /** When the next run is due, in the past if one is due now; null for never. */
   nextAt: number | null;
-  /** From when on a person should look; null for never. */
+  /** From when on a user should look; null for never. */
   overdueAt: number | null;
 }
 
-/** An occurrence may be late, or its walk slow, by this much before it counts as overdue. */
+/** A run may start late, or take long, by this much before it counts as overdue. */
 const OVERDUE_GRACE_MS = 5 * 60_000;
 
-/** A first walk takes as long as it takes, but after this long a person should look. */
-const FIRST_WALK_MS = 24 * 3_600_000;
+/** A first full scan counts as overdue after this time. */
+const FIRST_SCAN_MS = 24 * 3_600_000;
 
 /**
- * Finds what is due from the stored state alone, so that one missed tick, or a hundred, make one run. A resource
- * that was never walked whole, or whose full walk is unfinished, is due at once. Pure.
+ * Finds what is due from the stored state alone, so that any number of missed ticks make one run. A resource whose full
+ * scan is unfinished, or has never been done, is due at once.
  */
 export function dueOf(input: DueInput): Due {
   const { times, stored, now } = input;
-  const parkedUntil = parkedUntilOf(stored, now);
+  const due = toMs(stored?.due_at);
+  const parkedUntil = due !== null && due > now ? due : null;
   if (times.isOff) return { command: null, parkedUntil, nextAt: null, overdueAt: null };
   const fullAt = fullDueAt(input);
   const incrementalAt = incrementalDueAt(input);
-  const first = Math.min(fullAt, incrementalAt);
+  const firstAt = Math.min(fullAt, incrementalAt);
   return {
     command: fullAt <= now ? 'backfill' : incrementalAt <= now ? 'sync' : null,
     parkedUntil,
-    nextAt: finite(Math.max(first, parkedUntil ?? first)),
-    overdueAt: finite(overdueAt(input)),
+    nextAt: finiteOrNull(Math.max(firstAt, parkedUntil ?? firstAt)),
+    overdueAt: finiteOrNull(overdueAt(input)),
   };
-}
-
-function parkedUntilOf(stored: StoredSuccess | null, now: number): number | null {
-  const until = momentOf(stored?.due_at ?? null);
-  return until !== null && until > now ? until : null;
 }
 
 function fullDueAt({ times, stored, elapsed, now }: DueInput): number {
   if (stored === null || stored.walk_mode === 'full') return now;
-  // A walk that ended and proved nothing would prove nothing at once again.
-  if (stored.unproved_full_at !== null) return dueAt(times.full, stored.unproved_full_at, null, { times, now });
+  // A full scan that could not be verified is not repeated at once.
+  if (stored.unproved_full_at !== null) return nextAfter(times.full, stored.unproved_full_at, null, times.jitter, now);
   if (stored.last_full_at === null) return now;
-  return dueAt(times.full, stored.last_full_at, elapsed.full, { times, now });
+  return nextAfter(times.full, stored.last_full_at, elapsed.full, times.jitter, now);
 }
 
-function incrementalDueAt(input: DueInput): number {
-  const { times, stored, elapsed } = input;
+function incrementalDueAt({ times, stored, elapsed, now }: DueInput): number {
   const unproved = stored?.unproved_at ?? null;
-  if (unproved !== null) return dueAt(times.incremental, unproved, null, input);
-  return dueAt(times.incremental, stored?.last_success_at ?? null, elapsed.success, input);
-}
-
-/** When the next run after a success is due: at the next occurrence, all of them moved by the jitter. */
-function dueAt(
-  occurrences: Occurrences | null,
-  success: string | null,
-  elapsed: number | null,
-  { times, now }: Pick<DueInput, 'times' | 'now'>,
-): number {
-  const at = momentOf(success);
-  if (occurrences === null || at === null) return Infinity;
-  const next = (after: number): number => occurrences(after - times.jitter) + times.jitter;
-  const regular = next(at);
-  return at <= now ? regular : afterFutureSuccess({ at, regular, elapsed, now }, next);
+  if (unproved !== null) return nextAfter(times.incremental, unproved, null, times.jitter, now);
+  return nextAfter(times.incremental, stored?.last_success_at ?? null, elapsed.success, times.jitter, now);
 }
 
 /**
- * A success that lies ahead of the clock: the clock was set back since. The occurrences that come a second time must
- * not be run a second time, and the copy must not stand still until the clock is there again. So as much real time must
- * pass as there would have been to the next occurrence, and then comes an occurrence of the new clock. Where nobody
- * knows how much has passed, the success is believed as long as it lies ahead less than it would have been valid.
+ * Returns the next occurrence after a success, moved by the jitter. If the success is in the future, the clock was set
+ * back: occurrences that come a second time must not run again, and runs must not stop until the clock is there again. So
+ * as much real time must pass as there was to the next occurrence. If that is unknown, the success counts only if it is
+ * less far ahead than it would have been valid.
  */
-function afterFutureSuccess(
-  { at, regular, elapsed, now }: { at: number; regular: number; elapsed: number | null; now: number },
-  next: Occurrences,
+function nextAfter(
+  occurrences: Occurrences | null,
+  success: string | null,
+  elapsed: number | null,
+  jitter: number,
+  now: number,
 ): number {
+  const at = toMs(success);
+  if (occurrences === null || at === null) return Infinity;
+  const next = (after: number): number => occurrences(after - jitter) + jitter;
+  const regular = next(at);
+  if (at <= now) return regular;
   const gap = regular - at;
   if (elapsed === null) return at - now > gap ? now : regular;
-  const onThisClock = now - elapsed;
-  return Math.min(regular, next(onThisClock + gap - 1));
+  return Math.min(regular, next(now - elapsed + gap - 1));
 }
 
-/** Two occurrences have passed without a success, or a first walk has not come to its end. */
+/** After two occurrences without a success, or a first full scan that has not ended in time. */
 function overdueAt({ times, stored, now, watchedSince }: DueInput): number {
   if (stored === null || stored.last_full_at === null) {
-    return (momentOf(stored?.walk_started_at ?? null) ?? watchedSince) + FIRST_WALK_MS;
+    return (toMs(stored?.walk_started_at) ?? watchedSince) + FIRST_SCAN_MS;
   }
   const secondMissed = (occurrences: Occurrences | null, success: string | null): number => {
-    const at = momentOf(success);
+    const at = toMs(success);
     if (occurrences === null || at === null) return Infinity;
     return occurrences(occurrences(Math.min(at, now) - times.jitter)) + times.jitter + OVERDUE_GRACE_MS;
   };
@@ -129,47 +112,43 @@ function overdueAt({ times, stored, now, watchedSince }: DueInput): number {
   );
 }
 
-function momentOf(text: string | null): number | null {
-  return text === null ? null : timestampMs(text);
+function toMs(text: string | null | undefined): number | null {
+  return text === null || text === undefined ? null : timestampMs(text);
 }
 
-function finite(moment: number): number | null {
-  return Number.isFinite(moment) ? moment : null;
+function finiteOrNull(ms: number): number | null {
+  return Number.isFinite(ms) ? ms : null;
 }
 
-/** When one resource is walked how; null for never. */
+/** When one resource is scanned; null for never. */
 export interface ResourceTimes {
   incremental: Occurrences | null;
   full: Occurrences | null;
-  /** Milliseconds by which every occurrence is later. */
+  /** Milliseconds by which every occurrence is delayed. */
   jitter: number;
-  /** Nothing is scheduled, not even the first walk: the settings say null twice. */
+  /** True if the settings say null twice: then not even the first scan is scheduled. */
   isOff: boolean;
 }
 
 interface ScheduledResource {
   source: string;
   resource: string;
-  /** Whether the service can be asked for changes only; if not, every walk is full and only `full` counts. */
+  /** False if the service cannot list changes only: then every scan is full. */
   hasFilter: boolean;
 }
 
-/** The times of a resource after its own settings. */
 export function timesOf({ source, resource, hasFilter }: ScheduledResource, schedule: ScheduleSettings): ResourceTimes {
   const own = schedule.resources[resource] ?? {};
   const incremental = own.incremental === undefined ? schedule.incremental : own.incremental;
   const full = own.full === undefined ? schedule.full : own.full;
   const occurrences = (expression: string | null): Occurrences | null =>
     expression === null ? null : occurrencesOf(expression, schedule.timezone);
+  // Every process computes the same share of the jitter, from 0 up to 1.
+  const share = createHash('sha256').update(`${source} ${resource}`).digest().readUInt32BE() / 2 ** 32;
   return {
     incremental: hasFilter ? occurrences(incremental) : null,
     full: occurrences(full),
-    jitter: Math.floor(schedule.jitter * partOf(`${source} ${resource}`)),
+    jitter: Math.floor(schedule.jitter * share),
     isOff: incremental === null && full === null,
   };
-}
-
-/** The same number for the same name in every process, 0 <= x < 1. */
-function partOf(name: string): number {
-  return createHash('sha256').update(name).digest().readUInt32BE() / 2 ** 32;
 }

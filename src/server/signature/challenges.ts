@@ -1,29 +1,20 @@
 import { createHmac } from 'node:crypto';
 import type { z } from 'zod';
-import {
-  challengeSchema,
-  type EchoChallenge,
-  type DeliveryField,
-  type FieldCondition,
-} from '../../config/profile/delivery-field.ts';
+import { challengeSchema, type EchoChallenge, type DeliveryField } from '../../config/profile/delivery-field.ts';
 import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { type Delivery, textAt, type Parts } from './delivery.ts';
-import { VERIFY_TOKEN_ID, PROVERS } from './prove.ts';
-import { fitsPattern } from '../inbox/fits-pattern.ts';
+import { type Delivery, matchesPattern, NO_PARTS, textAt } from './delivery.ts';
+import { secretMatcher, VERIFY_TOKEN_ID } from './signature-keys.ts';
 
-const NO_PARTS: Parts = new Map();
-
-/** The answer to a sender that tests the address; always with `x-content-type-options: nosniff`. */
+/** The response to a sender that verifies the address. */
 export interface ChallengeAnswer {
   status: 200;
   contentType: 'text/plain' | 'application/json';
   body: string;
 }
 
-/** Facts that an answer may need besides the question. */
 interface ChallengeFacts {
-  /** Whether the signature was right and young enough. */
+  /** True if the signature is valid and recent enough. */
   verified: boolean;
   secrets: readonly WebhookSecret[];
   /** Epoch milliseconds. */
@@ -32,12 +23,12 @@ interface ChallengeFacts {
 
 interface Challenge {
   methods: readonly string[];
-  /** Answered only if the signature is right. */
+  /** Answered only if the signature is valid. */
   signed: boolean;
   answer: (delivery: Delivery, secrets: readonly WebhookSecret[]) => ChallengeAnswer | null;
 }
 
-/** Text that may be sent back: no mark-up, no line breaks, nothing long. */
+/** Texts that may be sent back: short, without mark-up and line breaks. */
 const ECHOED = /^[\w .:;,+/=~-]{1,512}$/;
 
 const CHALLENGES: Readonly<Record<Extract<SignatureScheme['challenge'], string>, Challenge>> = {
@@ -81,8 +72,12 @@ function echoChallenge({ method, where, echo: place, field, token, signed }: Ech
     methods: method,
     signed,
     answer: (delivery, secrets) => {
-      if (token !== null && !isKnown(textAt(token, delivery, NO_PARTS), secrets)) return null;
-      if (!where.every((condition) => isMet(delivery, condition))) return null;
+      if (token !== null && !isVerifyToken(textAt(token, delivery, NO_PARTS) ?? '', secrets)) return null;
+      const isMet = where.every(({ field, patterns }) => {
+        const text = textAt(field, delivery, NO_PARTS);
+        return text !== null && patterns.some((pattern) => matchesPattern(pattern, text));
+      });
+      if (!isMet) return null;
       const text = textAt(place, delivery, NO_PARTS);
       if (text === null || !ECHOED.test(text)) return null;
       return field === null ? { status: 200, contentType: 'text/plain', body: text } : json({ [field]: text });
@@ -90,19 +85,15 @@ function echoChallenge({ method, where, echo: place, field, token, signed }: Ech
   };
 }
 
-function isMet(delivery: Delivery, { field, patterns }: FieldCondition): boolean {
-  const text = textAt(field, delivery, NO_PARTS);
-  return text !== null && patterns.some((pattern) => fitsPattern(pattern, text));
-}
-
-/** Every secret is looked at, so that the time of an answer does not tell which one was nearly right. */
-function isKnown(token: string | null, secrets: readonly WebhookSecret[]): boolean {
-  return secrets.filter(({ id, value }) => id === VERIFY_TOKEN_ID && isSame(value, token ?? '')).length > 0;
+/** Compares all secrets, so that the time of a response does not tell which one was nearly right. */
+function isVerifyToken(token: string, secrets: readonly WebhookSecret[]): boolean {
+  const tokens = secrets.filter(({ id }) => id === VERIFY_TOKEN_ID);
+  return tokens.filter(({ value }) => secretMatcher(Buffer.from(value))([], [token])).length > 0;
 }
 
 /**
- * The answer to the question by which the scheme's sender tests a new address; null if the request asks nothing, or
- * is not signed though it must be: then it is a delivery like any other.
+ * Returns the response to the request by which the scheme's sender verifies an address; null if it is none, or is not
+ * signed although it must be: then it is handled as a delivery.
  */
 export function answerChallenge(
   scheme: SignatureScheme,
@@ -117,7 +108,7 @@ export function answerChallenge(
   return answer(delivery, active);
 }
 
-/** Methods besides POST by which the scheme's sender may ask. */
+/** Methods that the scheme's sender may use for it. */
 export function challengeMethods(scheme: SignatureScheme): readonly string[] {
   return challengeOf(scheme)?.methods ?? [];
 }
@@ -133,8 +124,4 @@ function at(delivery: Delivery, from: DeliveryField['from'], name: string): stri
 
 function json(value: object): ChallengeAnswer {
   return { status: 200, contentType: 'application/json', body: JSON.stringify(value) };
-}
-
-function isSame(secret: string, given: string): boolean {
-  return PROVERS.static(Buffer.from(secret), 'sha256', 'hex')([], [given]);
 }

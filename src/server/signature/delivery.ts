@@ -1,25 +1,21 @@
 import { createHash } from 'node:crypto';
-import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/delivery-field.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 
-/** A webhook request as it came, before anything in it is believed. */
+/** A webhook request as it was received, before it is verified. */
 export interface Delivery {
   method: string;
   /** The target as it was sent: path and query. */
   path: string;
-  /** By lower-case name; a list if one was sent several times. One character is one byte, as Node reads them. */
+  /** By lower-case name; a list if one was sent several times. Node decodes each byte as one character. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   body: Buffer;
 }
 
-/**
- * Why a delivery is not believed: for our own log and metrics, never for the sender. What is sent several times
- * counts as not there.
- */
+/** For the log and the metrics, never for the sender. A field that is sent several times counts as missing. */
 export type SignatureRefusal =
   | 'no_secret'
   | 'no_signature'
@@ -36,7 +32,7 @@ export type SignatureRefusal =
 export type SignatureVerdict =
   | {
       ok: true;
-      /** Distinguishes this delivery from others; `sha256:<hex>` of the body if the sender sends nothing usable. */
+      /** Identifies this delivery; `sha256:<hex>` of the body if the sender sends no usable id. */
       deliveryId: string;
       idFrom: 'sent' | 'body';
       /** Epoch milliseconds; null if the scheme signs no time. */
@@ -44,12 +40,14 @@ export type SignatureVerdict =
     }
   | { ok: false; reason: SignatureRefusal };
 
-/** Named parts of a signature header; one that stands there twice is not among them. */
-export type Parts = ReadonlyMap<string, string>;
+/** Named parts of a signature header, without those that occur twice. */
+export type SignatureParts = ReadonlyMap<string, string>;
 
-type Reader = (name: string, delivery: Delivery, parts: Parts) => string | null;
+export const NO_PARTS: SignatureParts = new Map();
 
-const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
+type FieldReader = (name: string, delivery: Delivery, parts: SignatureParts) => string | null;
+
+const READERS: Readonly<Record<DeliveryFieldKind, FieldReader>> = {
   header: (name, delivery) => onlyHeader(delivery, name),
   query: (name, delivery) => onlyParameter(delivery, name),
   part: (name, _delivery, parts) => parts.get(name) ?? null,
@@ -57,19 +55,19 @@ const READERS: Readonly<Record<DeliveryFieldKind, Reader>> = {
   sha256: (_name, { body }) => `sha256:${createHash('sha256').update(body).digest('hex')}`,
 };
 
-/** The text at a place; null if there is none, or not exactly one. */
-export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: Parts): string | null {
+/** Returns the text of a field; null unless the delivery has exactly one. */
+export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: SignatureParts): string | null {
   return READERS[from](name, delivery, parts);
 }
 
-/** The one value of a header; null if it was not sent once. */
+/** Returns null unless the header was sent once. */
 export function onlyHeader({ headers }: Delivery, name: string): string | null {
   const given = Object.hasOwn(headers, name) ? headers[name] : undefined;
   if (typeof given !== 'object') return given ?? null;
   return given.length === 1 ? (given[0] ?? null) : null;
 }
 
-/** The one value of a query parameter, percent-decoded; null if it is not there once, or malformed. */
+/** Returns the percent-decoded value; null unless the parameter was sent once and is well-formed. */
 function onlyParameter({ path }: Delivery, name: string): string | null {
   const found = queryOf(path)
     .split(/[?&]/)
@@ -84,7 +82,7 @@ export function queryOf(target: string): string {
   return mark === -1 ? '' : target.slice(mark);
 }
 
-/** The text behind `%41`, as strict UTF-8; null if it is malformed. */
+/** Returns null unless the text is well-formed. */
 export function percentDecoded(text: string): string | null {
   try {
     return decodeURIComponent(text);
@@ -102,22 +100,16 @@ export function utf8Text(body: Buffer): string | null {
   }
 }
 
-/** A text or a number in the JSON body; null if the body is no JSON or has neither there. */
+/** Returns the text or the number in the JSON body; null if it has none at this path. */
 function jsonText(body: Buffer, path: string): string | null {
-  const value = bodyField(body, path);
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number') return String(value);
-  return value !== undefined && isExact(value) ? value.rawJSON : null;
-}
-
-function bodyField(body: Buffer, path: string): JsonValue | undefined {
   const text = utf8Text(body);
-  if (text === null) return undefined;
+  if (text === null) return null;
   try {
-    return fieldAt(parseJson(text.replace(/^\uFEFF/, '')), path);
+    const value = fieldAt(parseJson(text.replace(/^\uFEFF/, '')), path);
+    if (typeof value === 'string' || typeof value === 'number') return String(value);
+    return value !== undefined && isExact(value) ? value.rawJSON : null;
   } catch {
-    // Whatever a stranger sends as JSON: there is no text at this place in it.
-    return undefined;
+    return null;
   }
 }
 
@@ -127,7 +119,7 @@ const SECONDS = /^[1-9]\d{0,10}$/;
 const MILLISECONDS = /^[1-9]\d{0,13}$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-/** Units of a signed time, with epoch milliseconds on our side. Nothing else is a time: no sign, no point, no blanks. */
+/** Converts between texts and epoch milliseconds, strictly: no sign, no decimal point, no blanks. */
 const UNITS: Readonly<
   Record<SignedTime['unit'], { pattern: RegExp; read: (text: string) => number; write: (ms: number) => string }>
 > = {
@@ -136,15 +128,12 @@ const UNITS: Readonly<
   iso: { pattern: ISO, read: (text) => Date.parse(text), write: (ms) => new Date(ms).toISOString() },
 };
 
-/**
- * The text of the time that was signed, at the place in the delivery that the scheme names; '' if the scheme signs none,
- * null if the delivery has none.
- */
-export function timestampIn(delivery: Delivery, { timestamp }: SignatureScheme, parts: Parts): string | null {
+/** Returns the signed time as it was sent; '' if the scheme signs none, null if the delivery has none. */
+export function timestampIn(delivery: Delivery, { timestamp }: SignatureScheme, parts: SignatureParts): string | null {
   return timestamp === null ? '' : textAt(timestamp.from, delivery, parts);
 }
 
-/** Epoch milliseconds of the time that was signed, or why it does not count. Both edges of the tolerance still do. */
+/** Returns the epoch milliseconds of a signed time, or why it is refused. Both edges of the tolerance are accepted. */
 export function checkTimestamp(
   text: string,
   { unit, past, future }: SignedTime,
@@ -157,25 +146,30 @@ export function checkTimestamp(
   return at > now + future ? 'too_new' : at;
 }
 
-/** The time as the sender would write it. */
+/** Returns the time as a sender would write it. */
 export function writeTimestamp(ms: number, unit: SignedTime['unit']): string {
   return UNITS[unit].write(ms);
 }
 
-/** The scheme with every `{family}` in its header names replaced. */
+/** Replaces `{family}` in all header names of the scheme. */
 export function schemeInFamily(scheme: SignatureScheme, family: string): SignatureScheme {
-  const named = <K extends DeliveryFieldKind>(place: DeliveryField<K>): DeliveryField<K> => ({
-    ...place,
-    name: place.name.replaceAll('{family}', family.toLowerCase()),
-  });
-  const { value, timestamp, signed_headers, body_hash } = scheme;
-  return {
-    ...scheme,
-    families: [family],
-    value: { ...value, from: named(value.from) },
-    timestamp: timestamp && { ...timestamp, from: named(timestamp.from) },
-    id: named(scheme.id),
-    signed_headers: signed_headers && { ...signed_headers, from: named(signed_headers.from) },
-    body_hash: body_hash && named(body_hash),
-  };
+  const inFamily = (key: string, value: unknown): unknown =>
+    key === 'name' && typeof value === 'string' ? value.replaceAll('{family}', family.toLowerCase()) : value;
+  const named: SignatureScheme = JSON.parse(JSON.stringify(scheme), inFamily);
+  return { ...named, families: [family] };
+}
+
+/** Returns true if the text matches a pattern in which a star stands for any text. Takes linear time. */
+export function matchesPattern(pattern: string, text: string): boolean {
+  const [first = '', ...between] = pattern.split('*');
+  const last = between.pop();
+  if (last === undefined) return text === pattern;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of between) {
+    const found = text.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return text.length - last.length >= at && text.endsWith(last);
 }

@@ -1,12 +1,20 @@
 import type { SignatureScheme, TokenName } from '../../config/profile/signature-scheme.ts';
-import { percentDecoded, queryOf, onlyHeader, textAt, utf8Text, type Parts, type Delivery } from './delivery.ts';
+import {
+  percentDecoded,
+  queryOf,
+  onlyHeader,
+  textAt,
+  utf8Text,
+  type SignatureParts,
+  type Delivery,
+} from './delivery.ts';
 import { createHash } from 'node:crypto';
 
 /** Everything that signed content may be made of. */
-interface Facts {
+interface SignedFacts {
   scheme: SignatureScheme;
   delivery: Delivery;
-  parts: Parts;
+  parts: SignatureParts;
   id: string;
   ts: string;
   url: string;
@@ -17,10 +25,8 @@ interface Facts {
   secret: Buffer;
 }
 
-/** Returns null if the delivery lacks what is to be signed, or has it in a form that nobody signs. */
-type Piece = (facts: Facts, name: string) => Buffer | null;
-
-const EMPTY = Buffer.alloc(0);
+/** Returns null if the delivery has no such piece, or one that no sender signs. */
+type Piece = (facts: SignedFacts, name: string) => Buffer | null;
 
 const PIECES: Readonly<Record<TokenName, Piece>> = {
   id: ({ id }) => wireBytes(id),
@@ -32,8 +38,8 @@ const PIECES: Readonly<Record<TokenName, Piece>> = {
   url: ({ url }) => Buffer.from(url),
   path: ({ path }) => wireBytes(path),
   host: ({ host }) => Buffer.from(host),
-  form_sorted: (facts) => formOrHash(facts),
-  signed_headers: (facts) => signedHeaders(facts),
+  form_sorted: formOrHash,
+  signed_headers: signedHeaders,
   secret: ({ secret }) => secret,
   header: ({ delivery }, name) => wireBytes(onlyHeader(delivery, name)),
   part: ({ parts }, name) => wireBytes(parts.get(name) ?? null),
@@ -41,26 +47,19 @@ const PIECES: Readonly<Record<TokenName, Piece>> = {
 };
 
 /**
- * Makes the function that puts together the bytes that were signed; it returns null if they cannot be. If nothing is
- * signed it is the body, so that a secret that is sent along takes as long to check as a signature.
+ * Assembles the signed bytes; null if the delivery lacks any. If nothing is signed they are the body, so that a secret
+ * that is sent along takes as long to check as a signature.
  */
-export function contentWriter(scheme: SignatureScheme): (facts: Facts) => Buffer[] | null {
-  if (scheme.signed.length === 0) return ({ delivery }) => [delivery.body];
-  const pieces = scheme.signed.map((segment): ((facts: Facts) => Buffer | null) => {
-    if (typeof segment === 'string') {
-      const literal = Buffer.from(segment);
-      return () => literal;
-    }
-    const { token, name } = segment;
-    return (facts) => PIECES[token](facts, name);
-  });
-  return (facts) => {
-    const bytes = pieces.map((piece) => piece(facts)).filter((piece) => piece !== null);
-    return bytes.length < pieces.length ? null : bytes;
-  };
+export function signedContent(facts: SignedFacts): Buffer[] | null {
+  const { signed } = facts.scheme;
+  if (signed.length === 0) return [facts.delivery.body];
+  const bytes = signed
+    .map((segment) => (typeof segment === 'string' ? Buffer.from(segment) : PIECES[segment.token](facts, segment.name)))
+    .filter((piece) => piece !== null);
+  return bytes.length < signed.length ? null : bytes;
 }
 
-/** The bytes of a text as it came over the wire: Node reads one byte as one character. */
+/** The bytes of a text as it was sent: Node decodes each byte as one character. */
 function wireBytes(text: string | null): Buffer | null {
   if (text === null) return null;
   const bytes = Buffer.from(text, 'latin1');
@@ -76,15 +75,11 @@ function sha256(body: Buffer): string {
   return createHash('sha256').update(body).digest('hex');
 }
 
-/** A form is signed field by field; of any other body the digest is sent, and signed with the address it stands in. */
-function formOrHash({ scheme, delivery, parts }: Facts): Buffer | null {
-  if (isForm(delivery)) return wireText(sortedForm(delivery.body));
+/** A form is signed field by field; of any other body the signed address contains the digest. */
+function formOrHash({ scheme, delivery, parts }: SignedFacts): Buffer | null {
+  if (isForm(delivery)) return sortedForm(delivery.body);
   const digest = scheme.body_hash === null ? null : textAt(scheme.body_hash, delivery, parts);
-  return digest === sha256(delivery.body) ? EMPTY : null;
-}
-
-function wireText(text: string | null): Buffer | null {
-  return text === null ? null : Buffer.from(text);
+  return digest === sha256(delivery.body) ? Buffer.alloc(0) : null;
 }
 
 export function isForm(delivery: Delivery): boolean {
@@ -92,33 +87,26 @@ export function isForm(delivery: Delivery): boolean {
 }
 
 /**
- * Names and values of a form, one after the other without anything between, as Twilio signs them: sorted by name,
- * values of one name sorted and each only once. Null if the body is no well-formed form.
+ * Names and values of a form, one after the other without anything between, as Twilio signs them: sorted, and each pair
+ * only once. Null if the body is no well-formed form.
  */
-function sortedForm(body: Buffer): string | null {
+function sortedForm(body: Buffer): Buffer | null {
   const text = utf8Text(body);
-  if (text === null) return null;
-  const values = new Map<string, Set<string>>();
-  for (const pair of text.split('&').filter((piece) => piece !== '')) {
-    const equals = pair.includes('=') ? pair.indexOf('=') : pair.length;
-    const name = formDecoded(pair.slice(0, equals));
-    const value = formDecoded(pair.slice(equals + 1));
-    if (name === null || value === null) return null;
-    values.set(name, (values.get(name) ?? new Set()).add(value));
-  }
-  const names = [...values.keys()].toSorted();
-  return names.flatMap((name) => [...(values.get(name) ?? [])].toSorted().map((value) => name + value)).join('');
-}
-
-function formDecoded(text: string): string | null {
-  return percentDecoded(text.replaceAll('+', ' '));
+  if (text === null || percentDecoded(text) === null) return null;
+  // The ampersand protects a question mark at the beginning.
+  const byName = Map.groupBy(new URLSearchParams(`&${text}`), ([name]) => name);
+  const names = [...byName.keys()].toSorted();
+  const pairs = names.flatMap((name) =>
+    [...new Set(byName.get(name)?.map(([, value]) => value))].toSorted().map((value) => name + value),
+  );
+  return Buffer.from(pairs.join(''));
 }
 
 /**
- * `name:value;name:value`, sorted, of the headers that the delivery lists as signed. Who made the list could leave out
- * what matters, so that the scheme's own minimum must be in it, the list itself among it.
+ * `name:value;name:value`, sorted, of the headers that the delivery lists as signed. An attacker could leave headers out of
+ * the list, so it must contain those that the scheme requires, the list itself among them.
  */
-function signedHeaders({ scheme, delivery }: Facts): Buffer | null {
+function signedHeaders({ scheme, delivery }: SignedFacts): Buffer | null {
   const list = scheme.signed_headers && onlyHeader(delivery, scheme.signed_headers.from.name);
   if (!list) return null;
   const names = list.split(',').map((name) => name.trim().toLowerCase());
@@ -131,14 +119,14 @@ function signedHeaders({ scheme, delivery }: Facts): Buffer | null {
   return lines.includes(null) ? null : wireBytes(lines.join(';'));
 }
 
-/** The characters that HubSpot decodes in the address before it signs it, by its own table; it decodes no others. */
+/** HubSpot decodes only these characters in the address before it signs it. */
 const HUBSPOT_DECODES = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'https:': '443', 'http:': '80' };
 
 type Form = SignatureScheme['url_form'];
 
-/** Ways in which a sender may have written one address. Any of them may be the signed one; all are of this address. */
+/** Forms in which senders write one address; any of them may be the signed one. */
 const FORMS: Readonly<Record<Form, (url: string) => string[]>> = {
   exact: (url) => [url],
   any_port: (url) => [url, withOtherPort(url)],
@@ -151,19 +139,18 @@ const FORMS: Readonly<Record<Form, (url: string) => string[]>> = {
 };
 
 /**
- * Makes the function that says what the sender may have taken for our address: the public URL from the settings with
- * the query of the delivery. Host and X-Forwarded-* are never looked at, because anyone can send them.
+ * Returns the addresses that may be signed: the public URL of the settings with the query of the delivery. Host and
+ * X-Forwarded-* are ignored, because anyone can send them.
  */
-export function urlForms(form: Form, publicUrl: string | null): (target: string) => string[] {
-  const base = withoutQuery(publicUrl ?? '');
-  return (target) => FORMS[form](base + queryOf(target));
+export function signedUrls(form: Form, publicUrl: string | null, { path }: Delivery): string[] {
+  return FORMS[form](withoutQuery(publicUrl ?? '') + queryOf(path));
 }
 
-/** Path and query as the sender knows them: with a public URL its path, which a proxy may have changed on the way. */
-export function signedPath(publicUrl: string | null): (target: string) => string {
-  if (publicUrl === null) return (target) => target;
-  const path = withoutQuery(publicUrl).replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
-  return (target) => path + queryOf(target);
+/** Returns host and path as the sender knows them: a proxy may have changed the path of the public URL. */
+export function signedAddress(publicUrl: string | null, { path }: Delivery): { host: string; path: string } {
+  if (publicUrl === null) return { host: '', path };
+  const ownPath = withoutQuery(publicUrl).replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
+  return { host: new URL(publicUrl).host, path: ownPath + queryOf(path) };
 }
 
 function withoutQuery(url: string): string {

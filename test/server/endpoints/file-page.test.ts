@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fileAnswer, filePathOf } from '../../../src/server/endpoints/file-page.ts';
+import { fileAnswer } from '../../../src/server/endpoints/file-page.ts';
 
 const SHA256 = 'ab'.repeat(32);
 const PNG = { sha256: SHA256, bytes: 1_000, type: 'image/png' };
@@ -52,18 +52,4 @@ describe('an answer with a file', () => {
     expect(status).toBe(expected);
     expect(headers).toMatchObject({ etag: ETAG, 'cache-control': expect.stringContaining('private') });
   });
-});
-
-it.each([
-  [`/files/blog/${SHA256}`, true],
-  [`/files/blog/${SHA256.toUpperCase()}`, false],
-  [`/files/blog/${SHA256}/`, false],
-  [`/files/blog/${SHA256.slice(1)}`, false],
-  [`/files/Blog/${SHA256}`, false],
-  [`/files/../${SHA256}`, false],
-  [`/files//${SHA256}`, false],
-  ['/files/blog', false],
-  [`//files/blog/${SHA256}`, false],
-])('%s is the path of a file: %s', (path, is) => {
-  expect(filePathOf(path)).toEqual(is ? { source: 'blog', sha256: SHA256 } : null);
 });

@@ -72,11 +72,6 @@ const TROUBLES: Readonly<Record<number, (source: SourceStatus) => SourceStatus>>
       },
     })),
   }),
-  40: (source) => ({
-    ...source,
-    resources: source.resources.map((one) => ({ ...one, paused: { since: NOW - 40 * MINUTE, by: 'ops' } })),
-  }),
-  66: failing,
 };
 
 function failing(source: SourceStatus): SourceStatus {
@@ -87,121 +82,56 @@ function failing(source: SourceStatus): SourceStatus {
 
 /** What the page of a source asks for, with something of everything. */
 export function detailsOf(resources: readonly string[], bodies: boolean): SourceDetails {
-  const runs = resources.flatMap((resource, of) =>
+  const runs = resources.flatMap((resource) =>
     Array.from({ length: 9 }, (_, at) => ({
-      ...runWith({
-        started_at: NOW - (4 + at * 60 + of) * MINUTE,
-        seconds: at === 0 ? 0.184 : 2.4 * at,
-        inserted: (at * 7) % 5,
-        updated: at,
-        deleted: at % 4 === 2 ? 3 : 0,
-      }),
+      ...runWith({ started_at: NOW - (4 + at * 60) * MINUTE, seconds: 2.4 * at, inserted: at % 5, deleted: at % 4 }),
       resource,
     })),
   );
+  const body = JSON.stringify({ slug: 'a-record-without-an-id', title: 'No id <b>at all</b>' }, null, 1);
+  const error = 'GET https://cms.example.com/v1/content answered 401 [auth_refused]';
   return {
     problem: null,
     pictures: [],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
-    run: resources.map(runPart),
-    rejects: rejectsOf(bodies),
-    deliveries: deliveriesOf(bodies),
-    schema_changes: [
+    run: resources.map((resource) => ({
+      resource,
+      command: 'sync',
+      mode: 'incremental',
+      status: 'failed',
+      facts: [
+        { title: 'records', lines: ['51 on 1 page: 2 new, 11 changed, 38 unchanged, 0 deleted'] },
+        { title: 'error', lines: [error, '→ put a valid key into auth.key'] },
+      ],
+    })),
+    rejects: [
       {
-        changed_at: NOW - 26 * MINUTE,
         resource: 'content',
-        table: 'content',
-        column: 'reading_time_minutes',
-        from: null,
-        to: 'integer',
-      },
-      {
-        changed_at: NOW - 190 * MINUTE,
-        resource: 'content',
-        table: 'content_authors',
-        column: 'handle',
-        from: 'integer',
-        to: 'text',
+        reason: 'id_missing',
+        record_id: null,
+        detail: 'the record has no field id',
+        last_seen_at: NOW - 12 * MINUTE,
+        body: bodies ? body : null,
+        length: body.length,
       },
     ],
-  };
-}
-
-function rejectsOf(bodies: boolean): SourceDetails['rejects'] {
-  const text = JSON.stringify(
-    { slug: 'a-record-without-an-id', title: 'No id <b>at all</b>', tags: ['one', 'two'] },
-    null,
-    1,
-  );
-  return [
-    {
+    deliveries: (['done', 'dead', 'ignored'] as const).map((state, at) => ({
+      seq: at,
+      id: `msg_${at}`,
+      received_at: NOW - at * MINUTE,
+      state,
+      reason: state === 'done' ? null : 'the service answered 500 eight times',
+      attempts: at,
+      due_at: null,
+      kind: 'content.updated',
       resource: 'content',
-      reason: 'id_missing',
-      record_id: null,
-      detail: 'the record has no field id',
-      last_seen_at: NOW - 12 * MINUTE,
-      body: bodies ? text : null,
-      length: text.length,
-    },
-    {
-      resource: 'content',
-      reason: 'too_deep',
-      record_id: 'post-4411',
-      detail: 'nested deeper than 200 levels at seo.blocks',
-      last_seen_at: NOW - 50 * MINUTE,
-      body: bodies ? '[[[[' : null,
-      length: 9_000,
-    },
-  ];
-}
-
-function deliveriesOf(bodies: boolean): NonNullable<SourceDetails['deliveries']> {
-  const usual = { attempts: 1, due_at: null, kind: 'content.updated', repeats: 0 };
-  const given = [
-    { received_at: NOW - 3_000, state: 'done', reason: null, resource: 'content', record_id: 'post-17' },
-    {
-      received_at: NOW - 65 * MINUTE,
-      state: 'dead',
-      reason: 'the service answered 500 eight times',
-      attempts: 8,
-      resource: 'content',
-      record_id: 'post-18',
-      repeats: 2,
-    },
-    {
-      received_at: NOW - 66 * MINUTE,
-      state: 'ignored',
-      reason: 'no resource of ours',
-      kind: 'user.created',
-      resource: null,
-      record_id: null,
-    },
-  ] as const;
-  return given.map((fields, at) => {
-    const body = `{"type":"content.updated","data":{"id":"post-${at}"}}`;
-    const seq = 9 - at;
-    const own = { seq, id: `msg_${seq}`, body: bodies ? body : null, length: body.length };
-    return Object.assign(own, usual, fields);
-  });
-}
-
-function runPart(resource: string): SourceDetails['run'][number] {
-  return {
-    resource,
-    command: 'sync',
-    mode: 'incremental',
-    status: 'failed',
-    facts: [
-      { title: 'began', lines: ['2026-11-20T14:22:37.000Z UTC, took 1.9 s'] },
-      { title: 'records', lines: ['51 on 1 page: 2 new, 11 changed, 38 unchanged, 0 deleted'] },
-      {
-        title: 'error',
-        lines: [
-          'GET https://cms.example.com/v1/content answered 401 [auth_refused]',
-          '→ put a valid key into auth.key',
-        ],
-      },
-      { title: 'warning', lines: ['The filter does not list everything [filter_not_believed]', '→ ask the service'] },
+      record_id: 'post-17',
+      repeats: at,
+      body: bodies ? body : null,
+      length: body.length,
+    })),
+    schema_changes: [
+      { changed_at: NOW, resource: 'content', table: 'content', column: 'minutes', from: null, to: 'integer' },
     ],
   };
 }

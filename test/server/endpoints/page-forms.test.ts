@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { ControlOrigin, ControlRequest } from '../../../src/server/controls/control-request.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { createControlDoor, type ControlDoorOptions } from '../../../src/server/endpoints/control-door.ts';
+import type { ControlOrigin, ControlRequest } from '../../../src/server/controls/control-request.ts';
+import { type ControlDoorOptions, createControlDoor } from '../../../src/server/endpoints/control-door.ts';
 import { createDoor } from '../../../src/server/endpoints/door.ts';
 import type { Pages } from '../../../src/server/endpoints/pages.ts';
-import { HandClock } from '../../support/hand-clock.ts';
 import { rawRequest } from '../../support/raw-request.ts';
-import { ask, pagesOf, type Asked } from './page-server.ts';
-import { richSnapshot } from './sample-status.ts';
+import { ask, type Asked, pagesOf } from './page-server.ts';
 import { receiverStage } from './receiver-stage.ts';
+import { richSnapshot } from './sample-status.ts';
 
 const AUTH = { user: 'ops', password: 'secret word' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
@@ -136,22 +135,6 @@ describe('a form of the page', () => {
       ask(pages, '/control', { headers: HEADERS, method: 'POST' }),
     ]);
     expect(answers.map(({ status }) => status)).toStrictEqual([404, 404]);
-  });
-
-  it('is not read without the password; other paths do nothing', async () => {
-    const stage = controlled();
-    const sent = { method: 'POST', headers: HEADERS, body: 'x' };
-    expect((await ask(stage.pages, '/control', { ...sent, headers: { host: 'x' } })).status).toBe(401);
-    expect((await ask(stage.pages, '/', sent)).status).toBe(404);
-    expect(stage.asked).toStrictEqual([]);
-  });
-
-  it('is answered while what it asked for goes on', async () => {
-    const clock = new HandClock();
-    const stage = controlled({ clock, control: () => new Promise(() => undefined) });
-    const answer = post(stage);
-    await clock.advance(5_000);
-    expect((await answer).status).toBe(303);
   });
 
   it('is JSON for programs, with the same password, that no other site has a browser send', async () => {

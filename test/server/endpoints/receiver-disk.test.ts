@@ -55,14 +55,6 @@ describe('a disk that is full', () => {
     expect(told.acked).toBe(told.sent - 1 + 20);
     expect(told.notes).toEqual(['inbox_refuses', 'inbox_recovered']);
   });
-
-  it('F125 is told the same way where it is a file-size limit', async () => {
-    const folder = tempFolder();
-    const args = [folder, '0', '1', JSON.stringify(receivedSource(`sqlite:${folder}/blog.db`))];
-    const { stdout, stderr } = await startScript(FILLING, args, 'ulimit -f 6000; exec').ended;
-    expect(stderr).toBe('');
-    expectHonest(JSON.parse(stdout));
-  });
 });
 
 describe('a process that may open no more files', () => {

@@ -1,15 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import type { ReceivedSource } from '../../../src/server/receiver/setup.ts';
 import { startReceiver } from '../../../src/server/receiver/start-receiver.ts';
 import { startScript } from '../../support/child-script.ts';
-import { asOtherClient, POSTGRES } from '../../support/databases.ts';
+import { POSTGRES } from '../../support/databases.ts';
 import type { PostgresServer } from '../../support/postgres-server.ts';
-import { randomFrom } from '../../support/random.ts';
 import { receivedSource, rowsOf, send, signed } from './receiver-stage.ts';
-import { sendUnderLoad, type LoadTally } from './sending-load.ts';
+import { type LoadTally, sendUnderLoad } from './sending-load.ts';
 
 const RECEIVING = new URL('receiving.ts', import.meta.url);
 
@@ -117,35 +115,4 @@ export async function crashUnder(receiver: Received, server: PostgresServer, pla
   expect(tally.ids.length).toBeGreaterThan(100);
   await expectKept(receiver, tally);
   expect(new Set(receiver.events())).toEqual(new Set(['inbox_refuses', 'inbox_recovered']));
-}
-
-interface Ends {
-  address: string;
-  rounds: number;
-  seed: number;
-  restMs?: number;
-}
-
-/** The server ends its connections at random: nothing is lost. */
-export async function endConnections({ address, rounds, seed, restMs }: Ends): Promise<void> {
-  const receiver = await receiving(address);
-  const load = underLoad(receiver, 'ended', restMs);
-  const random = randomFrom(seed);
-  const ended = await asOtherClient(address, async (client: Client) => {
-    let count = 0;
-    for (let round = 0; round < rounds; round += 1) {
-      const { rowCount } = await client.query(
-        `SELECT pg_terminate_backend(pid) FROM (SELECT pid ${CONNECTIONS} ORDER BY random() LIMIT 1) AS one`,
-      );
-      count += rowCount ?? 0;
-      await delay(random.whole(5, 60));
-    }
-    return count;
-  });
-  const tally = await load.stop();
-  expect(ended).toBeGreaterThan(20);
-  expect(tally.ids.length).toBeGreaterThan(100);
-  await expectKept(receiver, tally);
-  expect(await untilTaken(receiver)).toBeLessThan(5_000);
-  expect(await receiver.stop()).toMatchObject({ code: 0, stderr: '' });
 }

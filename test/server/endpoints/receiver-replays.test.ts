@@ -76,17 +76,6 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     expect((await send(stage.port, signed(stage.source, { at: NOW, id: 'b' }))).status).toBe(202);
     expect((await send(stage.port, signed(stage.source, { at: NOW, id: 'c' }))).status).toBe(503);
   });
-
-  it('of an earlier process count as well, once they were counted', async () => {
-    const stage = await small(database, { max_waiting: 2 });
-    await database.write(
-      stage.source.inbox,
-      `INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body)
-        VALUES ('x', '2026-11-20 08:00:00', '{}', ''), ('y', '2026-11-20 08:00:00', '{}', '')`,
-    );
-    await stage.receiver.count();
-    expect((await send(stage.port, signed(stage.source, { at: NOW }))).status).toBe(503);
-  });
 });
 
 describe.for(DATABASES)('a body under an id that stands for another one on $name', (database) => {

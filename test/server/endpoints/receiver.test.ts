@@ -121,21 +121,6 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
     const refused = Object.keys(stage.results).filter((result) => result !== 'stored');
     expect([...(await stage.rows()).map((row) => row.body.toString()), ...refused]).toEqual([expected]);
   });
-
-  it('that could not be looked at for a bug of ours is asked for again, and the receiver lives on', async () => {
-    const clock = new HandClock();
-    const stage = await receiverStage({ database, clock });
-    const delivery = signed(stage.source, { at: clock.now() });
-    const now = clock.now.bind(clock);
-    clock.now = () => {
-      throw new Error('a bug');
-    };
-    const failed = await send(stage.port, delivery);
-    expect([failed.status, failed.body, failed.headers['retry-after']]).toEqual([503, '', '2']);
-    expect(stage.notes).toEqual([{ level: 'error', event: 'delivery_failed', source: 'blog', error: 'a bug' }]);
-    clock.now = now;
-    expect((await send(stage.port, delivery)).status).toBe(202);
-  });
 });
 
 describe('what is refused', () => {
@@ -143,23 +128,13 @@ describe('what is refused', () => {
   const CASES: [string, Sent, number][] = [
     ['a body without a signature', plain, 401],
     ['an unknown source', { ...plain, path: '/webhooks/other' }, 404],
-    ['a source by another case', { ...plain, path: '/webhooks/Blog' }, 404],
-    ['no source', { ...plain, path: '/webhooks' }, 404],
-    ['an empty source', { ...plain, path: '/webhooks/' }, 404],
     ['a path below a source', { ...plain, path: '/webhooks/blog/x' }, 404],
-    ['a slash too many', { ...plain, path: '//webhooks/blog' }, 404],
-    ['a slash too many within', { ...plain, path: '/webhooks//blog' }, 404],
-    ['a parameter in the path', { ...plain, path: '/webhooks/blog;x=1' }, 404],
     ['a path that climbs', { ...plain, path: '/webhooks/../webhooks/blog' }, 404],
     ['a path that climbs in escapes', { ...plain, path: '/%2e%2e/webhooks/blog' }, 404],
-    ['an escaped letter', { ...plain, path: '/webhooks/%62log' }, 404],
-    ['an absolute address', { ...plain, path: 'http://other.example/webhooks/blog' }, 404],
     ['GET', { method: 'GET' }, 405],
     ['HEAD', { method: 'HEAD' }, 405],
     ['PUT', { ...plain, method: 'PUT' }, 405],
     ['DELETE', { method: 'DELETE' }, 405],
-    ['OPTIONS', { method: 'OPTIONS' }, 405],
-    ['TRACE', { method: 'TRACE' }, 405],
     ['POST to a page', { ...plain, path: '/' }, 405],
     ['POST to /healthz', { ...plain, path: '/healthz' }, 405],
     ['no content type', { body: '{}' }, 415],
@@ -167,7 +142,6 @@ describe('what is refused', () => {
     ['a form', { headers: FORM, body: 'payload={}' }, 401],
     ['a gzip body', { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: 'x' }, 401],
     ['an unknown coding', { headers: { ...JSON_TYPE, 'content-encoding': 'zstd' }, body: 'x' }, 415],
-    ['something else than HTTP expects', { ...plain, headers: { ...plain.headers, expect: '200-maybe' } }, 417],
   ];
 
   it('F183 is told by its status alone, in the same form for all', async () => {
@@ -194,15 +168,6 @@ describe('what is refused', () => {
     expect((await send(stage.port, other)).status).toBe(404);
     expect(stage.results).toEqual({});
     expect(await stage.rows()).toEqual([]);
-  });
-
-  it('is counted by its reason', async () => {
-    const stage = await receiverStage();
-    await send(stage.port, plain);
-    await send(stage.port, { ...signed(stage.source), body: '{"other":1}' });
-    await send(stage.port, signed(stage.source, { at: Date.now() - HOUR_MS }));
-    await send(stage.port, { method: 'GET', path: '/../etc/passwd' });
-    expect(stage.results).toEqual({ no_signature: 1, bad_signature: 1, too_old: 1 });
   });
 
   it('F165 is what a secret has signed that has run out; the others count on', async () => {

@@ -75,14 +75,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     },
   );
 
-  it('shows everything without JavaScript', async () => {
-    const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled: false });
-    expect(await page.locator('h2#headline').innerText()).toContain('1 of 9 resources overdue');
-    expect(await page.locator('table.resources tbody tr').count()).toBe(9);
-    expect(await page.locator('svg.plot').count()).toBe(7);
-    expect(complaints).toStrictEqual([]);
-  });
-
   it('brings itself up to date in place, and keeps what is folded, scrolled and focused', async () => {
     const { page, show, complaints } = await visit(browser, richSnapshot(), { viewport: { width: 1000, height: 500 } });
     await page.locator('#blog-history > summary').click();
@@ -98,28 +90,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
       y: scrollY,
     })`);
     expect(after).toStrictEqual({ history: false, held: false, focus: 'blog-held', y: 700 });
-    expect(complaints).toStrictEqual([]);
-  });
-
-  it('finds what is typed, although the page comes anew between the last letter and the question', async () => {
-    const { page, complaints } = await visit(browser, manySources(100), { viewport: { width: 1280, height: 900 } });
-    const answer = Promise.withResolvers<void>();
-    await page.route(/find=pre$/, async (route) => {
-      await answer.promise;
-      await route.continue();
-    });
-    await page.clock.pauseAt(Date.now() + 2_000);
-    const asked = page.waitForRequest(/find=pre$/);
-    await page.locator('#find').pressSequentially('pre');
-    await page.clock.runFor(300);
-    await asked;
-    await page.locator('#find').pressSequentially('ss');
-    answer.resolve();
-    const search = (): Promise<unknown> => page.evaluate('location.search');
-    await expect.poll(search, PATIENCE).toBe('?find=pre');
-    await page.clock.runFor(300);
-    await expect.poll(search, PATIENCE).toBe('?find=press');
-    expect(await page.locator('#find').inputValue()).toBe('press');
     expect(complaints).toStrictEqual([]);
   });
 
@@ -149,18 +119,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     await expect.poll(() => page.locator('.sources tbody th').allInnerTexts()).toEqual(['press-at']);
     expect(server.asked.at(-1)).toBe('/?find=press&only=trouble');
     expect(complaints).toStrictEqual([]);
-  });
-
-  it('writes times in the zone of its reader, and the same in UTC without a script', async () => {
-    const zoned = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns' });
-    expect(await zoned.page.locator('#as-of').innerText()).toBe('2026-11-20 10:52:37 UTC-3:30');
-    expect(await zoned.page.locator('#zone').innerText()).toBe('all times in America/St_Johns');
-    expect(await zoned.page.locator('#blog-runs time').first().innerText()).toBe('10:48:37');
-    expect(await zoned.page.locator('svg .axis[data-at]').first().textContent()).toMatch(/^1[01]:00$/);
-    const plain = await visit(browser, richSnapshot(), { timezoneId: 'America/St_Johns', javaScriptEnabled: false });
-    expect(await plain.page.locator('#as-of').innerText()).toBe('2026-11-20 14:22:37 UTC');
-    expect(await plain.page.locator('#zone').innerText()).toBe('all times UTC');
-    expect(await plain.page.locator('#blog-runs time').first().innerText()).toBe('14:18:37');
   });
 
   it.each([true, false])(
@@ -244,18 +202,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(await page.locator('footer').innerText()).toContain('9.9.9');
   });
 
-  it('asks for nothing while its tab is hidden, and at once when it is seen again', async () => {
-    const { page, server } = await visit(browser, snapshotWith());
-    const setHidden = (hidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} });
-        document.dispatchEvent(new Event('visibilitychange'))`);
-    await setHidden(true);
-    await page.clock.runFor(20 * REFRESH_MS);
-    expect(server.asked).toHaveLength(1);
-    await setHidden(false);
-    await expect.poll(() => server.asked.length, { timeout: 10_000 }).toBe(2);
-  });
-
   it('runs no script and shows no markup that a service sent', async () => {
     const attack = `</td></table><script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
     const resource = resourceWith(attack, {
@@ -270,17 +216,5 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(await page.locator('main img, main script').count()).toBe(0);
     expect(await page.locator('table.resources tbody th').innerText()).toBe(attack);
     expect(complaints).toStrictEqual([]);
-  });
-
-  it('has one heading of the first level, headings in order, and names for all tables and pictures', async () => {
-    const { page } = await visit(browser, richSnapshot());
-    const outline = await page.locator('h1, h2, h3, h4').evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
-    expect(outline.filter((level) => level === 1)).toHaveLength(1);
-    expect(outline.every((level, at) => level <= (outline[at - 1] ?? 0) + 1)).toBe(true);
-    expect(await page.locator('html').getAttribute('lang')).toBe('en');
-    expect(await page.locator('table th:not([scope])').count()).toBe(0);
-    for (const name of await page.locator('svg[role=img] > desc').allInnerTexts()) expect(name).not.toBe('');
-    const ids = await page.locator('[id]').evaluateAll((all) => all.map((one) => one.id));
-    expect(new Set(ids).size).toBe(ids.length);
   });
 });

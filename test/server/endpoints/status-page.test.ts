@@ -2,16 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import type { ResourceStatus } from '../../../src/server/status/snapshot.ts';
 import { naughtyStrings } from '../../support/corpora.ts';
-import {
-  NOW,
-  VIEW,
-  emptySnapshot,
-  resourceWith,
-  richSnapshot,
-  runWith,
-  snapshotWith,
-  sourceWith,
-} from './sample-status.ts';
+import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, VIEW } from './sample-status.ts';
 
 /** The text of a page, without tags. */
 function textOf(page: string): string {
@@ -33,15 +24,8 @@ describe('what the page says', () => {
   it.each<[string, Partial<ResourceStatus>, string]>([
     ['a fresh resource', {}, 'Fresh 4m 12s ago idle in 5m 48s'],
     ['an overdue one', { schedule: { ...resourceWith('x').schedule, overdue_at: NOW - 60_000 } }, 'Overdue 4m 12s ago'],
-    ['one that was never synced', { last_success_at: null, runs: [] }, 'Empty never synced'],
-    ['one that is not counted yet', { rows: null }, 'counting…'],
     ['one that another process owns', { owner: { name: 'pid 7 on box', since: NOW } }, 'Elsewhere pid 7 on box'],
     ['one that the service put off', { parked_until: NOW + 90_000 }, 'Waits service asked; in 1m 30s'],
-    [
-      'one without a schedule',
-      { schedule: { incremental: null, full: null, timezone: 'UTC', next_at: null, overdue_at: null } },
-      'no schedule',
-    ],
     [
       'a walk that stopped on its way',
       { unfinished: { mode: 'full', pages: 12, records: 1_200 } },
@@ -57,7 +41,6 @@ describe('what the page says', () => {
       { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
       'content-sync deletes confirm --source blog content',
     ],
-    ['rejects', { rejects: [{ reason: 'id_null', count: 3 }] }, '3 records are set aside'],
     [
       'progress',
       {
@@ -78,13 +61,6 @@ describe('what the page says', () => {
     expect(textOf(pageWith(resource))).toContain(text);
   });
 
-  it('tells in the empty state what to do', () => {
-    const text = textOf(renderStatusPage(emptySnapshot(), VIEW));
-    expect(text).toContain('The first copy has yet to be made: 0 of 3 resources done');
-    expect(text).toContain('put webhook: { secrets: [...] } under sources.blog in the config');
-    expect(text).toContain('No run yet');
-  });
-
   it.each([
     [30 * 60_000, 'since start'],
     [90 * 60_000, 'last hour'],
@@ -94,41 +70,6 @@ describe('what the page says', () => {
     for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
       expect(text).toContain(`${what} ${period}`);
     expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
-  });
-
-  it('groups findings that say the same of several sources, with their reason once', () => {
-    const problem = { code: 'warehouse_unreachable', message: 'connect ECONNREFUSED', hint: 'start the database' };
-    const sources = Array.from({ length: 30 }, (_, at) => {
-      const source = sourceWith(`s${at}`);
-      return at === 7 ? source : { ...source, warehouse: { ...source.warehouse, problem, read_at: null } };
-    });
-    const page = renderStatusPage(snapshotWith({ sources }), VIEW);
-    const [, list = ''] = /<ul[^>]*class="attention"[^>]*>([^]*?)<\/ul>/.exec(page) ?? [];
-    expect(list.match(/connect ECONNREFUSED/g)).toHaveLength(1);
-    expect(textOf(`<main>${list}</main>`)).toContain('s0 , s1 , s2 and 26 more:');
-    expect(list).not.toContain('each source');
-  });
-
-  it('tells the same reason only once for runs that failed in a row', () => {
-    const page = renderStatusPage(richSnapshot(), VIEW);
-    const history = page.slice(page.indexOf('blog-history'), page.indexOf('id="shop"'));
-    expect(history.match(/the key was revoked/g)).toHaveLength(1);
-    expect(history.match(/the same/g)).toHaveLength(2);
-  });
-
-  it('leads nowhere from a channel of the alerts that cannot be reached', () => {
-    const channel = { channel: 'ops', problem: 'answered 404', since: NOW, open: 1 };
-    const page = renderStatusPage(snapshotWith({ alerts: [channel] }), VIEW);
-    expect(page).toContain('<b>alerts.ops</b> Alerts do not get through');
-    expect(page).not.toContain('sources/alerts.ops');
-  });
-
-  it('tells without colour which resource is overdue', () => {
-    const text = textOf(renderStatusPage(richSnapshot(), VIEW));
-    expect(text).toContain('5 things need attention; 1 of 9 resources overdue');
-    expect(text).toContain(
-      'blog · images Overdue for 2h 51m: the last success was 3h 12m ago; the last run failed: GET',
-    );
   });
 });
 

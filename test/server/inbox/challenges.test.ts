@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
-import { answerChallenge, challengeMethods, type ChallengeAnswer } from '../../../src/server/signature/challenges.ts';
-import { createVerifier } from '../../../src/server/signature/create-verifier.ts';
+import { answerChallenge, type ChallengeAnswer } from '../../../src/server/signature/challenges.ts';
 
 const NOW = 1_760_000_000_000;
 const TOKENS = [{ value: 'app-secret' }, { value: 'my token', id: 'verify_token' }];
@@ -51,8 +50,6 @@ const SUBSCRIBER = {
 describe('declared challenges', () => {
   it.for<[string, Question, ChallengeAnswer | null]>([
     ['a query, as text', { scheme: BOX, method: 'GET', path: '/?challenge=a%20b', verified: false }, plain('a b')],
-    ['by the wrong method', { scheme: BOX, path: '/?challenge=a' }, null],
-    ['without the value', { scheme: BOX, method: 'GET', path: '/?x=1' }, null],
     ['with mark-up', { scheme: BOX, method: 'GET', path: '/?challenge=%3Cb%3E' }, null],
     ['a body, as JSON', { scheme: OTHER, body: '{"event":"ping","data":{"nonce":"n1"}}' }, json({ nonce: 'n1' })],
     ['a delivery with such a field', { scheme: OTHER, body: '{"event":"post","data":{"nonce":"n1"}}' }, null],
@@ -75,7 +72,6 @@ describe('declared challenges', () => {
       { scheme: SUBSCRIBER, method: 'GET', path: '/?hub.mode=subscribe&hub.challenge=7&tok=app-secret' },
       null,
     ],
-    ['no token', { scheme: SUBSCRIBER, method: 'GET', path: '/?hub.mode=subscribe&hub.challenge=7' }, null],
   ])('%s', ([, question, expected]) => {
     expect(answer(question)).toEqual(expected);
   });
@@ -85,39 +81,25 @@ describe('declared challenges', () => {
     const { error } = signatureSchema.safeParse({ base: 'github', challenge });
     expect(error?.message).toContain('expected values that tell the question from a delivery');
   });
-
-  it('keep their token from signing', () => {
-    const delivery = { method: 'POST', path: '/', body: Buffer.from('{}') };
-    const signature = createHmac('sha256', 'my token').update('{}').digest('hex');
-    const headers = { 'x-hub-signature-256': `sha256=${signature}` };
-    const verify = createVerifier(signatureSchema.parse(SUBSCRIBER), TOKENS, null);
-    expect(verify({ ...delivery, headers }, NOW)).toEqual({ ok: false, reason: 'bad_signature' });
-  });
 });
 
 describe('challenges', () => {
   it.for<[string, Question, ChallengeAnswer | null]>([
     ['Slack', { scheme: 'slack', body: SLACK }, plain('3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P')],
     ['Slack, not signed', { scheme: 'slack', body: SLACK, verified: false }, null],
-    ['Slack, an event', { scheme: 'slack', body: '{"type":"event_callback","challenge":"x"}' }, null],
     ['Discord', { scheme: 'discord', body: '{"type":1}' }, json({ type: 1 })],
     ['Discord, a probe with a bad signature', { scheme: 'discord', body: '{"type":1}', verified: false }, null],
-    ['Discord, an event', { scheme: 'discord', body: '{"type":2}' }, null],
     ['Meta', { scheme: 'meta', method: 'GET', path: META, verified: false }, plain('1158201444')],
-    ['Meta, by POST', { scheme: 'meta', path: META }, null],
     ['Meta, another token', { scheme: 'meta', method: 'GET', path: META.replace('my', 'no') }, null],
     [
       'Meta, the secret itself',
       { scheme: 'meta', method: 'GET', path: META.replace('my%20token', 'app-secret') },
       null,
     ],
-    ['Meta, no token', { scheme: 'meta', method: 'GET', path: '/w?hub.mode=subscribe&hub.challenge=1' }, null],
     ['Graph', { scheme: GRAPH, path: `/?validationToken=${encodeURIComponent(GRAPH_TOKEN)}` }, plain(GRAPH_TOKEN)],
-    ['Graph, without a question', { scheme: GRAPH, path: '/' }, null],
     ['Zoom', { scheme: 'zoom', body: ZOOM }, json({ plainToken: 'qgg8vlvZRS6UYooatFL8Aw', encryptedToken })],
     ['Zoom, not signed', { scheme: 'zoom', body: ZOOM, verified: false }, null],
     ['a scheme without a challenge', { scheme: 'github', body: SLACK }, null],
-    ['a body that is no JSON', { scheme: 'slack', body: '{' }, null],
   ])('F184 %s', ([, question, expected]) => {
     expect(answer(question)).toEqual(expected);
   });
@@ -131,20 +113,5 @@ describe('challenges', () => {
     expect(answer({ scheme: 'slack', body: JSON.stringify({ type: 'url_verification', challenge: text }) })).toBeNull();
     const payload = { event: 'endpoint.url_validation', payload: { plainToken: text } };
     expect(answer({ scheme: 'zoom', body: JSON.stringify(payload) })).toBeNull();
-  });
-
-  it('say by which methods they come', () => {
-    expect(challengeMethods(signatureSchema.parse('meta'))).toEqual(['GET']);
-    expect(challengeMethods(signatureSchema.parse('github'))).toEqual([]);
-  });
-
-  it("Meta's verify token, which stands in addresses, cannot sign deliveries", () => {
-    const body = Buffer.from('{}');
-    const verify = createVerifier(signatureSchema.parse('meta'), TOKENS, null);
-    const by = (key: string): boolean => {
-      const signature = `sha256=${createHmac('sha256', key).update(body).digest('hex')}`;
-      return verify({ method: 'POST', path: '/', headers: { 'x-hub-signature-256': signature }, body }, NOW).ok;
-    };
-    expect([by('app-secret'), by('my token')]).toEqual([true, false]);
   });
 });

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { USUAL } from '../../support/databases.ts';
 import { eventFor } from '../../support/draining.ts';
@@ -83,23 +82,5 @@ describe.for([USUAL])('an event whose time is ahead of the record, on $name', (d
     await heard.settled();
     expect(await rowOf(stage)).toMatchObject({ title: 'third', _version: 2 });
     expect((await heard.rows()).map(({ state }) => state)).toEqual(['done', 'done', 'done']);
-  });
-
-  it('of a stream of them ends for each, and an answer that cannot be read kills none', async () => {
-    const stage = await ownStage(database, RECORDS);
-    const heard = await stage.listen({ ...QUICK, attempts: 8 });
-    let reads = 0;
-    stage.service.behaviour.alone = (record) => {
-      reads += 1;
-      return reads % 7 === 0 ? { unlike: 'any record' } : record;
-    };
-    for (let event = 0; event < 20; event += 1) {
-      await heard.deliver(eventFor('content', 'a', 'updated', ago(-HOUR - event * 1_000)));
-      await delay(10);
-    }
-    await heard.settled();
-    const rows = await heard.rows();
-    expect(rows.map(({ state }) => state)).toEqual(rows.map(() => 'done'));
-    expect(rows.every(({ attempts }) => attempts < 8)).toBe(true);
   });
 });

@@ -1,6 +1,5 @@
-import { keyBytes } from '../../../src/config/profile/signature-secret.ts';
 import { hasToken } from '../../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { keyBytes } from '../../../src/config/profile/signature-secret.ts';
 import type { Example } from './vectors.ts';
 
 /** An example that somebody changed on its way, so that it must be refused. */
@@ -11,9 +10,7 @@ export interface Mutant {
 
 /** Every systematic change of an example that changes what it says or how it is proved. */
 export function mutantsOf(example: Example): Mutant[] {
-  const made = [bodies, signatures, headers, times, ids, secrets, requests, downgrades].flatMap((make) =>
-    make(example),
-  );
+  const made = [bodies, signatures, headers, times, ids, secrets].flatMap((make) => make(example));
   return made.filter((mutant) => !isUnchanged(mutant.example, example));
 }
 
@@ -27,20 +24,11 @@ function bodies(example: Example): Mutant[] {
     'the first byte flipped': flipped(body, 0),
     'a byte in the middle flipped': flipped(body, body.length >> 1),
     'the last byte flipped': flipped(body, body.length - 1),
-    'the last but one byte flipped': flipped(body, body.length - 2),
     'a blank after it': Buffer.concat([body, Buffer.from(' ')]),
-    'a line feed after it': Buffer.concat([body, Buffer.from('\n')]),
-    'CRLF after it': Buffer.concat([body, Buffer.from('\r\n')]),
     'a NUL after it': Buffer.concat([body, Buffer.from('\0')]),
-    'a digit after it': Buffer.concat([body, Buffer.from('1')]),
-    'a blank before it': Buffer.concat([Buffer.from(' '), body]),
     'a byte order mark before it': Buffer.concat([Buffer.from('\uFEFF'), body]),
     'the first byte gone': body.subarray(1),
-    'the last byte gone': body.subarray(0, -1),
-    'half of it gone': body.subarray(0, body.length >> 1),
     'nothing left': Buffer.alloc(0),
-    'all of it twice': Buffer.concat([body, body]),
-    'upper case': Buffer.from(text.toUpperCase()),
     'another encoding': Buffer.from(text, 'utf16le'),
     ...reserialised(text),
   };
@@ -63,17 +51,11 @@ function signatures(example: Example): Mutant[] {
   const bytes = Buffer.from(text, /^[0-9a-f]+$/.test(text) ? 'hex' : 'base64');
   const changed: Texts = {
     'cut by one': text.slice(0, -1),
-    'cut in half': text.slice(0, text.length >> 1),
-    'one letter of it': text.slice(0, 1),
     'nothing of it': '',
     'a digit more': `${text}0`,
-    'a letter before': `a${text}`,
     'junk behind': `${text}!!!!`,
-    'a semicolon behind': `${text};`,
-    'a byte more': `${text}00`,
     'padding added': `${text}=`,
     'padding dropped': text.replace(/=+$/, ''),
-    'padding doubled': text.replace(/=$/, '=='),
     'upper case': text.toUpperCase(),
     'lower case': text.toLowerCase(),
     'base64url for base64': text.replaceAll('+', '-').replaceAll('/', '_'),
@@ -81,18 +63,12 @@ function signatures(example: Example): Mutant[] {
     'hex for base64': bytes.toString('hex'),
     'base64 for hex': bytes.toString('base64'),
     'the first letter changed': otherLetter(text, 0),
-    'a letter in the middle changed': otherLetter(text, text.length >> 1),
     'the last letter changed': otherLetter(text, text.replace(/=+$/, '').length - 1),
     'bits that belong to no byte': looseBits(text),
-    'turned around': text.split('').toReversed().join(''),
-    'all zeros': text.replaceAll(/[^=]/g, '0'),
     'as often as it fits': text.repeat(3),
-    'in quotes': `"${text}"`,
     'percent-encoded': `%${text.charCodeAt(0).toString(16)}${text.slice(1)}`,
     'a line break in it': `${text.slice(0, 8)}\n${text.slice(8)}`,
     'a blank in it': `${text.slice(0, 8)} ${text.slice(8)}`,
-    'a blank behind': `${text} `,
-    'a tab before': `\t${text}`,
     'a NUL behind': `${text}\0`,
     'a letter of another script': text.replace(/[a-z0-9]/i, 'а'),
     'a letter that is the same in its low byte': text.replace(/[a-z0-9]/i, (c) =>
@@ -112,7 +88,6 @@ function headers(example: Example): Mutant[] {
   const changed: Record<string, string | string[] | undefined> = {
     missing: undefined,
     empty: '',
-    blank: ' ',
     'sent twice': [value, value],
     'sent twice, the second one wrong': [value, wrong],
     'sent twice, the first one wrong': [wrong, value],
@@ -140,17 +115,11 @@ function times(example: Example): Mutant[] {
     'one earlier': String(Number(text) - 1),
     'with a fraction': `${text}.0`,
     negative: `-${text}`,
-    'with a plus': `+${text}`,
-    blank: ' ',
     gone: '',
     'of 20 digits': text.padEnd(20, '0'),
     'with a leading zero': `0${text}`,
-    hexadecimal: `0x${Number(text).toString(16)}`,
-    'with an exponent': `${text}e0`,
     'no number': 'NaN',
     'a blank before': ` ${text}`,
-    'a digit shorter': text.slice(0, -1),
-    'a digit longer': `${text}0`,
     'in another unit': text.length > 10 ? text.slice(0, 10) : `${text}000`,
   };
   const sent = Object.entries(written).map(([what, now]) =>
@@ -201,54 +170,6 @@ function secrets(example: Example): Mutant[] {
   return Object.entries(others)
     .filter(([, other]) => example.scheme.methods.some((method) => keyBytes(method, other) !== null))
     .map(([what, other]) => ({ what: `secret: ${what}`, example: { ...example, secrets: [other] } }));
-}
-
-function requests(example: Example): Mutant[] {
-  const { scheme, delivery, publicUrl } = example;
-  const made: Mutant[] = [];
-  if (hasToken(scheme.signed, 'method')) made.push(mutant(example, 'method: another', { method: 'PUT' }));
-  if (!hasToken(scheme.signed, 'url', 'path')) return made;
-  made.push(
-    mutant(example, 'query: a parameter more', { path: `${delivery.path}&z=1` }),
-    mutant(example, 'query: gone', { path: delivery.path.replace(/\?.*/, '') }),
-    mutant(example, 'query: another value', { path: delivery.path.replace('=1', '=2') }),
-  );
-  if (publicUrl === null) return made;
-  const [other, elsewhere] = [publicUrl.replace('://', '://x'), publicUrl.replace('?', 'x?')];
-  if (hasToken(scheme.signed, 'url')) {
-    made.push({ what: 'host: another', example: { ...example, publicUrl: other } });
-    // Twilio leaves out even a port that is written, so that both ways count.
-    if (scheme.url_form !== 'any_port') {
-      made.push({ what: 'port: another', example: { ...example, publicUrl: publicUrl.replace(/(\w)\//, '$1:8443/') } });
-    }
-    made.push({ what: 'scheme: another', example: { ...example, publicUrl: publicUrl.replace('https', 'http') } });
-  }
-  return [...made, { what: 'path: another', example: { ...example, publicUrl: elsewhere } }];
-}
-
-/** The same key over the same content, but by a weaker or another digest. */
-function downgrades(example: Example): Mutant[] {
-  const [secret] = example.secrets;
-  const [method] = example.scheme.methods;
-  if (secret === undefined || method === undefined || !/^(hmac|hash)$/.test(method.type)) return [];
-  if (keyBytes(method, secret) === null) return [];
-  const other = (['sha1', 'sha256', 'sha384', 'sha512'] as const).filter((name) => name !== method.algorithm);
-  return other.map((algorithm) => {
-    const scheme = { ...example.scheme, methods: [{ ...method, algorithm }] };
-    const { delivery, publicUrl, now } = example;
-    const given = Object.entries(delivery.headers).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string',
-    );
-    const draft = {
-      ...delivery,
-      headers: Object.fromEntries(given),
-      id: 'msg_1',
-      at: now,
-      publicUrl,
-      parts: { env: 'master' },
-    };
-    return { what: `algorithm: ${algorithm}`, example: { ...example, delivery: signDelivery(scheme, secret, draft) } };
-  });
 }
 
 function mutant(example: Example, what: string, change: Partial<Example['delivery']>): Mutant {

@@ -47,13 +47,6 @@ describe('signatures over bytes', () => {
     }
   });
 
-  it('F167 a scheme that signs the body as a JSON string takes no body that is no text', () => {
-    const [body] = [odd['invalid UTF-8']];
-    const delivery = signed('hygraph', { parts: { env: 'master' } });
-    expect(reason('hygraph', delivery)).toBe('ok');
-    expect(reason('hygraph', { ...delivery, body })).toBe('bad_content');
-  });
-
   it.for(OVER_BYTES)('F166 are broken by every single byte of the body: %s', (preset) => {
     const delivery = signed(preset);
     for (let at = 0; at < delivery.body.length; at++) {
@@ -62,20 +55,6 @@ describe('signatures over bytes', () => {
       expect(reason(preset, { ...delivery, body })).toBe('bad_signature');
     }
   });
-
-  it.each(['ghost', 'hubspot', 'cloudinary'])(
-    'F166 no byte can move between the body and the time behind it: %s',
-    (preset) => {
-      const delivery = signed(preset, { body: Buffer.from('[1') });
-      const name = Object.keys(delivery.headers).find((key) => /timestamp|ghost/.test(key)) ?? '';
-      const time = /1760000000(000)?/.exec(delivery.headers[name] ?? '')?.[0] ?? '';
-      const longer = { ...delivery.headers, [name]: delivery.headers[name]?.replace(time, `1${time}`) ?? '' };
-      const shorter = { ...delivery.headers, [name]: delivery.headers[name]?.replace(time, time.slice(1)) ?? '' };
-      expect(reason(preset, delivery)).toBe('ok');
-      expect(reason(preset, { ...delivery, headers: longer, body: Buffer.from('[') })).toBe('too_new');
-      expect(reason(preset, { ...delivery, headers: shorter, body: Buffer.from('[11') })).toBe('too_old');
-    },
-  );
 });
 
 describe('headers that a delivery lists as signed', () => {
@@ -108,13 +87,6 @@ describe('headers that a delivery lists as signed', () => {
     expect(reason('contentful', withList([...listed, 'content-type']))).toBe('bad_content');
     expect(reason('contentful', withList([...listed, 'x-not-there']))).toBe('bad_content');
     expect(reason('contentful', withList([...listed, 'constructor', '__proto__']))).toBe('bad_content');
-  });
-
-  it('F167 are bytes: a character that is the same in its low byte is another one', () => {
-    const topic = draft.headers?.['x-contentful-topic'] ?? '';
-    const other = String.fromCharCode(topic.charCodeAt(0) + 256) + topic.slice(1);
-    const headers = { ...delivery.headers, 'x-contentful-topic': other };
-    expect(reason('contentful', { ...delivery, headers })).toBe('bad_content');
   });
 
   it('F170 are all covered: a changed topic is refused', () => {
@@ -199,12 +171,6 @@ describe('a secret that is sent along', () => {
       '\uD800',
     ]) {
       expect(reason('prismic', { ...delivery, body: Buffer.from(body) })).not.toBe('ok');
-    }
-  });
-
-  it('may lie under any number of levels of something else', () => {
-    for (const body of ['['.repeat(500_000), '{"secret":'.repeat(100_000)]) {
-      expect(reason('prismic', { ...draft, headers: {}, body: Buffer.from(body) })).toBe('no_signature');
     }
   });
 

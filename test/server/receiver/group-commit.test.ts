@@ -21,7 +21,7 @@ function store() {
   return { clock, writes, state, commits };
 }
 
-const TERMS = { patienceMs: 800 };
+const TERMS = { timeoutMs: 800 };
 
 describe('a group commit', () => {
   it('T3 stores what comes in one turn as one transaction, and answers each with its own effect', async () => {
@@ -32,17 +32,11 @@ describe('a group commit', () => {
     expect(writes).toEqual([['a', 'b', 'c']]);
   });
 
-  it('has one transaction under way, of a thousand items at most: what comes meanwhile is the next one', async () => {
-    const { commits, writes } = store();
-    await Promise.all(Array.from({ length: 1_500 }, (_, at) => commits.add(`${at}`, TERMS)));
-    expect(writes.map(({ length }) => length)).toEqual([1_000, 500]);
-  });
-
   it('F178 gives up on each item when its own patience is over, and never says that it was stored', async () => {
     const { commits, clock, state, writes } = store();
     state.locked = true;
     const early = commits.add('early', TERMS);
-    const patient = commits.add('patient', { patienceMs: 30_000 });
+    const patient = commits.add('patient', { timeoutMs: 30_000 });
     await clock.advance(500);
     const late = commits.add('late', TERMS);
     early.catch(() => undefined);
@@ -59,7 +53,7 @@ describe('a group commit', () => {
     const answer = Promise.withResolvers<void>();
     state.answers = answer.promise;
     const hasty = commits.add('hasty', TERMS);
-    const patient = commits.add('patient', { patienceMs: 30_000 });
+    const patient = commits.add('patient', { timeoutMs: 30_000 });
     const outcome = hasty.catch((error: unknown) => error);
     await clock.advance(500);
     const next = commits.add('next', TERMS).catch((error: unknown) => error);
@@ -76,10 +70,12 @@ describe('a group commit', () => {
   it('refuses at once what would wait behind too many others', async () => {
     const { commits, clock, state } = store();
     state.locked = true;
-    const waiting = ['a', 'b'].map((item) => commits.add(item, { patienceMs: 800, bound: 2 }));
-    await expect(commits.add('c', { patienceMs: 800, bound: 2 })).rejects.toMatchObject({ code: 'inbox_overloaded' });
+    const waiting = ['a', 'b'].map((item) => commits.add(item, { timeoutMs: 800, maxWaiting: 2 }));
+    await expect(commits.add('c', { timeoutMs: 800, maxWaiting: 2 })).rejects.toMatchObject({
+      code: 'inbox_overloaded',
+    });
     // What may wait longer is not bound by it.
-    const settled = commits.add('d', { patienceMs: 800 });
+    const settled = commits.add('d', { timeoutMs: 800 });
     state.locked = false;
     await clock.advance(30);
     expect(await Promise.all([...waiting, settled])).toEqual(['a is in', 'b is in', 'd is in']);

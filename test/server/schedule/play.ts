@@ -5,7 +5,7 @@ import type { ScheduleSettings } from '../../../src/config/settings.ts';
 import type { SyncCommand } from '../../../src/sync/plan.ts';
 import type { RunReport } from '../../../src/sync/report.ts';
 import type { StoredSuccess } from '../../../src/server/schedule/due.ts';
-import { type TickSource, createScheduler, type Scheduler } from '../../../src/server/schedule/scheduler.ts';
+import { Scheduler } from '../../../src/server/schedule/scheduler.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 
 /** How one run goes: as long as `lasts`, and ends so. `throws` ends it otherwise. */
@@ -79,8 +79,9 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
     return report(resource, isDone ? status : 'interrupted', code);
   };
   const create = (): Scheduler =>
-    createScheduler({
+    new Scheduler({
       source: 'blog',
+      hasTick: false,
       resources: Object.fromEntries([...stored.keys()].map((name) => [name, { incremental: FILTER }])),
       schedule: { ...NOTHING, ...schedule },
       clock,
@@ -88,7 +89,6 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
       isPaused: async (resource) => paused.has(resource),
       run,
       failed: (_, error) => failures.push(error),
-      ticks: ticksOf(clock),
     });
   return { runs, stored, failures, paused, scheduler: create(), restart: create };
 }
@@ -98,21 +98,6 @@ const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' 
 function after(before: StoredSuccess | null, command: SyncCommand, now: number): StoredSuccess {
   const whole = walkedAt(now);
   return command === 'sync' ? { ...whole, last_full_at: before?.last_full_at ?? whole.last_full_at } : whole;
-}
-
-/** At every full minute of the wall's clock, as node-cron would. */
-function ticksOf(clock: HandClock): TickSource {
-  return (tick) => {
-    const stopping = new AbortController();
-    const beat = async (): Promise<void> => {
-      while (!stopping.signal.aborted) {
-        await clock.sleep(60_000 - (clock.now() % 60_000), stopping.signal).catch(() => undefined);
-        tick();
-      }
-    };
-    void beat();
-    return { stop: () => stopping.abort() };
-  };
 }
 
 function report(resource: string, status: RunStatus, code?: string): RunReport {

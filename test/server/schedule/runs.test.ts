@@ -1,8 +1,5 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { SyncError } from '../../../src/model/errors.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { retryAfter } from '../../../src/server/schedule/resource.ts';
-import { cronTick } from '../../../src/server/schedule/scheduler.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { type Course, play, type Play, type PlayOptions, walkedAt } from './play.ts';
 
@@ -49,12 +46,6 @@ describe('the scheduler', () => {
     for (const second of seconds) expect(second % 600).toSatisfy((late: number) => late > 0 && late < 30);
   });
 
-  it('catches up a day of missed ticks with one run', async () => {
-    const played = started({ resources: { content: walkedAt(START - 24 * HOUR) } });
-    await played.clock.advance(MINUTE - 1);
-    expect(beginnings(played)).toEqual([0]);
-  });
-
   it('F150 never has two runs of a resource at once, and after one that took too long goes on with the next', async () => {
     let first = true;
     const course = (): Course => {
@@ -65,15 +56,6 @@ describe('the scheduler', () => {
     const played = started({ course });
     await played.clock.advance(10 * MINUTE);
     expect(beginnings(played)).toEqual([0, 480, 540, 600]);
-  });
-
-  it('F150 runs as often as it can where every run takes longer than its step', async () => {
-    const played = started({ course: () => ({ lasts: 90_000 }) });
-    await played.clock.advance(8 * MINUTE - 1);
-    expect(beginnings(played)).toEqual([0, 120, 240, 360]);
-    for (const [at, run] of played.runs.entries()) {
-      expect(run.began).toBeGreaterThanOrEqual(played.runs[at - 1]?.ended ?? 0);
-    }
   });
 
   it('F152 goes on with the others, and later with the one, where a run throws or hangs', async () => {
@@ -97,18 +79,6 @@ describe('the scheduler', () => {
     ]);
   });
 
-  it('F152 outlives a stored state that cannot be read', async () => {
-    const played = started();
-    const locked = vi.spyOn(played.stored, 'get').mockImplementation(() => {
-      throw new SyncError('warehouse_busy', 'locked', { recovery: 'retry' });
-    });
-    await played.clock.advance(2.5 * MINUTE);
-    expect([beginnings(played), played.failures.length]).toEqual([[0], 2]);
-    locked.mockRestore();
-    await played.clock.advance(5 * MINUTE);
-    expect(beginnings(played)).toHaveLength(6);
-  });
-
   it.each<[string, Course, number[]]>([
     ['twice as long each time, up to 15 minutes', { status: 'failed', code: 'unreachable' }, [0, 1, 3, 7, 15, 30, 45, 60]],
     ['an hour where the credential is refused', { status: 'failed', code: 'auth_failed' }, [0, 60]],
@@ -120,13 +90,6 @@ describe('the scheduler', () => {
     expect(beginnings(played)).toEqual(minutes.map((minute) => minute * 60));
     expect(played.failures).toEqual([]);
   }); // prettier-ignore
-
-  it('waits a quarter of a minute for a lease, and never longer than 15 minutes', () => {
-    expect(retryAfter(5, 'lease_held')).toBe(15_000);
-    expect([1, 2, 5, 100, 5_000].map((failures) => retryAfter(failures, 'unreachable') / MINUTE)).toEqual([
-      1, 2, 15, 15, 15,
-    ]);
-  });
 
   it('F042 leaves what is parked alone until its time, also after restarts', async () => {
     const parked = { ...walkedAt(START - HOUR), due_at: timestampText(START + 10 * MINUTE) };
@@ -238,21 +201,5 @@ describe('figures', () => {
     expect(figures()).toMatchObject({ failures: 4, nextAt: START + 15 * MINUTE });
     await played.clock.advance(16 * MINUTE);
     expect(figures()).toMatchObject({ failures: 5, overdueAt: START + 15 * MINUTE, running: null });
-  });
-});
-
-describe('the tick', () => {
-  it('comes from node-cron until it is stopped', async () => {
-    let ticks = 0;
-    const tick = cronTick('* * * * * *')(() => {
-      ticks += 1;
-    });
-    await expect.poll(() => ticks, { timeout: 20_000 }).toBeGreaterThan(0);
-    tick.stop();
-    const counted = ticks;
-    await new Promise((resolve) => {
-      setTimeout(resolve, 1_500);
-    });
-    expect(ticks).toBe(counted);
   });
 });

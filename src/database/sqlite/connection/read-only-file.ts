@@ -203,7 +203,7 @@ export interface NamedFile {
   /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
   /** Closes the file without leaving its log beside another file that has taken its path. */
-  close(db: Database, close: () => Promise<void>): Promise<void>;
+  close(db: Database.Database, close: () => Promise<void>): Promise<void>;
 }
 
 export function namedFile(file: string): NamedFile {
@@ -252,7 +252,7 @@ function pathLost(file: string): SyncError {
 }
 
 /** Copies the log into its file. Returns false if a program that reads the log prevents that. */
-function checkpointAll(db: Database): boolean {
+function checkpointAll(db: Database.Database): boolean {
   try {
     return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
   } catch {

@@ -1,0 +1,66 @@
+import { type Expectation, type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
+import type { KeyedWork } from './paced-work.ts';
+import type { PendingTarget } from './ticket.ts';
+
+/**
+ * Readings after which the time in the event is no longer waited for: by then a replica has caught up, and a clock that
+ * is ahead never will.
+ */
+const MAX_READINGS = 6;
+
+const AHEAD_REMARK =
+  'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
+
+const CACHED_REMARK =
+  'whenever the record was read, a cache in front of the service gave what it had kept from before the event: that was taken [cached]';
+
+/** Reads a record again (`sync/refetch.ts`). */
+export type Refetch = (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
+
+export interface RecordReading {
+  outcome: RefetchOutcome;
+  /** Targets whose event is later than the record that was read: it is read again for them. */
+  behind: readonly PendingTarget[];
+}
+
+/** Reads a record for `served`, to which targets that came before the request was sent are added. */
+export async function readRecord(
+  work: KeyedWork,
+  served: PendingTarget[],
+  refetch: Refetch,
+  maxAttempts: number,
+): Promise<RecordReading> {
+  let behind: readonly PendingTarget[] = [];
+  const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
+    for (const later of work.waiting.splice(0)) (later.askedAt < requestedAt ? served : work.waiting).push(later);
+    const judged = judgeReading(served, { requestedAt, updated }, maxAttempts);
+    behind = judged.behind;
+    return judged.expected;
+  });
+  return { outcome, behind };
+}
+
+/** Compares the record with the time of each event separately, so that none delays another one. */
+function judgeReading(
+  served: readonly PendingTarget[],
+  { requestedAt, updated }: { requestedAt: number; updated: number | null },
+  maxAttempts: number,
+): { expected: ExpectedRecord; behind: readonly PendingTarget[] } {
+  const isLast = ({ ticket }: PendingTarget): boolean => ticket.attempts >= Math.min(maxAttempts, MAX_READINGS) - 1;
+  // A cache stored the response before the delivery arrived. The receiver's clock may be ahead of this machine's.
+  const isCached = ({ askedAt, ticket }: PendingTarget): boolean => requestedAt < Math.min(askedAt, ticket.receivedAt);
+  const isOlder = ({ target }: PendingTarget): boolean =>
+    target.updated !== null && updated !== null && isBefore(updated, target.updated);
+  const ahead = served.filter((one) => isCached(one) || isOlder(one));
+  const isAccepted = (one: PendingTarget): boolean =>
+    isCached(one) ? one.ticket.attempts >= maxAttempts - 1 : isLast(one);
+  for (const one of ahead.filter(isAccepted)) one.ticket.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
+  const behind = ahead.filter((one) => !isAccepted(one));
+  // If any event is ahead of it, the record may come from a lagging replica: then it must not make the row older.
+  const mayBeStale = ahead.length > 0 && behind.length < served.length;
+  const times = mayBeStale ? [] : served.filter((one) => !isLast(one)).map(({ target }) => target.updated ?? -Infinity);
+  const after = Math.max(...times);
+  const isDelete = served.some(({ target }) => target.isDelete);
+  const expected = { after: Number.isFinite(after) ? after : null, isDelete, isLastTry: served.every(isLast) };
+  return { expected, behind };
+}

@@ -1,0 +1,166 @@
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
+import { ConfigError } from '../../model/errors.ts';
+import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
+import type { SignatureMethod, SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import { type Delivery, NO_PARTS, type SignatureParts, type SignatureRefusal, textAt } from './delivery.ts';
+
+/** One signature of a delivery, still as text. */
+export interface SentItem {
+  /** Names the method: `v1`; null if the header holds nothing but the signature. */
+  readonly label: string | null;
+  readonly text: string;
+}
+
+interface SentSignature {
+  items: readonly SentItem[];
+  parts: SignatureParts;
+}
+
+/** No sender puts more signatures into a delivery; each one costs a comparison. */
+const MAX_ITEMS = 20;
+
+/** Every item of a list must match. */
+const ITEM_PATTERNS = {
+  kv: /^(?<label>[A-Za-z0-9_-]+)=(?<text>[^,]+)$/,
+  list: /^(?<label>[A-Za-z0-9_-]+),(?<text>[^,]+)$/,
+} as const;
+
+/** Splits a signature header as the scheme says. */
+export function readSignature({ value }: SignatureScheme, delivery: Delivery): SentSignature | SignatureRefusal {
+  const { from, parse, prefix, separator } = value;
+  const header = textAt(from, delivery, NO_PARTS);
+  if (header === null) return 'no_signature';
+  if (parse === 'plain') {
+    if (!header.startsWith(prefix)) return 'bad_signature_header';
+    return { items: [{ label: null, text: header.slice(prefix.length) }], parts: NO_PARTS };
+  }
+  const separators = new RegExp(separator.toSorted((a, b) => b.length - a.length).join('|'));
+  const pieces = header.split(separators, MAX_ITEMS + 1);
+  if (pieces.length > MAX_ITEMS) return 'too_many_signatures';
+  const items = pieces.flatMap((piece) => {
+    const { label, text } = ITEM_PATTERNS[parse].exec(piece)?.groups ?? {};
+    return label === undefined || text === undefined ? [] : [{ label, text }];
+  });
+  if (items.length < pieces.length) return 'bad_signature_header';
+  const byLabel = Map.groupBy(items, ({ label }) => label);
+  const unique = [...byLabel].filter(([, same]) => same.length === 1);
+  return { items, parts: new Map(unique.map(([label, [item]]) => [label, item?.text ?? ''])) };
+}
+
+/** Returns the bytes of a signature; for methods that sign nothing the secret as it is sent. */
+type SignContent = (key: Buffer, algorithm: SignatureMethod['algorithm'], content: readonly Buffer[]) => Buffer;
+
+/** For all methods with a shared secret. */
+export const SIGNERS: Readonly<Record<Exclude<SignatureMethod['type'], 'ed25519'>, SignContent>> = {
+  hmac: (key, algorithm, content) => {
+    const hmac = createHmac(algorithm, key);
+    for (const piece of content) hmac.update(piece);
+    return hmac.digest();
+  },
+  // The key is part of the content.
+  hash: (_key, algorithm, content) => sha(algorithm, content),
+  static: (key) => key,
+  basic: (key) => key,
+};
+
+function sha(algorithm: string, content: readonly Buffer[]): Buffer {
+  const hash = createHash(algorithm);
+  for (const piece of content) hash.update(piece);
+  return hash.digest();
+}
+
+/**
+ * Returns true if one of the signatures was made over the content with this key. Takes the same time whatever the
+ * result is: every signature is compared.
+ */
+type Matches = (content: readonly Buffer[], texts: readonly string[]) => boolean;
+
+/** The bytes before the 32 of an Ed25519 public key in its DER form (RFC 8410). */
+const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
+const ED25519_SIGNATURE_BYTES = 64;
+
+function matcherFor(method: SignatureMethod, key: Buffer, encoding: BufferEncoding): Matches {
+  const { type, algorithm } = method;
+  if (type === 'static' || type === 'basic') return secretMatcher(key);
+  if (type !== 'ed25519') {
+    return (content, texts) => {
+      const expected = SIGNERS[type](key, algorithm, content);
+      return someEqual(
+        expected,
+        texts.map((text) => decodeStrictly(text, encoding, expected.length)),
+      );
+    };
+  }
+  const publicKey = createPublicKey({ key: Buffer.concat([SPKI_ED25519, key]), format: 'der', type: 'spki' });
+  return (content, texts) => {
+    const message = Buffer.concat(content);
+    const signatures = texts.map((text) => decodeStrictly(text, encoding, ED25519_SIGNATURE_BYTES));
+    const matching = signatures.filter((one) => one !== null && verify(null, message, publicKey, one));
+    return matching.length > 0;
+  };
+}
+
+/**
+ * Compares digests, so that not even the length of the secret shows. Both digests include the content, so that this
+ * takes as long as a signature over it.
+ */
+export function secretMatcher(secret: Buffer): Matches {
+  return (content, texts) => {
+    const expected = sha('sha256', [...content, secret]);
+    return someEqual(
+      expected,
+      texts.map((text) => sha('sha256', [...content, Buffer.from(text)])),
+    );
+  };
+}
+
+function someEqual(expected: Buffer, sent: readonly (Buffer | null)[]): boolean {
+  let equal = 0;
+  for (const one of sent) equal += Number(timingSafeEqual(expected, one ?? expected)) & Number(one !== null);
+  return equal > 0;
+}
+
+/**
+ * Decodes a text of `length` bytes; null unless it is written in the one canonical way: hex in lower case, base64 padded,
+ * base64url not padded. Node's own decoder also accepts `<good>=!!!!`, `abzz` and a base64url text as base64.
+ */
+function decodeStrictly(text: string, encoding: BufferEncoding, length: number): Buffer | null {
+  const bytes = Buffer.from(text, encoding);
+  return bytes.length === length && bytes.toString(encoding) === text ? bytes : null;
+}
+
+/** A secret, prepared for the one method of a scheme that its form fits. */
+export interface Key {
+  readonly bytes: Buffer;
+  /** Returns true unless the signature names another method. */
+  isMeant(item: SentItem): boolean;
+  isActive(now: number): boolean;
+  readonly matches: Matches;
+}
+
+/** Id of a secret that only answers a challenge: addresses and logs hold it, so it must not be able to sign. */
+export const VERIFY_TOKEN_ID = 'verify_token';
+
+/** Throws `ConfigError('webhook_secret')` for a secret that the scheme cannot use. */
+export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[]): Key[] {
+  const { challenge } = scheme;
+  const hasVerifyToken = typeof challenge === 'string' ? challenge === 'meta' : (challenge?.token ?? null) !== null;
+  const signing = hasVerifyToken ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
+  return signing.flatMap((secret) => {
+    const fault = secretFault(scheme, secret);
+    if (fault !== null) throw new ConfigError('webhook_secret', `a webhook secret cannot be used: ${fault}`);
+    return scheme.methods.flatMap((method): Key[] => {
+      const bytes = keyBytes(method, secret);
+      if (bytes === null) return [];
+      const { until = Infinity } = secret;
+      return [
+        {
+          bytes,
+          isMeant: ({ label }) => label === method.item,
+          isActive: (now) => now <= until,
+          matches: matcherFor(method, bytes, scheme.value.encoding),
+        },
+      ];
+    });
+  });
+}
