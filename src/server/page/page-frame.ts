@@ -63,7 +63,7 @@ export function sectionView({ at, started_at }: StatusSnapshot, path: string, { 
 
 /** What leads from a page to the overview; all addresses are relative, because a proxy may show the page below a path. */
 function rootOf(path: string): string {
-  return '../endpoints/'.repeat(path.split('/').length - 1);
+  return '../'.repeat(path.split('/').length - 1);
 }
 
 interface Document {
