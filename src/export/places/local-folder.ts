@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
 import { isOtherRunning, placeOfProcess } from '../../database/state/leases.ts';
-import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type Place, type PlacedFile } from './place.ts';
 
 /** Names whoever writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
@@ -89,7 +89,7 @@ function holderOf(file: string): { pid: number; host: string } | null {
   }
 }
 
-async function sink(file: string): Promise<PartSink> {
+async function sink(file: string): Promise<FileSink> {
   const handle = await open(file, 'w');
   return {
     write: (bytes) =>

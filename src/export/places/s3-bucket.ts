@@ -8,7 +8,7 @@ import {
   type BucketClient,
   type BucketWords,
 } from '../../object-store/bucket.ts';
-import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type Place, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
@@ -91,7 +91,7 @@ async function putManifest(
   if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');
 }
 
-function upload(client: BucketClient, key: string): PartSink {
+function upload(client: BucketClient, key: string): FileSink {
   const body = new PassThrough();
   const uploaded = client.upload(key, body);
   // Whoever writes learns of it by the next write, or by `close`.
