@@ -47,7 +47,11 @@ async function begin(columns: readonly ExportColumn[], { compression }: FileForm
     writer,
     schema: [
       { name: 'root', num_children: columns.length },
-      ...columns.map(({ name }, at): SchemaElement => ({ name, repetition_type: 'OPTIONAL', ...encodings[at]?.element })),
+      ...columns.map(({ name }, at): SchemaElement => ({
+        name,
+        repetition_type: 'OPTIONAL',
+        ...encodings[at]?.element,
+      })),
     ],
     codec: Object.entries(CODECS).find(([name]) => name === compression)?.[1] ?? CODECS.zstd,
     compressors: { ZSTD: (bytes) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }) },
