@@ -37,7 +37,7 @@ async function leaveUnread(code: number): Promise<void> {
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
     await delay(READER_MS);
-    reportLostLines(stderr);
+    reportLostLines();
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
   process.exit(code);

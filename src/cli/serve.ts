@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
-import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
+import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/join-cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
@@ -73,16 +73,18 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const { version, clock, secrets, stderr } = context;
   const settings = settingsOf(context, options);
   await tellRefused(context, settings);
-  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
+  let level = options.logLevel ?? settings.log.level;
+  const lost = { count: 0 };
+  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   warnOf(log, settings, options, clock.now());
-  const metrics = createMetrics(version, () => lostLines(stderr));
+  const metrics = createMetrics(version, () => lost.count);
   const control: Control = (...asked) => served.control(...asked);
   let current = addressOf(settings.serve, options);
   const served = await serveSources({
     settings,
     load: () => reloadedSettings(context, () => settingsOf(context, options)),
     changed: (next) => {
-      setLogLevel(log, options.logLevel ?? next.log.level);
+      level = options.logLevel ?? next.log.level;
       warnOf(log, next, options, clock.now());
       current = addressOf(next.serve, options);
     },
