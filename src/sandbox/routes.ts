@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
@@ -9,12 +10,13 @@ import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
 export interface SandboxService {
+  clock: Clock;
   store: RecordStore;
   webhooks: Webhooks;
   apiKey: string;
   clientId: string;
   clientSecret: string;
-  /** OAuth access tokens; they hold until the process ends. */
+  /** OAuth access tokens; they are valid until the process ends. */
   tokens: Set<string>;
 }
 
@@ -83,7 +85,8 @@ function decodePart(text: string): string {
   }
 }
 
-function checkCredential({ apiKey, tokens }: SandboxService, authorization: string | undefined): void {
+/** Throws RefusedRequest (401). */
+export function checkCredential({ apiKey, tokens }: SandboxService, authorization: string | undefined): void {
   const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
   if (credential !== undefined && (credential === apiKey || tokens.has(credential))) return;
   const headers = { 'www-authenticate': 'Bearer realm="content-sync sandbox"' };
@@ -189,7 +192,11 @@ function parseCursor(text: string): { rank: number; key: string } {
 async function createRecord(request: SandboxRequest): Promise<SandboxResponse> {
   const { service, url } = request;
   const { resource, collection } = findCollection(request);
-  const { id, record } = created(recordIn(await request.body()), templateFor(resource).prefix, timeOfWrite(collection));
+  const { id, record } = created(
+    recordIn(await request.body()),
+    templateFor(resource).prefix,
+    timeOfWrite(service, collection),
+  );
   if (collection.get(id) !== null) throw new RefusedRequest(409, `There is a record with the id "${id}" already.`);
   service.store.put(resource, record);
   const location = `${url.pathname}/${encodeURIComponent(id)}`;
@@ -200,9 +207,10 @@ async function changeRecord(
   request: SandboxRequest,
   change: (before: JsonObject, body: JsonObject, time: string | null) => JsonObject,
 ): Promise<SandboxResponse> {
+  const { service } = request;
   const body = recordIn(await request.body());
   const { resource, id, collection, bytes } = findRecord(request);
-  request.service.store.put(resource, change(recordIn(bytes), body, timeOfWrite(collection)));
+  service.store.put(resource, change(recordIn(bytes), body, timeOfWrite(service, collection)));
   return json(200, collection.get(id));
 }
 
@@ -214,8 +222,8 @@ function deleteRecord(request: SandboxRequest): SandboxResponse {
 }
 
 /** The new `updated_at`; null if the records of the resource have none. */
-function timeOfWrite(collection: Collection): string | null {
-  return collection.stamped ? new Date().toISOString() : null;
+function timeOfWrite({ clock }: SandboxService, collection: Collection): string | null {
+  return collection.stamped ? new Date(clock.now()).toISOString() : null;
 }
 
 function findCollection({ service, params: [resource = ''] }: SandboxRequest) {

@@ -7,7 +7,7 @@ import { ConfigError, messageOf } from '../model/errors.ts';
 import { openRecords } from './records/starting-records.ts';
 import { RefusedRequest } from './records/record-changes.ts';
 import { respond, type SandboxResponse, type SandboxService } from './routes.ts';
-import { webhooks } from './webhooks.ts';
+import { createWebhooks } from './webhooks.ts';
 
 export interface SandboxOptions {
   port?: number;
@@ -49,11 +49,12 @@ const FIRST_RETRY_MS = 1_000;
 /** Starts a content service. Throws ConfigError for data that cannot be read and a port that cannot be used. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', data = null, generate = {}, rate = null, burst = rate } = options;
-  const hooks = webhooks(machineClock, FIRST_RETRY_MS);
+  const webhooks = createWebhooks(machineClock, FIRST_RETRY_MS);
   const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
-    store: openRecords(settings, machineClock, hooks.emit),
-    webhooks: hooks,
+    clock: machineClock,
+    store: openRecords(settings, machineClock, webhooks.emit),
+    webhooks,
     apiKey: options.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: 'content-sync',
     clientSecret: randomBytes(24).toString('base64url'),
@@ -66,7 +67,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const url = await listen(server, { port, host });
   const { apiKey, clientId, clientSecret } = service;
   const close = async (): Promise<void> => {
-    hooks.close();
+    webhooks.close();
     await stopListening(server);
   };
   return { url, apiKey, clientId, clientSecret, close };

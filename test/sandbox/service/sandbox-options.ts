@@ -1,9 +1,9 @@
 import type { Sort } from '../../../src/sandbox/records/collection.ts';
 import type { FaultScript } from './faults/fault-script.ts';
 import type { Pagination } from './pages/listing-page.ts';
-import type { RateDialect, RetryAfterForm } from './rate-limit.ts';
+import type { RateDialect } from './rate-limit.ts';
 
-/** All settings of a sandbox; sizes in bytes, `tokenLifetime` in seconds, other times in milliseconds. */
+/** All settings of a sandbox; sizes in bytes, times in milliseconds. */
 export interface SandboxSettings {
   /** 0 picks a free one. */
   port: number;
@@ -12,10 +12,6 @@ export interface SandboxSettings {
   apiKey: string | null;
   clientId: string;
   clientSecret: string | null;
-  /** How long an access token holds. */
-  tokenLifetime: number;
-  /** A new access token ends the one before it. */
-  oneToken: boolean;
   /** A folder with `<resource>.ndjson` and `files/`. */
   data: string | null;
   /** Records to make up, by resource; any name is a resource. */
@@ -39,7 +35,6 @@ export interface SandboxSettings {
   burst: number | null;
   concurrency: number | null;
   rateHeaders: RateDialect;
-  retryAfter: RetryAfterForm;
   /** Names of reports by day. */
   report: readonly string[];
   /** Figures of a report change so many days after their day. */
@@ -68,8 +63,6 @@ const DEFAULTS: SandboxSettings = {
   apiKey: null,
   clientId: 'content-sync',
   clientSecret: null,
-  tokenLifetime: 3_600,
-  oneToken: false,
   data: null,
   generate: {},
   pagination: 'cursor',
@@ -84,7 +77,6 @@ const DEFAULTS: SandboxSettings = {
   burst: null,
   concurrency: null,
   rateHeaders: 'ietf',
-  retryAfter: 'seconds',
   report: [],
   restate: 3,
   windowCap: null,

@@ -79,8 +79,6 @@ export const ANSWER_FAULTS = {
     headers: { 'content-type': type },
     body: Buffer.from(HTML),
   })),
-  'empty-body': fault('200 with no body', {}, () => json(200, Buffer.alloc(0))),
-  'null-body': fault('200 with the body null', {}, () => json(200, null)),
   'malformed-json': fault('the last bytes of the body are missing, its length says so', { cut: 3 }, (answer, { cut }) =>
     withBody(answer, answer.body.subarray(0, Math.max(0, answer.body.length - cut))),
   ),
