@@ -5,7 +5,7 @@ import type { JsonObject } from '../model/json.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
 import { sha256 } from './records/image-files.ts';
-import { created, patched, recordIn, RefusedRequest, replaced } from './records/record-changes.ts';
+import { createdRecord, parseRecord, patchedRecord, RefusedRequest, replacedRecord } from './records/record-json.ts';
 import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -53,8 +53,8 @@ const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<stri
     /^\/v1\/([^/]+)\/([^/]+)$/,
     {
       GET: (request) => json(200, findRecord(request).bytes),
-      PUT: (request) => changeRecord(request, replaced),
-      PATCH: (request) => changeRecord(request, patched),
+      PUT: (request) => changeRecord(request, replacedRecord),
+      PATCH: (request) => changeRecord(request, patchedRecord),
       DELETE: deleteRecord,
     },
   ],
@@ -90,7 +90,7 @@ export function checkCredential({ apiKey, tokens }: SandboxService, authorizatio
   const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
   if (credential !== undefined && (credential === apiKey || tokens.has(credential))) return;
   const headers = { 'www-authenticate': 'Bearer realm="content-sync sandbox"' };
-  throw new RefusedRequest(401, 'Send the header "Authorization: Bearer <API key or token>".', headers);
+  throw new RefusedRequest(401, 'Send the API key or an access token as a bearer credential.', headers);
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {
@@ -133,7 +133,7 @@ function listSubscriptions({ service }: SandboxRequest): SandboxResponse {
 
 /** `{ url, events, secret }`; only this response shows the secret, which is generated if absent. */
 async function subscribe({ service, body }: SandboxRequest): Promise<SandboxResponse> {
-  const { url, events = ['*'], secret } = recordIn(await body());
+  const { url, events = ['*'], secret } = parseRecord(await body());
   const isAddress = typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? '');
   if (!isAddress) throw new RefusedRequest(422, '"url" must be an http or https address.');
   const names = Array.isArray(events) ? events.filter((event) => typeof event === 'string') : [];
@@ -152,7 +152,7 @@ function readImageFile({ service, headers, params: [id = ''] }: SandboxRequest):
   if (body === null || record === null) throw new RefusedRequest(404, `The image "${id}" has no file.`);
   const etag = `"${sha256(body)}"`;
   if (headers['if-none-match']?.includes(etag) === true) return { ...NO_CONTENT, status: 304, headers: { etag } };
-  const type = recordIn(Buffer.from(record.text))['mime_type'];
+  const type = parseRecord(Buffer.from(record.text))['mime_type'];
   const contentType = typeof type === 'string' ? type : 'application/octet-stream';
   return { status: 200, headers: { 'content-type': contentType, etag }, body };
 }
@@ -161,14 +161,14 @@ function readImageFile({ service, headers, params: [id = ''] }: SandboxRequest):
 function listRecords(request: SandboxRequest): SandboxResponse {
   const { searchParams } = request.url;
   const { collection } = findCollection(request);
-  const given = Number(searchParams.get('limit') ?? DEFAULT_LIMIT);
-  if (!Number.isInteger(given) || given < 1) throw new RefusedRequest(400, '"limit" must be a whole number from 1 on.');
+  const limit = Number(searchParams.get('limit') ?? DEFAULT_LIMIT);
+  if (!Number.isInteger(limit) || limit < 1) throw new RefusedRequest(400, '"limit" must be a whole number from 1 on.');
   const since = searchParams.get('updated_since');
   const sinceMs = since === null || since === '' ? null : Date.parse(since);
   if (Number.isNaN(sinceMs)) throw new RefusedRequest(400, '"updated_since" must be an ISO 8601 time.');
   const cursor = searchParams.get('cursor') ?? '';
   const start = cursor === '' ? { offset: 0 } : { after: parseCursor(cursor) };
-  const { entries, more, total } = collection.slice(start, Math.min(given, MAX_LIMIT), sinceMs);
+  const { entries, more, total } = collection.slice(start, Math.min(limit, MAX_LIMIT), sinceMs);
   const last = entries.at(-1);
   const next = more && last !== undefined ? formatCursor(last) : null;
   const records = entries.map(({ text }) => Buffer.from(text).toString()).join(',');
@@ -192,8 +192,8 @@ function parseCursor(text: string): { rank: number; key: string } {
 async function createRecord(request: SandboxRequest): Promise<SandboxResponse> {
   const { service, url } = request;
   const { resource, collection } = findCollection(request);
-  const { id, record } = created(
-    recordIn(await request.body()),
+  const { id, record } = createdRecord(
+    parseRecord(await request.body()),
     templateFor(resource).prefix,
     timeOfWrite(service, collection),
   );
@@ -208,9 +208,9 @@ async function changeRecord(
   change: (before: JsonObject, body: JsonObject, time: string | null) => JsonObject,
 ): Promise<SandboxResponse> {
   const { service } = request;
-  const body = recordIn(await request.body());
+  const body = parseRecord(await request.body());
   const { resource, id, collection, bytes } = findRecord(request);
-  service.store.put(resource, change(recordIn(bytes), body, timeOfWrite(service, collection)));
+  service.store.put(resource, change(parseRecord(bytes), body, timeOfWrite(service, collection)));
   return json(200, collection.get(id));
 }
 

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
-import { openRecords } from './records/starting-records.ts';
-import { RefusedRequest } from './records/record-changes.ts';
+import { RefusedRequest } from './records/record-json.ts';
+import { RecordStore } from './records/store.ts';
 import { respond, type SandboxResponse, type SandboxService } from './routes.ts';
 import { createWebhooks } from './webhooks.ts';
 
@@ -53,7 +53,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
     clock: machineClock,
-    store: openRecords(settings, machineClock, webhooks.emit),
+    store: new RecordStore(settings, machineClock, webhooks.emit),
     webhooks,
     apiKey: options.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: 'content-sync',
@@ -119,20 +119,13 @@ function tokenBucket(rate: number, burst: number) {
   };
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is in use',
-  EACCES: 'the port needs more rights',
-  EADDRNOTAVAIL: 'this machine does not have the address',
-};
-
 /** Starts listening and returns the URL. Throws ConfigError if the port cannot be used. */
 export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<string> {
   server.listen(port, host);
   try {
     await once(server, 'listening');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${REASONS[code] ?? String(error)}.`, {
+    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${messageOf(error)}`, {
       hint: 'Choose another --port, or 0 to have a free one picked.',
       cause: error,
     });

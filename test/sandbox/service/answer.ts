@@ -30,7 +30,7 @@ export interface Answer {
   deliver?: Delivery | undefined;
 }
 
-export { RefusedRequest } from '../../../src/sandbox/records/record-changes.ts';
+export { RefusedRequest } from '../../../src/sandbox/records/record-json.ts';
 
 /** An error answer in the form of RFC 9457. */
 export function problem(status: number, detail: string, headers: AnswerHeaders = {}): Answer {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { sha256 } from '../../../src/sandbox/records/image-files.ts';
-import { recordIn } from '../../../src/sandbox/records/record-changes.ts';
+import { parseRecord } from '../../../src/sandbox/records/record-json.ts';
 import type { SandboxService } from '../../../src/sandbox/routes.ts';
 import { type Answer, json, RefusedRequest } from './answer.ts';
 import { listPage, pageQuery, renderPage, type PageCache } from './pages/listing-page.ts';
@@ -53,7 +53,7 @@ async function writeFile(service: TestService, _url: URL, id: string, request: I
   const stored = service.store.get('images', id);
   if (stored === null) throw new RefusedRequest(404, `There is no record with the id "${id}".`);
   const bytes = await readBody(request, service.settings.maxBody);
-  const record = recordIn(Buffer.from(stored.text));
+  const record = parseRecord(Buffer.from(stored.text));
   const updated_at = new Date(service.clock.now()).toISOString();
   service.store.files.put(id, bytes);
   service.store.put('images', {

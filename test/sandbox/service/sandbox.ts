@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Clock } from '../../../src/model/clock.ts';
 import { messageOf } from '../../../src/model/errors.ts';
-import { openRecords } from '../../../src/sandbox/records/starting-records.ts';
-import type { Store } from '../../../src/sandbox/records/store.ts';
+import { RecordStore } from '../../../src/sandbox/records/store.ts';
 import { checkCredential, respond } from '../../../src/sandbox/routes.ts';
 import { listen, machineClock, stopListening } from '../../../src/sandbox/sandbox.ts';
 import { createWebhooks } from '../../../src/sandbox/webhooks.ts';
@@ -26,7 +25,7 @@ export interface Sandbox {
   url: string;
   apiKey: string;
   oauth: { clientId: string; clientSecret: string };
-  store: Store;
+  store: RecordStore;
   requests: Omit<RequestLog, 'arrived' | 'answered' | 'ended'>;
   faults: Faults;
   /** Webhook deliveries that were not answered with 2xx yet. */
@@ -50,7 +49,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clock,
     webhooks,
     cache: new PageCache(settings.cache),
-    store: openRecords(settings, clock, webhooks.emit),
+    store: new RecordStore(settings, clock, webhooks.emit),
     apiKey: settings.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: settings.clientId,
     clientSecret: settings.clientSecret ?? randomBytes(24).toString('base64url'),

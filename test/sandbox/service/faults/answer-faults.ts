@@ -2,7 +2,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { type Answer, json, problem } from '../answer.ts';
 import type { JsonObject } from '../../../../src/model/json.ts';
 import { cursorAtStart, type PageParts, type PageQuery } from '../pages/listing-page.ts';
-import { isObject, parseExactly } from '../../../../src/sandbox/records/record-facts.ts';
+import { isObject, parseExactly } from '../../../../src/sandbox/records/record-json.ts';
 
 /** A parameter of a fault; on the command line only text and numbers. */
 export type FaultValue = string | number | Uint8Array | Readonly<Record<string, string>>;
