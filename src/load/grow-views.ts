@@ -16,8 +16,8 @@ import {
   type StoredView,
 } from '../database/state/view-catalog.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
-import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
-import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
+import { asChange } from '../views/planned-view.ts';
+import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { LoadContext } from './load-context.ts';
 

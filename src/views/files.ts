@@ -1,12 +1,17 @@
-import type { PlannedView } from './planned-view.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { ownColumn, type View, type ViewColumn } from './view.ts';
+import {
+  ownColumn,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /**
  * `<resource>_files` and `<resource>_files_live` where the profile names files that are copied, or some were: what the
  * files of a record held and when, and what those of the live records hold now. The bytes stand in a store.
  */
-export function filesViews(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
+export function filesViews(model: ViewModel, above: PlannedViews): View[] {
   return model.resources.flatMap((resource) => {
     const live = above.get(`${resource.tables[0]?.name ?? ''}_live`);
     return !resource.hasFiles || live === undefined ? [] : [allFiles(model, resource), liveFiles(model, resource)];

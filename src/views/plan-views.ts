@@ -2,20 +2,24 @@ import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/source-path.ts';
 import { filesViews } from './files.ts';
-import { changesViews } from './history/changes.ts';
-import { historyViews } from './history/history.ts';
-import { publishedColumn, statesViews } from './history/states.ts';
-import { type ExistingColumn, type PlannedView, planView } from './planned-view.ts';
+import { changesViews, historyViews, publishedColumn, statesViews } from './history-views.ts';
+import { planView } from './planned-view.ts';
 import { finalColumn, windowViews } from './report-windows.ts';
-import { summaryViews } from './summary/summary.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { cutName, type View, type ViewColumn } from './view.ts';
-import { dictionaryView } from './whole/dictionary.ts';
-import { freshnessView } from './whole/freshness.ts';
-import { calendarView, deletesView, schemaLogView } from './whole/own-views.ts';
+import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
+import { summaryViews } from './summary-views.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /** Views of one kind; `above` holds those of the kinds before, by the name that they would have if it were free. */
-export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView>) => View[];
+type ViewKind = (model: ViewModel, above: PlannedViews) => View[];
 
 /** All kinds, each above those that its views stand on. */
 const VIEW_KINDS: readonly ViewKind[] = [

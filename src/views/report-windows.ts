@@ -1,8 +1,7 @@
 import type { Column, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { ownColumn, type View, type ViewColumn } from './view.ts';
+import { ownColumn, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
 
 /** `<resource>_windows` for each resource that is asked for by windows: what is known of each of them. */
 export function windowViews(model: ViewModel): View[] {
