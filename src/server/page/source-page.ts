@@ -26,7 +26,7 @@ import {
   until,
 } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
-import { growthPlot } from './plots.ts';
+import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
@@ -104,7 +104,7 @@ function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): 
 
 function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
   const own = runs.filter((run) => run.resource === resource);
-  const plot = growthPlot({ resource, runs: own, live: rows?.live ?? null, width });
+  const plot = renderGrowthPlot({ resource, runs: own, live: rows?.live ?? null, width });
   return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
 }
 

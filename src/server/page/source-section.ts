@@ -13,7 +13,7 @@ import type { LimitStatus, RefusedStatus, SourceStatus, WebhookStatus } from '..
 import { controlBar, heldControls, replayButton } from './controls.ts';
 import { ago, hintLine, icon, listed, markup, moment, problemNote, until, type Markup } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
-import { plotMarkup } from './plots.ts';
+import { renderMinutePlot } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
 
 /** How everything stands, in one line. */
@@ -152,7 +152,7 @@ function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionV
     countOf(requests, 'request'),
     `${countText(limited)} × 429`,
   ];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-limit`,
     title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
     summary: `${period}: ${notes.join(', ')}`,
@@ -160,7 +160,7 @@ function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionV
     bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
     marks: minutes.map((minute) => minute.limited > 0),
     level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
-    least: isKnown ? 1 : 10,
+    minAxis: isKnown ? 1 : 10,
     axisText: isKnown ? percentText : perMinuteText,
     minuteText: (index) => limitText(minutes[index]),
   });
@@ -185,14 +185,14 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
     `${countText(refused)} refused`,
     `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
   ];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-webhooks`,
     title: 'Webhooks received per minute',
     summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
     minutes: minutes.map(({ at }) => at),
     bars: minutes.map((minute) => minute.received),
     marks: minutes.map((minute) => minute.refused > 0),
-    least: 10,
+    minAxis: 10,
     axisText: perMinuteText,
     minuteText: (index) => {
       const minute = minutes[index];
@@ -207,7 +207,7 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
 function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
   const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-delay`,
     title: 'Delay from a webhook to its row',
     summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
@@ -216,7 +216,7 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, per
       { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
       { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
     ],
-    least: 100,
+    minAxis: 100,
     axisText: delayText,
     minuteText: (index) => {
       const minute = minutes[index];
