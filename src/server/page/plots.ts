@@ -41,8 +41,8 @@ interface MinutePlot {
   /** The axis reaches at least this value. */
   minAxis: number;
   axisText: (value: number) => string;
-  /** Tooltip of one minute. */
-  minuteText: (index: number) => string;
+  /** One per minute. */
+  tooltips: readonly string[];
 }
 
 type Scale = (value: number) => number;
@@ -67,7 +67,7 @@ ${barPath(bars, step, middle, y)}
 ${level && levelLine(y(level.at), level.text)}
 ${lines.map((line) => [markup`<path class="line ${line.tone}" d="${linePath(line.values, middle, y)}"/>`, singleDots(line, middle, y)])}
 ${marks.map((isMarked, index) => isMarked && markup`<path class="mark" d="M${round(middle(index) - 3.5)} 2h7l-3.5 6z"/>`)}
-${tooltips(plot, step, x)}
+${tooltipAreas(plot, step, x)}
 </g></svg>`;
 }
 
@@ -105,10 +105,10 @@ function barPath(values: readonly (number | null)[], step: number, x: Scale, y: 
 }
 
 /** The stylesheet makes each area as high as the plot. */
-function tooltips({ minutes, minuteText: textOf }: MinutePlot, step: number, x: Scale): Markup {
+function tooltipAreas({ minutes, tooltips }: MinutePlot, step: number, x: Scale): Markup {
   const areas = minutes.map(
     (at, index) =>
-      markup`<rect x="${round(x(index))}" width="${round(step)}"><title data-at="${at}">${textOf(index)}</title></rect>`,
+      markup`<rect x="${round(x(index))}" width="${round(step)}"><title data-at="${at}">${tooltips[index]}</title></rect>`,
   );
   return markup`<g class="hits">${areas}</g>`;
 }
