@@ -1,6 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import type { ChosenTable } from './choose-tables.ts';
 import type { ExportColumn, FileForm, Format } from './formats/format.ts';
 import { type Layout, monthOf, nextMonth } from './layout.ts';
@@ -45,7 +46,7 @@ export async function exportTable(request: TableExport): Promise<ManifestTable> 
 
 function shapeOf(
   name: string,
-  columns: readonly Pick<ExportColumn, 'name' | 'type' | 'stored'>[],
+  columns: readonly { name: string; type: ColumnType; stored: string }[],
   month_of: string | null,
 ) {
   return { name, columns: columns.map(({ name, type, stored }) => ({ name, type, stored })), month_of };
@@ -144,7 +145,7 @@ async function writeMonths(
 }
 
 /** Limits the query to the time from the first to the last of these months, unless one of them has no dates. */
-function boundsOf({ month: column }: Layout, months: ReadonlySet<string | null> | null): Pick<ViewQuery, 'within'> {
+function boundsOf({ month: column }: Layout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
   const ordered = [...(months ?? [])].filter((month) => month !== null).toSorted();
   const [first = '', last = ''] = [ordered[0], ordered.at(-1)];
   if (column === null || ordered.length === 0 || !ordered.every((month) => /^\d{4}-\d\d$/.test(month))) return {};

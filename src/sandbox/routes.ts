@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../model/clock.ts';
-import type { JsonObject } from '../model/json.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
 import { sha256 } from './records/image-files.ts';
-import { createdRecord, parseRecord, patchedRecord, RefusedRequest, replacedRecord } from './records/record-json.ts';
+import { createdRecord, parseRecord, patchedRecord, RefusedRequest } from './records/record-json.ts';
 import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -45,7 +44,7 @@ const TOKEN_SECONDS = 3_600;
 /** Every endpoint; the first pattern that matches the path is used. */
 const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<string, Route>>])[] = [
   [/^\/oauth\/token$/, { POST: issueToken }],
-  [/^\/v1\/webhooks$/, { GET: listSubscriptions, POST: subscribe }],
+  [/^\/v1\/webhooks$/, { POST: subscribe }],
   [/^\/v1\/webhooks\/([^/]+)$/, { DELETE: unsubscribe }],
   [/^\/v1\/images\/([^/]+)\/file$/, { GET: readImageFile }],
   [/^\/v1\/([^/]+)$/, { GET: listRecords, POST: createRecord }],
@@ -53,8 +52,7 @@ const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<stri
     /^\/v1\/([^/]+)\/([^/]+)$/,
     {
       GET: (request) => json(200, findRecord(request).bytes),
-      PUT: (request) => changeRecord(request, replacedRecord),
-      PATCH: (request) => changeRecord(request, patchedRecord),
+      PATCH: changeRecord,
       DELETE: deleteRecord,
     },
   ],
@@ -124,11 +122,6 @@ async function issueToken({ service, headers, body }: SandboxRequest): Promise<S
   const token = `at_${randomBytes(24).toString('base64url')}`;
   service.tokens.add(token);
   return json(200, { access_token: token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: 'read write' });
-}
-
-function listSubscriptions({ service }: SandboxRequest): SandboxResponse {
-  const data = service.webhooks.list().map(({ id, url, events, created_at }) => ({ id, url, events, created_at }));
-  return json(200, { data });
 }
 
 /** `{ url, events, secret }`; only this response shows the secret, which is generated if absent. */
@@ -203,14 +196,11 @@ async function createRecord(request: SandboxRequest): Promise<SandboxResponse> {
   return json(201, collection.get(id), { location });
 }
 
-async function changeRecord(
-  request: SandboxRequest,
-  change: (before: JsonObject, body: JsonObject, time: string | null) => JsonObject,
-): Promise<SandboxResponse> {
+async function changeRecord(request: SandboxRequest): Promise<SandboxResponse> {
   const { service } = request;
   const body = parseRecord(await request.body());
   const { resource, id, collection, bytes } = findRecord(request);
-  service.store.put(resource, change(parseRecord(bytes), body, timeOfWrite(service, collection)));
+  service.store.put(resource, patchedRecord(parseRecord(bytes), body, timeOfWrite(service, collection)));
   return json(200, collection.get(id));
 }
 

@@ -59,7 +59,6 @@ export function createWebhooks(clock: Clock, retryMs: number) {
       subscriptions.set(created.id, created);
       return created;
     },
-    list: (): Subscription[] => [...subscriptions.values()],
     remove: (id: string): boolean => subscriptions.delete(id),
     /** Sends the change to every subscription of its event. */
     emit: ({ resource, kind, id, time }: RecordChange): void => {

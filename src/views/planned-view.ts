@@ -52,11 +52,7 @@ export function planView(
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
 /** Returns the column of the view that shows a column of its table. */
-export function findColumn(
-  { columns }: PlannedView,
-  table: Pick<TableShape, 'columns'>,
-  name: string,
-): PlannedColumn | undefined {
+export function findColumn({ columns }: PlannedView, table: TableShape, name: string): PlannedColumn | undefined {
   const path = table.columns.find((column) => column.name === name)?.path;
   if (path === undefined) return columns.find((column) => column.name === name);
   return columns.find((column) => fieldOf(column) === visibleText(pathText(path)));

@@ -14,15 +14,15 @@ import {
   type ViewModel,
 } from './view.ts';
 
-/** A column of a view that shows what we know ourselves: name, type, SQL, description. */
-export type OwnColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
+/** A column over managed tables. */
+type OwnColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
 
-/** A view over own tables, of the whole source. */
-export function ownView(name: string, description: string, columns: readonly OwnColumn[], from: string): View {
+/** A view of the whole source over managed tables. */
+function ownView(name: string, description: string, columns: readonly OwnColumn[], from: string): View {
   return { name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from };
 }
 
-/** `calendar`: a row per day, so that days, weeks and months in which nothing happened are there too. */
+/** `calendar`: one row per day, so that reports can show days, weeks and months without data. */
 export function calendarView(): View[] {
   return [
     ownView(
@@ -49,7 +49,7 @@ const CALENDAR_COLUMNS = [
   ['is_weekend', 'boolean', 'd."is_weekend"', 'True on Saturday and Sunday.'],
 ] as const;
 
-/** `sync_deletes`: every delete, and when the record was back. */
+/** `sync_deletes`: every delete, and when the record was restored. */
 export function deletesView(): View[] {
   const columns = [
     ['resource', 'text', 'd."resource"', 'The resource of the record.'],
@@ -77,7 +77,7 @@ export function deletesView(): View[] {
   ];
 }
 
-/** `sync_schema_log`: every column that came or was widened, and every one that lost its values. */
+/** `sync_schema_log`: every new or widened column, and every column that lost its values. */
 export function schemaLogView({ dialect }: ViewModel): View[] {
   const columns = [
     ['changed_at', 'timestamp', 'c."changed_at"', 'When the table changed, UTC.'],
@@ -97,8 +97,8 @@ export function schemaLogView({ dialect }: ViewModel): View[] {
   return [ownView('sync_schema_log', description, columns, ' FROM "_sync_schema_changes" AS c')];
 }
 
-/** The type that an own table remembers, in the words of the database; NULL for none. */
-export function typeWord(dialect: ViewDialect, sql: string): string {
+/** Converts a stored type to the database's own name for it; NULL for none. */
+function typeWord(dialect: ViewDialect, sql: string): string {
   const words = COLUMN_TYPES.map(
     (type) => `WHEN ${dialect.literal(type)} THEN ${dialect.literal(dialect.types[type])}`,
   );
@@ -106,8 +106,8 @@ export function typeWord(dialect: ViewDialect, sql: string): string {
 }
 
 /**
- * `sync_freshness`: how old and how large the copy of each resource is. Its first columns are those that the migrations
- * made it with. Whatever asks a table is a subquery of its own: who does not ask for the column does not wait for it.
+ * `sync_freshness`: age and size of the copy of each resource. Its first columns are those of the migrations. Columns that
+ * read a table are subqueries, so that queries without them do not wait for it.
  */
 export function freshnessView(model: ViewModel, planned: PlannedViews): View[] {
   const columns = [...runColumns(), ...rowCountColumns(model, planned), ...verificationColumns(), copiedColumn(model)];
@@ -156,7 +156,7 @@ function verificationColumns(): OwnColumn[] {
   ];
 }
 
-/** The tables and views of a resource that is removed from the profile or the settings stay as they are. */
+/** Tables and views of a resource stay after it is removed from the profile or the settings. */
 function copiedColumn({ copied, dialect }: ViewModel): OwnColumn {
   const names = copied.length === 0 ? 'NULL' : copied.map((name) => dialect.literal(name)).join(', ');
   const description =
@@ -164,7 +164,7 @@ function copiedColumn({ copied, dialect }: ViewModel): OwnColumn {
   return ['is_copied', 'boolean', `(known."resource" IN (${names}))`, description];
 }
 
-/** One that has come to no verdict says nothing. */
+/** Ignores verifications without a result. */
 function lastVerification(column: string): string {
   return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."ended_at" DESC LIMIT 1)`;
 }
@@ -174,13 +174,13 @@ function rowCountColumns({ resources, dialect }: ViewModel, planned: PlannedView
     (where: string) =>
     ({ tables }: ViewedResource): string | null =>
       tables[0] === undefined ? null : `(SELECT count(*) FROM ${dialect.id(tables[0].name)} AS t${where})`;
-  // Both are counted in an index, while counting the live rows would read the table.
+  // Both counts use an index, while counting live rows directly would read the table.
   const [all, deleted] = [rows(''), rows(` WHERE t."_deleted_at" IS NOT NULL`)];
   const live = (each: ViewedResource): string | null => (all(each) === null ? null : `${all(each)} - ${deleted(each)}`);
   const altered = rows(` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
   const newest = resources.flatMap((each) => newestOf(each, dialect, planned));
   const count = (of: typeof altered): string => `CAST(${byResource(resources, dialect, of)} AS BIGINT)`;
-  // Not max(): a column that is picked keeps its declared type in SQLite.
+  // A selected column keeps its declared type in SQLite, the result of max() does not.
   const latest = `(${newest.join(' UNION ALL ')} ORDER BY 1 DESC LIMIT 1)`;
   return [
     [
@@ -207,7 +207,7 @@ function byResource(
   return cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`;
 }
 
-/** Times of a resource's live records. Of several fields the first that is not null counts, as in the copy itself. */
+/** Selects the times of live records. The first non-null of several fields counts, as in the copy itself. */
 function newestOf(
   { resource, tables: [table], profile }: ViewedResource,
   dialect: ViewDialect,
@@ -215,7 +215,7 @@ function newestOf(
 ): string[] {
   const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
   if (table === undefined || view === undefined) return [];
-  const timed = (columns: readonly Pick<Column, 'name'>[]): ViewColumn[] =>
+  const timed = (columns: readonly Column[]): ViewColumn[] =>
     columns.flatMap(({ name }) => view.columns.filter((shown) => shown.name === name && isTimed(shown)));
   const updated = timed(updatedColumns(table.columns, profile));
   const published = timed(table.columns).filter(({ name }) => PUBLISHED.test(name));
@@ -236,11 +236,11 @@ function isTimed({ type }: ViewColumn): boolean {
   return type === 'timestamp' || type === 'date';
 }
 
-/** `sync_dictionary`: every column of every copied table and of every view of ours. */
+/** `sync_dictionary`: every column of every copied table and managed view. */
 export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] {
   const { resources, dialect } = model;
   const tables = resources.flatMap((resource) => resource.tables.map(({ name }) => name));
-  // Where the name was free, there is nothing to be told apart.
+  // Views with another name than `<table>_live`, because that name was taken.
   const renamed = tables.flatMap((table) => {
     const view = planned.get(`${table}_live`)?.name;
     return view === undefined || view === `${table}_live` ? [] : [[table, view] as const];
@@ -261,13 +261,13 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
       'True if the profile hashes or excludes the field.',
     ],
   ] as const;
-  // SQLite takes the types of a union from the last part, which has bare columns, or from casts in the first.
+  // SQLite takes the types of a union from bare columns of the last part, or from casts in the first.
   const parts = [ownColumns(dialect), tableColumns(dialect, renamed), viewColumns(dialect)];
   const from = ` FROM (${parts.join(' UNION ALL ')}) AS d`;
   return [ownView('sync_dictionary', 'Every column of the copied tables and of the views over them.', columns, from)];
 }
 
-/** True for these columns, given as `table.column`. */
+/** An expression that is true for these columns, given as `table.column`. */
 function markOf(dialect: ViewDialect, columns: readonly string[]): string {
   const list = columns.map((column) => dialect.literal(column)).join(', ');
   return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
@@ -286,7 +286,7 @@ function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   });
 }
 
-/** Each of the columns in each of the tables or views. */
+/** Combines each table or view with each column. */
 function keyed(names: readonly string[], key: readonly string[]): string[] {
   return names.flatMap((name) => key.map((column) => `${name}.${column}`));
 }
@@ -308,7 +308,7 @@ function viewColumns(dialect: ViewDialect): string {
   return `SELECT v."view_name", v."column_name", ${typeWord(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
 }
 
-/** What a table's column means is said by its view. */
+/** Descriptions of table columns are those of the live view. */
 function tableColumns(dialect: ViewDialect, renamed: readonly (readonly [table: string, view: string])[]): string {
   const cases = renamed.map(([table, view]) => `WHEN ${dialect.literal(table)} THEN ${dialect.literal(view)}`);
   const usual = `c."table_name" || '_live'`;

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { hasBlog } from '../support/corpora.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { longOrShort, sampled } from '../support/length.ts';
-import { asking } from './ask.ts';
-import type { Row } from './oracle/rows.ts';
+import { asking, type Row } from './ask.ts';
 import { addDrifter, driftSteps } from './story/drifts.ts';
 import { oddRecords } from './story/odd-records.ts';
 import { blogStory, type Step, type Story } from './story/story.ts';
@@ -147,17 +146,9 @@ function inOrder(value: unknown): unknown {
     .map(([name, each]) => [name, inOrder(each)]);
 }
 
-/** Null if they are the same; else the cells in which the first row differs. */
+/** Returns null if they are equal. */
 function firstDifference(rows: readonly string[], others: readonly string[]): unknown {
   const at = rows.findIndex((row, place) => row !== others[place]);
   if (at === -1 && rows.length === others.length) return null;
-  const [cells, otherCells] = [rows[at], others[at]].map(cellsOf);
-  const ours = cells?.filter((cell, place) => cell !== otherCells?.[place]);
-  const theirs = otherCells?.filter((cell, place) => cell !== cells?.[place]);
-  return { rows: rows.length, others: others.length, key: cells?.[0], cells: ours, theirs };
-}
-
-function cellsOf(row = '[]'): string[] {
-  const cells: unknown[] = JSON.parse(row);
-  return cells.map((cell) => JSON.stringify(cell));
+  return { rows: rows.length, others: others.length, row: rows[at], other: others[at] };
 }

@@ -93,7 +93,7 @@ export class Collection {
   slice(start: PageStart, limit: number, since: number | null): Slice {
     const listed = this.#listed(since);
     const first = since !== null && this.#sort === 'updated' ? indexOf(listed, since, '') : 0;
-    // The smallest key after the last one is that key and a NUL.
+    // The smallest key after the last one is that key with a NUL.
     const from =
       'offset' in start
         ? first + start.offset

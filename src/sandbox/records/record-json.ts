@@ -67,22 +67,12 @@ export function createdRecord(
   return { id, record: { id: given, ...body, ...times } };
 }
 
-/** The record after a PUT: the body, with the `created_at` and the id of before. */
-export function replacedRecord(before: JsonObject, body: JsonObject, time: string | null): JsonObject {
-  checkId(before, body);
-  const created = before['created_at'] === undefined ? {} : { created_at: before['created_at'] };
-  return { id: before['id'] ?? null, ...body, ...(time === null ? {} : { ...created, updated_at: time }) };
-}
-
 /** The record after a PATCH: top-level fields of the body replace those of before; null is a value. */
 export function patchedRecord(before: JsonObject, body: JsonObject, time: string | null): JsonObject {
-  checkId(before, body);
+  if (body['id'] !== undefined && toIdText(body['id']) !== toIdText(before['id'])) {
+    throw new RefusedRequest(422, 'The id of a record cannot be changed.');
+  }
   return { ...before, ...body, ...(time === null ? {} : { updated_at: time }) };
-}
-
-function checkId(before: JsonObject, body: JsonObject): void {
-  if (body['id'] === undefined || toIdText(body['id']) === toIdText(before['id'])) return;
-  throw new RefusedRequest(422, 'The id of a record cannot be changed.');
 }
 
 /** A kind of event; the event's name is `<resource>.<kind>`. */

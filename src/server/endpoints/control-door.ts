@@ -11,7 +11,7 @@ import {
   type ControlRequest,
 } from '../controls/control-request.ts';
 import type { DoorSettings } from './door.ts';
-import { pagePathOf, type Told } from '../page/page-frame.ts';
+import { pagePathOf } from '../page/page-frame.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 /** The path of the page's one form, and of the same for programs, in JSON. */
@@ -51,7 +51,7 @@ export interface ControlDoor {
   /** Does what is asked for, if it is not forged; resolves within seconds. */
   take(sent: Sent): Promise<Response>;
   /** The result of an earlier form, by the id in the address of the page. */
-  told(id: string): Told | null;
+  told(id: string): ControlAnswer | null;
 }
 
 /** Before the receiver gives a page up. */
@@ -184,16 +184,16 @@ const MOST_KEPT = 200;
 
 /** Answers for the page to which their reader is sent; texts in an address would show whatever the maker of a link wants. */
 function keptAnswers(clock: Clock) {
-  const answers = new Map<string, { told: Told; at: number }>();
+  const answers = new Map<string, { told: ControlAnswer; at: number }>();
   return {
-    keep: (told: Told): string => {
+    keep: (told: ControlAnswer): string => {
       const id = randomBytes(9).toString('base64url');
       answers.set(id, { told, at: clock.monotonic() });
       const [oldest] = answers.keys();
       if (answers.size > MOST_KEPT && oldest !== undefined) answers.delete(oldest);
       return id;
     },
-    find: (id: string): Told | null => {
+    find: (id: string): ControlAnswer | null => {
       const kept = answers.get(id);
       return kept !== undefined && clock.monotonic() - kept.at < KEPT_MS ? kept.told : null;
     },

@@ -199,15 +199,15 @@ export function renderGrowthPlot({ resource, runs, live, width }: GrowthPlot): M
   return markup`<svg class="plot" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-labelledby="growth-${resource}-t growth-${resource}-d">
 <title id="growth-${resource}-t">Live rows over time</title><desc id="growth-${resource}-d">${countText(first.rows)} rows after the first of these runs, ${countText(last.rows)} after the last one</desc>
 <g aria-hidden="true">${[min, max].map((rows) => gridLine(y(rows), countText(rows), left, width - right))}<path class="line main" d="${path.join('')}"/>
-${points.map((point) => markup`<circle class="dot" cx="${x(point)}" cy="${y(point.rows)}" r="3"><title data-at="${point.at}">${formatMinute(point.at)}: ${countText(point.rows)} live rows</title></circle>`)}
+${points.map((point) => markup`<circle class="dot" cx="${x(point)}" cy="${y(point.rows)}" r="3"><title data-at="${point.at}">${formatDateMinute(point.at)}: ${countText(point.rows)} live rows</title></circle>`)}
 <text class="point-text" x="${x(last)}" y="${y(last.rows) - 7}" text-anchor="${isSingle ? 'middle' : 'end'}">${countText(last.rows)}</text>${ticks}</g></svg>`;
 }
 
 function timeTick({ at }: Point, x: number, anchor: string): Markup {
-  return markup`<text class="axis" x="${x}" y="${HEIGHT - 5}" text-anchor="${anchor}" data-at="${at}">${formatMinute(at)}</text>`;
+  return markup`<text class="axis" x="${x}" y="${HEIGHT - 5}" text-anchor="${anchor}" data-at="${at}">${formatDateMinute(at)}</text>`;
 }
 
 /** Formats `2026-11-20 14:05` in UTC; the page's script replaces it by the reader's zone. */
-function formatMinute(at: number): string {
+function formatDateMinute(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }

@@ -1,4 +1,4 @@
-import { countOf, countText, durationText, NONE, percentText, rateText, tookText } from '../../observe/figures.ts';
+import { countOf, countText, delayText, durationText, NONE, percentText, rateText } from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
 import {
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
   'Last run',
 ];
 
-/** How each resource of a source stands, a row each. */
+/** The state of each resource of a source, one row each. */
 export function resourceTable({ source, resources }: SourceStatus, { now, root }: SectionView): Markup {
   const base = `${root}sources/${encodeURIComponent(source)}`;
   const rows = resources.map((status) => {
@@ -118,7 +118,7 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
   running: 'quiet',
 };
 
-/** A run's status as a picture and a word. */
+/** A run's status as an icon and a word. */
 export function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
@@ -128,11 +128,11 @@ function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Marku
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
   const when = markup`<a href="${runsHref}/${run.run_id}">${moment(run.started_at, now)}</a>`;
-  const took = run.seconds === null ? null : `, ${tookText(run.seconds)}`;
+  const took = run.seconds === null ? null : `, ${delayText(run.seconds * 1_000)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
-/** Describes what a run did, or why it did not. */
+/** Describes the changes of a run, or its error. */
 export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
@@ -140,20 +140,20 @@ export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup
     [updated, 'changed'],
     [deleted, 'deleted'],
   ] as const;
-  const told = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
-  return markup`${told.length === 0 ? 'no change' : told.join(' · ')}`;
+  const texts = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
+  return markup`${texts.length === 0 ? 'no change' : texts.join(' · ')}`;
 }
 
-/** Runs that a source's table shows. */
-const MOST_RUNS = 12;
+/** Runs in the table of a source. */
+const MAX_RUNS = 12;
 
 interface NamedRun extends PastRun {
   resource: string;
 }
 
-type Figure = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
+type CountField = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
 
-const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
+const COUNTS: readonly (readonly [title: string, field: CountField])[] = [
   ['Pages', 'pages'],
   ['New', 'inserted'],
   ['Changed', 'updated'],
@@ -165,19 +165,19 @@ const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
   ['429', 'limited'],
 ];
 
-/** The latest runs of all resources of a source, as the overview shows them. */
+/** The latest runs of all resources of a source. */
 export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources
     .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
     .toSorted((a, b) => b.started_at - a.started_at);
-  return runsTable(source, runs.slice(0, MOST_RUNS), view);
+  return runsTable(source, runs.slice(0, MAX_RUNS), view);
 }
 
-/** Runs, the newest first, each with what it did and why it failed. */
+/** Runs, newest first, each with its counts and its error. */
 export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   const base = `${root}sources/${encodeURIComponent(source)}/runs`;
-  const counts = FIGURES.map(([title]) => [title, 'number'] as const);
+  const counts = COUNTS.map(([title]) => [title, 'number'] as const);
   const columns: Column[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
   const rows = runs.flatMap((run, at) => [
     runCells(run, `${base}/${run.run_id}`, now),
@@ -193,18 +193,20 @@ function runCells(run: NamedRun, href: string, now: number) {
     resource,
     mode,
     runStatus(status),
-    seconds === null ? NONE : tookText(seconds),
-    ...FIGURES.map(([, figure]) => countCell(run[figure], status === 'running' ? NONE : countText(run[figure]))),
+    seconds === null ? NONE : delayText(seconds * 1_000),
+    ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : countText(run[field]))),
   ];
 }
 
-/** Why a run failed; once, where several in a row failed for the same reason. */
+/** Why a run failed; a repeated reason is written once. */
 function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup[] {
   if (error === null) return [];
   const next = newer.findLast((run) => run.resource === resource)?.error;
-  const isTold = next?.code === error.code && next.message === error.message;
-  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hintLine(error.hint)}`;
+  const isRepeated = next?.code === error.code && next.message === error.message;
+  const text = isRepeated
+    ? markup`<span class="hint">the same</span>`
+    : markup`${error.message}${hintLine(error.hint)}`;
   return [
-    markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
+    markup`<tr class="why"><td></td><td colspan="${COUNTS.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
   ];
 }

@@ -63,7 +63,7 @@ export function renderRunPage(
   snapshot: StatusSnapshot,
   name: string,
   id: string,
-  { problem, run }: Pick<SourceDetails, 'problem' | 'run'>,
+  { problem, run }: SourceDetails,
   page: PageView,
 ): string {
   const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));

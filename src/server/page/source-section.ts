@@ -16,7 +16,7 @@ import type { SectionView } from './page-frame.ts';
 import { renderMinutePlot } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
 
-/** The state of everything in one line. */
+/** The overall state in one line. */
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
   return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;

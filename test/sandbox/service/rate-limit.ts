@@ -18,8 +18,6 @@ export interface Rate {
 interface RateVerdict {
   allowed: boolean;
   headers: AnswerHeaders;
-  /** Epoch milliseconds on the machine's monotonic clock before which a refused client must not come back. */
-  notBefore: number | null;
 }
 
 export type RateLimiter = ReturnType<typeof rateLimiter>;
@@ -48,15 +46,15 @@ export function rateLimiter(start: Rate, dialect: RateDialect, clock: Clock) {
   };
   return {
     take: (inFlight: number): RateVerdict => {
-      if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {}, clock);
-      if (limits.rate === null) return { allowed: true, headers: {}, notBefore: null };
+      if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {});
+      if (limits.rate === null) return { allowed: true, headers: {} };
       fill();
       const allowed = tokens >= 1 - ROUNDING;
       if (allowed) tokens = Math.max(0, tokens - 1);
       const usage = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
       const headers = DIALECTS[dialect](usage);
-      if (allowed) return { allowed, headers, notBefore: null };
-      return refused(((1 - tokens) / limits.rate) * 1_000, headers, clock);
+      if (allowed) return { allowed, headers };
+      return refused(((1 - tokens) / limits.rate) * 1_000, headers);
     },
     set: (rate: Partial<Rate>): void => {
       fill();
@@ -91,10 +89,9 @@ const DIALECTS: Readonly<Record<RateDialect, (usage: CallerUsage) => AnswerHeade
 };
 
 /** A 429 whose `Retry-After` is in whole seconds. */
-function refused(waitMs: number, headers: AnswerHeaders, clock: Clock): RateVerdict {
+function refused(waitMs: number, headers: AnswerHeaders): RateVerdict {
   const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
-  const notBefore = clock.monotonic() + seconds * 1_000;
-  return { allowed: false, headers: { ...headers, 'retry-after': String(seconds) }, notBefore };
+  return { allowed: false, headers: { ...headers, 'retry-after': String(seconds) } };
 }
 
 function burstOf(limits: Rate): number {

@@ -143,7 +143,6 @@ function admit({ service, limiter, log }: Layers, request: IncomingMessage, entr
   checkCredential(service, request.headers.authorization);
   const verdict = limiter.take(log.inFlight);
   if (verdict.allowed) return { refusal: null, headers: verdict.headers };
-  entry.notBefore = verdict.notBefore;
   return { refusal: problem(429, 'Too many requests.', verdict.headers), headers: {} };
 }
 
@@ -178,7 +177,7 @@ function entryOf({ service }: Layers, request: IncomingMessage): RequestEntry {
   const path = request.url ?? '/';
   const resource = path.startsWith('/oauth/') ? 'oauth' : (/^\/v1\/([^/?]+)/.exec(path)?.[1] ?? null);
   const at = service.clock.monotonic();
-  return { at, method: request.method ?? 'GET', path, resource, status: 0, notBefore: null };
+  return { at, method: request.method ?? 'GET', path, resource, status: 0 };
 }
 
 /** The address as the client wrote it, so that links lead back the same way. */

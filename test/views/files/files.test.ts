@@ -111,24 +111,6 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await ask(database, stage, told)).toContainEqual({ column_name: 'images_id', key: 'images.id' });
   });
 
-  it('leave their names to the table of a list that has the same one', async () => {
-    const stage = await journey({ database });
-    stage.sandbox.store.put('images', { id: 'a', has_file: false, files: ['x', 'y'] });
-    await run(stage);
-    stage.setSource(STORED);
-    await run(stage, LATER);
-    expect(await viewNames(database, stage)).toEqual([
-      'images_files_live',
-      'images_files_live_view',
-      'images_files_view',
-    ]);
-    expect(await ask(database, stage, 'SELECT value FROM images_files_live ORDER BY value')).toHaveLength(2);
-    await put(stage, [fileRow('a')]);
-    expect(await ask(database, stage, 'SELECT images_id, type FROM images_files_live_view')).toEqual([
-      { images_id: 'a', type: 'image/png' },
-    ]);
-  });
-
   it('keep them where the list comes later, whose table is called otherwise', async () => {
     const stage = await journey({ database, source: STORED });
     stage.sandbox.store.put('images', { id: 'a', has_file: false });

@@ -196,6 +196,19 @@ describe.for(DATABASES)('a summary on $name', (database) => {
     expect(rows).toEqual([{ views: null }, { views: '9007199254740993' }]);
   });
 
+  it('still adds up the numbers of a field that has become a text', async () => {
+    const blog = await copied(database);
+    const total = async (): Promise<unknown> => {
+      const query = `SELECT CAST(analytics_views_sum AS TEXT) AS views FROM content_summary WHERE id = 'full'`;
+      return (await ask(database, blog.address, query))[0]?.['views'];
+    };
+    const before = await total();
+    blog.sandbox.store.put('analytics', { id: 'a7', content_id: 'full', views: 'many', updated_at: UPDATED });
+    await blog.run('backfill');
+    expect(before).toBe('9007199254740993');
+    expect(await total()).toBe(before);
+  });
+
   it('shows the fields first, even those that are called as its own columns would be', async () => {
     const blog = await journey({
       database,
