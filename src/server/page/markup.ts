@@ -22,34 +22,28 @@ function toVisible(part: Part): unknown {
   return Array.isArray(part) ? part.map(toVisible) : part;
 }
 
-/** How the page's script rewrites a time: its age, the time until it, a duration since it, or the time itself. */
-type TimeForm = 'ago' | 'in' | 'for' | 'moment';
+/** How a time is written; the page's script updates it, in the reader's zone. */
+const TIME_FORMS = {
+  /** `4m 12s ago` */
+  ago: agoText,
+  /** `in 4m 12s` */
+  in: inText,
+  /** `53h 12m`, the duration since then */
+  for: (at: number, now: number) => durationText((now - at) / 1_000),
+  /** `14:18:25`, with the date if that is not today */
+  moment: momentText,
+};
+
+/** A time in one of the forms. */
+export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): Markup {
+  return time(at, TIME_FORMS[form](at, now), form);
+}
 
 /** A time that shows `text` and has the exact time in its tooltip. */
-export function time(at: number, text: string, form?: TimeForm): Markup {
+export function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
   const iso = new Date(at).toISOString();
-  const written = form === undefined ? null : markup` data-as="${form}"`;
+  const written = form !== undefined && markup` data-as="${form}"`;
   return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
-}
-
-/** Formats `4m 12s ago`; the page's script updates it between two refreshes. */
-export function ago(at: number, now: number): Markup {
-  return time(at, agoText(at, now), 'ago');
-}
-
-/** Formats `in 4m 12s`. */
-export function until(at: number, now: number): Markup {
-  return time(at, inText(at, now), 'in');
-}
-
-/** Formats `14:18:25` in UTC; the page's script replaces it by the reader's zone. */
-export function moment(at: number, now: number): Markup {
-  return time(at, momentText(at, now), 'moment');
-}
-
-/** Formats the duration since then, `53h 12m`. */
-export function lasting(since: number, now: number): Markup {
-  return time(since, durationText((now - since) / 1_000), 'for');
 }
 
 export type Tone = Severity | 'fine' | 'quiet';

@@ -2,7 +2,7 @@ import { countOf, countText, NONE, percentText } from '../../observe/figures.ts'
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { reloadButton } from './controls.ts';
-import { ago, icon, markup, until, type Markup, type Tone } from './markup.ts';
+import { timeAs, icon, markup, type Markup, type Tone } from './markup.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
@@ -154,7 +154,7 @@ function sourceRow(row: SourceRow, now: number): Markup {
   const rowCounts = resources.map(({ rows }) => rows?.live ?? Number.NaN);
   const rows = status === null ? Number.NaN : rowCounts.reduce((sum, count) => sum + count, 0);
   const changes = status === null ? 0 : status.changes.by_webhook + status.changes.by_schedule;
-  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${TONE_WORDS[tone]}</span></td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : ago(freshAt, now)}</td><td>${activityCell(status, now)}</td><td>${next === Infinity ? NONE : until(next, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number">${countText(status?.limit.requests ?? 0)}</td>${whatCell(row)}</tr>`;
+  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${TONE_WORDS[tone]}</span></td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : timeAs('ago', freshAt, now)}</td><td>${activityCell(status, now)}</td><td>${next === Infinity ? NONE : timeAs('in', next, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : countText(rows)}</td><td class="number">${countText(changes)}</td><td class="number">${countText(status?.limit.requests ?? 0)}</td>${whatCell(row)}</tr>`;
 }
 
 function activityCell(status: SourceStatus | null, now: number): Markup {

@@ -2,7 +2,7 @@ import { raw } from 'hono/html';
 import type { ControlAnswer } from '../controls/control-request.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { SOURCE_NAME } from '../../config/settings.ts';
-import { icon, lasting, markup, tabIcon, type Markup, type Tone } from './markup.ts';
+import { timeAs, icon, markup, tabIcon, type Markup, type Tone } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { OVERVIEW_STYLESHEET, STYLESHEET } from './stylesheet.ts';
 
@@ -116,7 +116,7 @@ export function framed(frame: Frame, { nonce, token, told }: PageView, content: 
 ${told && controlResult(told)}
 ${form}
 ${content}
-<footer><p>content-sync ${version} · running for ${lasting(started_at, at)} · <span id="zone">all times UTC</span></p>
+<footer><p>content-sync ${version} · running for ${timeAs('for', started_at, at)} · <span id="zone">all times UTC</span></p>
 <nav aria-label="Other pages, and the same for programs"><a href="${root}tables">tables</a> <a href="${root}status.json">status.json</a> <a href="${root}metrics">metrics</a>
 <a href="${root}readyz">readyz</a></nav></footer></main>
 `;

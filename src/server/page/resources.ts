@@ -1,20 +1,7 @@
 import { countOf, countText, delayText, durationText, NONE, percentText, rateText } from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
-import {
-  ago,
-  countCell,
-  dataTable,
-  hintLine,
-  icon,
-  lasting,
-  markup,
-  moment,
-  until,
-  type Column,
-  type Markup,
-  type Tone,
-} from './markup.ts';
+import { timeAs, countCell, dataTable, hintLine, icon, markup, type Column, type Markup, type Tone } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -52,7 +39,7 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
 function freshness(status: ResourceStatus, now: number): Markup {
   const { last_success_at: last, running } = status;
   const [tone, word] = freshnessWord(status, now);
-  const age = last === null ? (running === null ? 'never synced' : 'under way') : ago(last, now);
+  const age = last === null ? (running === null ? 'never synced' : 'under way') : timeAs('ago', last, now);
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
 }
 
@@ -66,12 +53,12 @@ function activity(status: ResourceStatus, now: number): Markup {
   const { running, parked_until, owner, unfinished, paused, runs } = status;
   if (running !== null) return progress(running, now);
   if (paused !== null) {
-    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${ago(paused.since, now)}</span>`;
+    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${timeAs('ago', paused.since, now)}</span>`;
   }
   if (owner !== null)
     return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
   if (parked_until !== null && parked_until > now) {
-    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${until(parked_until, now)}</span>`;
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${timeAs('in', parked_until, now)}</span>`;
   }
   const last = runs[0]?.status;
   const walk =
@@ -86,7 +73,7 @@ function progress(
   now: number,
 ): Markup {
   const done = total === null || total === 0 ? null : Math.min(1, records / total);
-  const left = eta === null ? markup`for ${lasting(started_at, now)}` : `${durationText(eta)} left`;
+  const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${durationText(eta)} left`;
   const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
   const title = `${mode} walk, ${countOf(pages, 'page')}`;
   return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
@@ -104,7 +91,7 @@ function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
   if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
   const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
   const isNext = next_at !== null && (running === null || next_at > now);
-  const shown = isNext ? until(next_at, now) : running === null ? NONE : 'after this one';
+  const shown = isNext ? timeAs('in', next_at, now) : running === null ? NONE : 'after this one';
   return markup`${shown}
 <span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
 }
@@ -127,7 +114,7 @@ export function runStatus(status: PastRun['status']): Markup {
 function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
-  const when = markup`<a href="${runsHref}/${run.run_id}">${moment(run.started_at, now)}</a>`;
+  const when = markup`<a href="${runsHref}/${run.run_id}">${timeAs('moment', run.started_at, now)}</a>`;
   const took = run.seconds === null ? null : `, ${delayText(run.seconds * 1_000)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
@@ -189,7 +176,7 @@ export function runsTable(source: string, runs: readonly NamedRun[], { now, root
 function runCells(run: NamedRun, href: string, now: number) {
   const { started_at, resource, mode, status, seconds } = run;
   return [
-    markup`<a href="${href}">${moment(started_at, now)}</a>`,
+    markup`<a href="${href}">${timeAs('moment', started_at, now)}</a>`,
     resource,
     mode,
     runStatus(status),

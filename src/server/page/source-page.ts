@@ -12,7 +12,7 @@ import type {
 import { pathOfFile } from '../endpoints/file-page.ts';
 import { controlBar, replayButton } from './controls.ts';
 import {
-  ago,
+  timeAs,
   countCell,
   dataTable,
   icon,
@@ -20,10 +20,8 @@ import {
   listed,
   markup,
   type Markup,
-  moment,
   problemNote,
   type Tone,
-  until,
 } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { renderGrowthPlot } from './plots.ts';
@@ -129,12 +127,12 @@ function unreadNote(problem: NonNullable<SourceDetails['problem']>): Markup {
 
 function schemaTable(source: string, changes: SourceDetails['schema_changes'], now: number): Markup {
   const rows = changes.map(({ changed_at, table, column, ...change }) => [
-    moment(changed_at, now),
+    timeAs('moment', changed_at, now),
     markup`<code>${table}.${column}</code>`,
     formatColumnChange(change),
   ]);
   const label = `Schema changes of ${source}`;
-  return markup`<p class="sub">the newest ${ago(changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
+  return markup`<p class="sub">the newest ${timeAs('ago', changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
 }
 
 /** Rejected records, with their bodies if the reader may see them. */
@@ -145,7 +143,7 @@ function rejectTable(source: string, rejects: readonly RejectDetails[], now: num
     markup`<code>${reason}</code>`,
     record_id ?? NONE,
     detail,
-    last_seen_at === null ? NONE : ago(last_seen_at, now),
+    last_seen_at === null ? NONE : timeAs('ago', last_seen_at, now),
     bodyFold(`reject-${at}`, body, length, countText(length)),
   ]);
   const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
@@ -162,7 +160,7 @@ function deliveryTable(
   { now, may }: SectionView,
 ): Markup {
   const rows = deliveries.map((one, at) => [
-    one.received_at === null ? NONE : moment(one.received_at, now),
+    one.received_at === null ? NONE : timeAs('moment', one.received_at, now),
     stateWord(DELIVERY_TONES[one.state], one.state),
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
@@ -195,7 +193,7 @@ function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: n
   return listed([
     ...(reason === null ? [] : [reason]),
     ...(attempts > 1 ? [`attempt ${attempts}`] : []),
-    ...(due_at !== null && due_at > now ? [markup`again ${until(due_at, now)}`] : []),
+    ...(due_at !== null && due_at > now ? [markup`again ${timeAs('in', due_at, now)}`] : []),
     ...(repeats > 0 ? [`came ${repeats + 1} times`] : []),
   ]);
 }
@@ -257,5 +255,5 @@ function pictureItem(
   const size = isSized ? markup` width="${width}" height="${height}"` : null;
   const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
   return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
-<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${ago(seen_at, now)}`}</span></li>`;
+<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
 }

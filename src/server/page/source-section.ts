@@ -11,7 +11,7 @@ import {
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
 import { controlBar, heldControls, replayButton } from './controls.ts';
-import { ago, hintLine, icon, listed, markup, moment, problemNote, until, type Markup } from './markup.ts';
+import { timeAs, hintLine, icon, listed, markup, problemNote, type Markup } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 import { renderMinutePlot } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
@@ -97,7 +97,7 @@ function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Mark
     ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
     ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
   ];
-  const read = read_at === null ? null : markup`<span>read ${moment(read_at, now)}</span>`;
+  const read = read_at === null ? null : markup`<span>read ${timeAs('moment', read_at, now)}</span>`;
   return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
 ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
 }
@@ -113,7 +113,7 @@ export function heldDeletes({ source, resources }: SourceStatus, { now, may }: S
   if (held.length === 0) return null;
   const rows = held.map(({ resource, rows, suspects: { held, held_since, held_why } }) => {
     const of = rows === null ? null : ` of ${countText(rows.live)} live rows`;
-    const since = held_since === null ? null : markup`, since ${moment(held_since, now)}`;
+    const since = held_since === null ? null : markup`, since ${timeAs('moment', held_since, now)}`;
     const name = `--source ${source} ${resource}`;
     return markup`<li><b>${resource}</b>: ${countText(held)}${of}${since}${held_why && markup`<br><span class="hint">${held_why}</span>`}
 ${heldControls(source, resource, may)}<pre><code>content-sync deletes list ${name}
@@ -146,7 +146,7 @@ function limitPlot({ source, limit }: SourceStatus, { now, period }: SectionView
   const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
   const isKnown = minutes.some((minute) => minute.used !== null);
   const paused =
-    paused_until !== null && paused_until > now ? [markup`paused, goes on ${until(paused_until, now)}`] : [];
+    paused_until !== null && paused_until > now ? [markup`paused, goes on ${timeAs('in', paused_until, now)}`] : [];
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
     countOf(requests, 'request'),
@@ -177,7 +177,7 @@ function perMinuteText(value: number): string {
 
 function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
   const { minutes, received, refused, last_received_at: last } = webhooks;
-  const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
+  const since = last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`;
   const notes = [
     `${countText(refused)} refused`,
     `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
