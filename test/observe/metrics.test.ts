@@ -22,7 +22,7 @@ async function valueOf(
   return samples.find((sample) => sample.name === name && isAsked(sample.labels))?.value;
 }
 
-it('is text that a strict reader takes, with conventional names', async () => {
+it('the metrics are valid Prometheus text with conventional names', async () => {
   const metrics = metricsOfTest();
   const { counters } = metrics;
   counters.latency.observe({ source: 'blog' }, 0.12);
@@ -99,7 +99,7 @@ it('counts the activity of a source', async () => {
   expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_count')).toBe(2);
 });
 
-it('F159 tells the age of the data by the last success, whatever runs or hangs meanwhile', async () => {
+it('F159 freshness depends on the last success only, also during a run', async () => {
   const metrics = metricsOfTest();
   const schedule = { ...resourceWith('x').schedule, overdue_at: NOW - 1 };
   const running = {
@@ -120,7 +120,7 @@ it('F159 tells the age of the data by the last success, whatever runs or hangs m
   expect(await valueOf(metrics, 'content_sync_warehouse_up')).toBe(0);
 });
 
-it('has no series for what is not known, and none for what is no more', async () => {
+it('unknown and obsolete values have no series', async () => {
   const metrics = metricsOfTest();
   const rejects = [{ reason: 'id_null', count: 2 }];
   const show = (resource: ReturnType<typeof resourceWith>) =>

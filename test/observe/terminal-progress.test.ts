@@ -38,7 +38,7 @@ describe('the lines', () => {
     for (const line of progressLines(snapshot, width)) expect(line.length).toBeLessThanOrEqual(width);
   });
 
-  it('leave out what is not known', () => {
+  it('omit unknown values', () => {
     const governor = { requests: 0, limited: 0, allowedPerSecond: null, shareUsed: null, pausedForMs: 0 };
     expect(progressLines({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
       'content  waiting',
@@ -82,7 +82,7 @@ function clockAt(times: number[]) {
 }
 
 describe('live lines', () => {
-  it('write nothing where there is no terminal', () => {
+  it('are not written without a terminal', () => {
     const { stream, chunks } = recorder({});
     const lines = createTerminalProgress({ stream, clock: clockAt([]) });
     lines.update(snapshot);
@@ -103,7 +103,7 @@ describe('live lines', () => {
     expect(screen(chunks)).toEqual([...progressLines(last, 80), '']);
   });
 
-  it('do not run off a low terminal', () => {
+  it('fit into a low terminal', () => {
     const { stream, chunks } = recorder({ isTTY: true, columns: 80, rows: 3 });
     createTerminalProgress({ stream, clock: clockAt([0, 0]) }).update(snapshot);
     expect(chunks.join('').split('\n')).toHaveLength(3);

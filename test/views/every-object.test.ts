@@ -17,7 +17,7 @@ const OBJECTS = {
       AND relname NOT LIKE '\\_sync%'`,
 };
 
-/** What the databases say differently: their types, and any value of a column as its example. */
+/** Columns that differ by database: types, and example values in descriptions. */
 const OWN_WORDS = new Set([
   'sync_dictionary.type',
   'sync_dictionary.description',
@@ -25,7 +25,7 @@ const OWN_WORDS = new Set([
   'sync_schema_log.to_type',
 ]);
 
-/** Steps of the story that the short form leaves out. */
+/** Steps that the short form skips. */
 const QUICK = new Set(longOrShort([], [2, 4, 8, 9, 10]));
 
 const STORIES: Readonly<Record<string, () => Story>> = {

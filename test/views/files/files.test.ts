@@ -62,7 +62,7 @@ async function blog(database: TestDatabase): Promise<Journey> {
 }
 
 describe.for(DATABASES)('views of files on $name', (database) => {
-  it('are there where the profile names files and there is a store, and nowhere else', async () => {
+  it('exist if the profile names files and there is a store', async () => {
     const stage = await journey({ database, sandbox: { generate: { content: 1, images: 2 } } });
     await run(stage);
     expect(await viewNames(database, stage)).toEqual([]);
@@ -71,7 +71,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await viewNames(database, stage)).toEqual(['images_files', 'images_files_live']);
   });
 
-  it('stay where the store is taken away again, as long as something was copied', async () => {
+  it('stay after the store is removed, if files were copied', async () => {
     const stage = await journey({ database, sandbox: { generate: { images: 2 } } });
     await run(stage);
     await put(stage, [fileRow('img_000000000')]);
@@ -85,7 +85,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     ]);
   });
 
-  it('show all contents, and those of live records as they are now', async () => {
+  it('show all contents, and the current files of live records', async () => {
     const stage = await blog(database);
     const columns = 'images_id, position, sha256, bytes, type, status, error, valid_from, valid_to';
     const rows = await ask(
@@ -111,7 +111,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await ask(database, stage, told)).toContainEqual({ column_name: 'images_id', key: 'images.id' });
   });
 
-  it('keep them where the list comes later, whose table is called otherwise', async () => {
+  it('keep their names when a list with such a name appears later', async () => {
     const stage = await journey({ database, source: STORED });
     stage.sandbox.store.put('images', { id: 'a', has_file: false });
     await run(stage);
