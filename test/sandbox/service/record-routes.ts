@@ -82,20 +82,19 @@ const MAX_DAYS = 366;
  */
 function readReport({ settings, clock }: TestService, url: URL, name: string): Answer {
   const { report: names, restate, windowCap, reportStart: start, seed } = settings;
-  const zone = 'UTC';
   if (!names.includes(name)) throw new RefusedRequest(404, `There is no report "${name}".`);
   const range = { from: dayIn(url, 'from'), to: dayIn(url, 'to') };
   if (range.from > range.to) throw new RefusedRequest(400, '"from" lies behind "to".');
   if (Date.parse(range.to) - Date.parse(range.from) >= MAX_DAYS * DAY_MS)
     throw new RefusedRequest(400, `A report is of ${MAX_DAYS} days at most.`);
-  const all = reportRows(name, range, { seed, zone, start, restate }, clock.now());
+  const all = reportRows(name, range, { seed, start, restate }, clock.now());
   const listed = windowCap === null ? all : all.slice(0, windowCap);
   const offset = Number(url.searchParams.get('cursor') ?? 0);
   const limit = Math.min(Number(url.searchParams.get('limit') ?? settings.limit), settings.maxLimit);
   const next = offset + limit < listed.length ? String(offset + limit) : null;
   const totals = { views: sum(all, 'views'), visitors: sum(all, 'visitors') };
   const data = listed.slice(offset, offset + limit);
-  return json(200, { data, next_cursor: next, total: listed.length, totals, zone });
+  return json(200, { data, next_cursor: next, total: listed.length, totals, zone: 'UTC' });
 }
 
 function dayIn(url: URL, parameter: string): string {
