@@ -40,7 +40,7 @@ export function liveTableName(view: string): string {
   return view.replace(LIVE_SUFFIX, '');
 }
 
-interface Choice {
+interface TableChoice {
   tables: ChosenTable[];
   /** Views that are skipped because their resource is no longer copied. */
   leftOut: string[];
@@ -54,7 +54,7 @@ export async function chooseTables(
   snapshot: SnapshotReader,
   names: readonly string[],
   copied: readonly string[],
-): Promise<Choice> {
+): Promise<TableChoice> {
   const existing = await readTables(snapshot, copied);
   const usual = existing.filter(({ name }) => isLiveView(name) || DEFAULT_SOURCE_VIEWS.test(name));
   const leftOut = names.length > 0 ? [] : usual.flatMap(({ name, isCopied }) => (isCopied ? [] : [name]));
@@ -90,7 +90,7 @@ async function readTables(snapshot: SnapshotReader, copied: readonly string[]): 
         description: column.description,
         isSource: column.source_path !== null,
         refersTo: column.refers_to,
-      })) ?? declared.map((column) => ({ ...column, description: null, isSource: false, refersTo: null }));
+      })) ?? declared.map(({ name, type }) => ({ name, type, description: null, isSource: false, refersTo: null }));
     const resource = stored?.view.resource ?? null;
     const isCopied = resource === null || copied.includes(resource);
     tables.push({ name, description: stored?.view.description ?? '', columns, isCopied });

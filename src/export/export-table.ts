@@ -3,16 +3,16 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ChosenTable } from './choose-tables.ts';
-import type { ExportColumn, FileForm, Format } from './formats/format.ts';
+import type { ExportColumn, FileForm, ExportFormat } from './formats/format.ts';
 import { type Layout, monthOf, nextMonth } from './layout.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
-import type { Place } from './places/place.ts';
+import type { ExportPlace } from './places/place.ts';
 
 export interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
-  place: Place;
-  format: Format;
+  place: ExportPlace;
+  format: ExportFormat;
   form: FileForm;
   columns: readonly ExportColumn[];
   layout: Layout;
@@ -37,7 +37,12 @@ export async function exportTable(request: TableExport): Promise<ManifestTable> 
   return {
     ...shape,
     description: table.description,
-    columns: shape.columns.map((column, at) => ({ ...column, description: table.columns[at]?.description ?? null })),
+    columns: columns.map(({ name, type, stored }, at) => ({
+      name,
+      type,
+      stored,
+      description: table.columns[at]?.description ?? null,
+    })),
     rows: slices.reduce((sum, { rows }) => sum + rows, 0),
     files: files.toSorted(byMonth),
     slices: slices.toSorted(byMonth),
@@ -62,13 +67,13 @@ function byMonth(a: { month: string | null }, b: { month: string | null }): numb
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-type Row = readonly ViewCell[];
+type ExportRow = readonly ViewCell[];
 
 function queryOf({ table, columns, layout }: TableExport): ViewQuery {
   return { view: table.name, columns, orderBy: layout.orderBy };
 }
 
-function monthReader({ columns, layout }: TableExport): (row: Row) => string | null {
+function monthReader({ columns, layout }: TableExport): (row: ExportRow) => string | null {
   if (layout.month === null) return () => null;
   const column = columns.findIndex(({ name }) => name === layout.month?.name);
   return (row) => monthOf(row[column] ?? null);
@@ -116,7 +121,7 @@ async function writeMonths(
 ): Promise<WrittenSlice[]> {
   const slices: WrittenSlice[] = [];
   const monthOfRow = monthReader(request);
-  let file: OpenFile | null = null;
+  let file: OpenExportFile | null = null;
   try {
     for await (const rows of request.snapshot.rows({ ...queryOf(request), ...boundsOf(request.layout, months) })) {
       request.signal.throwIfAborted();
@@ -156,7 +161,7 @@ function boundsOf({ month: column }: Layout, months: ReadonlySet<string | null> 
 const MAX_FILE_ROWS = 100_000;
 const MAX_FILE_BYTES = 64 * 1_048_576;
 
-type OpenFile = Awaited<ReturnType<typeof openFile>>;
+type OpenExportFile = Awaited<ReturnType<typeof openFile>>;
 
 async function openFile({ place, format, form, columns, newPath }: TableExport, month: string | null) {
   const path = newPath(month);
@@ -171,7 +176,7 @@ async function openFile({ place, format, form, columns, newPath }: TableExport, 
     await sink.write(bytes);
   };
   return {
-    add: async (rows: readonly Row[]): Promise<void> => {
+    add: async (rows: readonly ExportRow[]): Promise<void> => {
       for (const row of rows) for (const cell of row) readBytes += typeof cell === 'string' ? cell.length : 8;
       rowCount += rows.length;
       await write(encoder.add(rows));
@@ -197,7 +202,7 @@ function rowDigest() {
   const sums = new Uint32Array(DIGEST_WORDS);
   let rows = 0;
   return {
-    add: (row: Row): void => {
+    add: (row: ExportRow): void => {
       const digest = hash('sha256', row.map(cellText).join(''), 'buffer');
       for (let word = 0; word < DIGEST_WORDS; word += 1) {
         sums[word] = (sums[word] ?? 0) + digest.readUInt32LE(word * WORD_BYTES);

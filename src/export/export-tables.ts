@@ -6,15 +6,15 @@ import { openSnapshot } from '../database/databases.ts';
 import type { SnapshotReader } from '../database/snapshot-reader.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { exportTable } from './export-table.ts';
-import type { ExportColumn, FileForm, Format, FormatName } from './formats/format.ts';
+import type { ExportColumn, FileForm, ExportFormat, FormatName } from './formats/format.ts';
 import { PARQUET } from './formats/parquet.ts';
 import { CSV, NDJSON } from './formats/text-formats.ts';
 import { layoutOf } from './layout.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
-import { MANIFEST, type Place } from './places/place.ts';
+import { MANIFEST, type ExportPlace } from './places/place.ts';
 
-export const FORMATS: Readonly<Record<FormatName, Format>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
+export const FORMATS: Readonly<Record<FormatName, ExportFormat>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
 
 export interface ExportRequest {
   /** Address of the warehouse. */
@@ -23,7 +23,7 @@ export interface ExportRequest {
   source: string;
   /** Resources that are copied: views of other resources are exported only by name. */
   resources: readonly string[];
-  place: Place;
+  place: ExportPlace;
   format: FormatName;
   form: FileForm;
   /** Names of views; if empty, the usual ones. */
@@ -240,7 +240,7 @@ const DAY_MS = 86_400_000;
  * that no manifest lists are obsolete after a day.
  */
 async function findObsoleteFiles(
-  place: Place,
+  place: ExportPlace,
   listed: ReadonlySet<string>,
   previous: ReadonlySet<string>,
   now: number,

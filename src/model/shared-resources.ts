@@ -16,7 +16,7 @@ export interface Acquired<T> {
   release(now?: boolean): Promise<void>;
 }
 
-interface Entry<T> {
+interface SharedEntry<T> {
   opened: Promise<T>;
   /** Null until it is open. */
   value: { of: T } | null;
@@ -29,7 +29,7 @@ interface Entry<T> {
 export class SharedResources<T> {
   readonly #options: SharedResourceOptions<T>;
   /** The most recently used one comes last. */
-  readonly #entries = new Map<string, Entry<T>>();
+  readonly #entries = new Map<string, SharedEntry<T>>();
   readonly #closing = new AbortController();
   readonly #lingering = new Set<Promise<void>>();
 
@@ -85,7 +85,7 @@ export class SharedResources<T> {
     await Promise.all(this.#lingering);
   }
 
-  async #release(name: string, entry: Entry<T>, now: boolean): Promise<void> {
+  async #release(name: string, entry: SharedEntry<T>, now: boolean): Promise<void> {
     entry.users -= 1;
     if (entry.users > 0) return;
     if (now || this.#options.lingerMs <= 0 || this.#closing.signal.aborted) return this.#close(name, entry);
@@ -95,7 +95,7 @@ export class SharedResources<T> {
     this.#lingering.add(lingering);
   }
 
-  async #closeLater(name: string, entry: Entry<T>): Promise<void> {
+  async #closeLater(name: string, entry: SharedEntry<T>): Promise<void> {
     const { clock, lingerMs } = this.#options;
     const ended = new AbortController();
     entry.lingering = ended;
@@ -103,7 +103,7 @@ export class SharedResources<T> {
     if (entry.lingering === ended) await this.#close(name, entry);
   }
 
-  async #close(name: string, entry: Entry<T>): Promise<void> {
+  async #close(name: string, entry: SharedEntry<T>): Promise<void> {
     if (entry.users > 0 || this.#entries.get(name) !== entry) return;
     this.#entries.delete(name);
     entry.lingering?.abort();

@@ -10,10 +10,10 @@ import {
 } from './progress.ts';
 
 /** Rows of a scan so far, by result. */
-export type RowCounts = Readonly<Record<RowResult, number>>;
+export type RowResultCounts = Readonly<Record<RowResult, number>>;
 
 /** The end of a scan. */
-interface WalkEnd extends WalkCounts {
+interface ScanEnd extends WalkCounts {
   mode: WalkMode;
   status: RunStatus;
   seconds: number;
@@ -36,13 +36,13 @@ export interface RunningWalk {
 }
 
 interface WalkCounts {
-  counts: RowCounts;
+  counts: RowResultCounts;
   pages: number;
 }
 
 type Running = RunningWalk & WalkCounts;
 
-const NO_ROWS: RowCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
+const NO_ROWS: RowResultCounts = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 };
 
 /** Recent activity of one source, in memory: the status page shows it, Prometheus counts it. */
 export class SourceActivity {
@@ -95,7 +95,7 @@ export class SourceActivity {
   }
 
   /** Called when a page is written; `counts` and `pages` are those of this run, `update` those of the whole scan. */
-  walkPage(resource: string, update: ProgressUpdate, counts: RowCounts, pages: number): void {
+  walkPage(resource: string, update: ProgressUpdate, counts: RowResultCounts, pages: number): void {
     const running = this.#running.get(resource);
     if (running === undefined) return;
     this.#countRows(resource, running.mode, running, { counts, pages });
@@ -103,7 +103,7 @@ export class SourceActivity {
     Object.assign(running, { counts, pages, progress, lastPageAt: this.#clock.now() });
   }
 
-  walkEnded(resource: string, end: WalkEnd): void {
+  walkEnded(resource: string, end: ScanEnd): void {
     this.#countRows(resource, end.mode, this.#running.get(resource) ?? { counts: NO_ROWS, pages: 0 }, end);
     this.#running.delete(resource);
     if (end.error === null) this.#errors.delete(resource);
@@ -195,12 +195,12 @@ interface SeriesTotal {
 }
 
 /** One minute of a series. */
-export interface Minute extends SeriesTotal {
+export interface SeriesMinute extends SeriesTotal {
   /** Epoch milliseconds at which it began. */
   at: number;
 }
 
-interface Slot {
+interface MinuteSlot {
   /** Whole minutes since the epoch; NaN for a slot that was never used. */
   minute: number;
   count: number;
@@ -214,7 +214,7 @@ interface Slot {
  */
 export class MinuteSeries {
   /** Created on use, because most minutes of most sources have no events. */
-  readonly #slots: (Slot | undefined)[] = Array.from({ length: SERIES_MINUTES });
+  readonly #slots: (MinuteSlot | undefined)[] = Array.from({ length: SERIES_MINUTES });
 
   /** Adds `count` events of the same value (milliseconds, or 0 if only the count matters). */
   add(at: number, value = 0, count = 1): void {
@@ -226,7 +226,7 @@ export class MinuteSeries {
   }
 
   /** The last 60 minutes, oldest first; the last one contains `now`. */
-  minutes(now: number): Minute[] {
+  minutes(now: number): SeriesMinute[] {
     const last = Math.floor(now / MINUTE_MS);
     return Array.from({ length: SERIES_MINUTES }, (_, index) => {
       const minute = last - SERIES_MINUTES + 1 + index;
@@ -240,11 +240,11 @@ export class MinuteSeries {
     return totalOf(this.#slotsIn(last - SERIES_MINUTES + 1, last));
   }
 
-  #slotsIn(from: number, to: number): Slot[] {
+  #slotsIn(from: number, to: number): MinuteSlot[] {
     return this.#slots.flatMap((slot) => (slot && slot.minute >= from && slot.minute <= to ? [slot] : []));
   }
 
-  #slotFor(minute: number): Slot {
+  #slotFor(minute: number): MinuteSlot {
     const slot = (this.#slots[((minute % SERIES_MINUTES) + SERIES_MINUTES) % SERIES_MINUTES] ??= emptySlot());
     if (slot.minute === minute) return slot;
     slot.buckets.fill(0);
@@ -252,7 +252,7 @@ export class MinuteSeries {
   }
 }
 
-function emptySlot(): Slot {
+function emptySlot(): MinuteSlot {
   return { minute: Number.NaN, count: 0, sum: 0, buckets: new Uint32Array(BUCKET_COUNT) };
 }
 
@@ -265,13 +265,13 @@ function bucketValue(bucket: number): number {
   return bucket === 0 ? 0 : Math.exp((bucket - 0.5) * LOG_BUCKET_GROWTH);
 }
 
-function totalOf(slots: readonly Slot[]): SeriesTotal {
+function totalOf(slots: readonly MinuteSlot[]): SeriesTotal {
   const count = slots.reduce((total, slot) => total + slot.count, 0);
   const sum = slots.reduce((total, slot) => total + slot.sum, 0);
   return { count, sum, p50: quantile(slots, count, 0.5), p95: quantile(slots, count, 0.95) };
 }
 
-function quantile(slots: readonly Slot[], count: number, part: number): number | null {
+function quantile(slots: readonly MinuteSlot[], count: number, part: number): number | null {
   if (count === 0) return null;
   let left = Math.ceil(count * part);
   for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {

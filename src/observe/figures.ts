@@ -67,7 +67,7 @@ export function minuteText(at: number): string {
 }
 
 /** Formats `2026-11-20 14:05:09` in UTC; a time of today without the date. */
-export function momentText(at: number, now: number): string {
+export function formatTimestamp(at: number, now: number): string {
   const [text, today] = [new Date(at).toISOString(), new Date(now).toISOString().slice(0, 10)];
   return text.startsWith(today) ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
 }

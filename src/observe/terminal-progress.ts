@@ -70,12 +70,12 @@ export function progressLines(snapshot: ProgressSnapshot, width: number): string
 }
 
 /** The cells of one resource, and its progress. */
-interface Row {
+interface ResourceRow {
   cells: string[];
   done: number | null;
 }
 
-function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): Row {
+function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): ResourceRow {
   const rates = ratesOf(progress, at);
   const { resource, records, total, state } = progress;
   const name = resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource;
@@ -104,7 +104,7 @@ function columnWidths(rows: readonly (readonly string[])[]): number[] {
   return Array.from({ length: columns }, (_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
 }
 
-function lineOf({ cells, done }: Row, widths: readonly number[], bar: number): string {
+function lineOf({ cells, done }: ResourceRow, widths: readonly number[], bar: number): string {
   const [name = '', ...rest] = cells;
   const end = rest.pop() ?? '';
   const figures = rest.map((cell, at) => ({ cell, width: widths[at + 1] ?? 0 })).filter(({ width }) => width > 0);

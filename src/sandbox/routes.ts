@@ -34,7 +34,7 @@ interface SandboxRequest {
   body: () => Promise<Buffer>;
 }
 
-type Route = (request: SandboxRequest) => SandboxResponse | Promise<SandboxResponse>;
+type SandboxRoute = (request: SandboxRequest) => SandboxResponse | Promise<SandboxResponse>;
 
 const MAX_BODY_BYTES = 1_048_576;
 const DEFAULT_LIMIT = 100;
@@ -42,7 +42,7 @@ const MAX_LIMIT = 1_000;
 const TOKEN_SECONDS = 3_600;
 
 /** Every endpoint; the first pattern that matches the path is used. */
-const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<string, Route>>])[] = [
+const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<string, SandboxRoute>>])[] = [
   [/^\/oauth\/token$/, { POST: issueToken }],
   [/^\/v1\/webhooks$/, { POST: subscribe }],
   [/^\/v1\/webhooks\/([^/]+)$/, { DELETE: unsubscribe }],

@@ -17,7 +17,7 @@ interface Subscription {
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
 /** The id is the same in every repetition, so that the receiver can recognise duplicates. */
-interface Message {
+interface WebhookMessage {
   id: string;
   body: string;
 }
@@ -34,12 +34,12 @@ export function createWebhooks(clock: Clock, retryMs: number) {
   const queue = new PQueue({ concurrency: MAX_CONCURRENT });
   const stop = new AbortController();
 
-  const attempt = async (target: Subscription, message: Message): Promise<boolean> => {
+  const attempt = async (target: Subscription, message: WebhookMessage): Promise<boolean> => {
     const status = await post(target, message, clock, stop.signal).catch(() => 0);
     if (status === 410) subscriptions.delete(target.id);
     return status >= 200 && status < 300;
   };
-  const deliver = async (target: Subscription, message: Message): Promise<void> => {
+  const deliver = async (target: Subscription, message: WebhookMessage): Promise<void> => {
     counts.pending += 1;
     for (let wait = retryMs; subscriptions.has(target.id); wait = Math.min(wait * 2, MAX_RETRY_MS)) {
       if (await queue.add(() => attempt(target, message))) break;
@@ -80,7 +80,7 @@ export function createWebhooks(clock: Clock, retryMs: number) {
 }
 
 /** Signs by Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body` with the bytes that `whsec_` encodes. */
-async function post(target: Subscription, message: Message, clock: Clock, signal: AbortSignal): Promise<number> {
+async function post(target: Subscription, message: WebhookMessage, clock: Clock, signal: AbortSignal): Promise<number> {
   const timestamp = Math.floor(clock.now() / 1_000);
   const key = Buffer.from(target.secret.replace(/^whsec_/, ''), 'base64');
   const signature = createHmac('sha256', key).update(`${message.id}.${timestamp}.${message.body}`).digest('base64');

@@ -4,7 +4,7 @@ import { updatedColumns } from '../rows/columns/updated-time.ts';
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import type { ColumnIndex, KeyPlan } from '../database/key-plan.ts';
 
-type References = KeyPlan['references'];
+type KeyReferences = KeyPlan['references'];
 type IndexProfile = Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>;
 
 /**
@@ -25,7 +25,7 @@ function referencesOf(
   tables: readonly TableShape[],
   relations: Relations,
   shapes: readonly ResourceShape[],
-): References {
+): KeyReferences {
   return Object.entries(relations).flatMap(([source, target]) => {
     const [from = '', column = ''] = source.split('.');
     const [name = '', key = ''] = target.split('.');
@@ -39,7 +39,7 @@ function referencesOf(
 function indexesOf(
   tables: readonly TableShape[],
   { updated, indexes, windows }: IndexProfile,
-  references: References,
+  references: KeyReferences,
 ): ColumnIndex[] {
   if (indexes === 'none') return [];
   if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);

@@ -15,10 +15,10 @@ import {
 } from './view.ts';
 
 /** A column over managed tables. */
-type OwnColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
+type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
 
 /** A view of the whole source over managed tables. */
-function ownView(name: string, description: string, columns: readonly OwnColumn[], from: string): View {
+function ownView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View {
   return { name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from };
 }
 
@@ -120,7 +120,7 @@ const FRESHNESS_FROM = ` FROM (SELECT "resource" FROM "_sync_checkpoints" UNION 
 
 const REJECTS = `(SELECT count(*) FROM "_sync_rejects" AS r WHERE r."resource" = known."resource" AND r."resolved_at" IS NULL)`;
 
-function runColumns(): OwnColumn[] {
+function runColumns(): SourceViewColumn[] {
   const lastText = (column: string): string => `CAST(${lastRun(column)} AS TEXT)`;
   return [
     ['resource', 'text', 'CAST(known."resource" AS TEXT)', 'The resource.'],
@@ -144,7 +144,7 @@ function lastRun(column: string): string {
   return `(SELECT r."${column}" FROM "_sync_runs" AS r WHERE r."resource" = known."resource" ORDER BY r."started_at" DESC, r."run_id" DESC LIMIT 1)`;
 }
 
-function verificationColumns(): OwnColumn[] {
+function verificationColumns(): SourceViewColumn[] {
   return [
     ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
     [
@@ -157,7 +157,7 @@ function verificationColumns(): OwnColumn[] {
 }
 
 /** Tables and views of a resource stay after it is removed from the profile or the settings. */
-function copiedColumn({ copied, dialect }: ViewModel): OwnColumn {
+function copiedColumn({ copied, dialect }: ViewModel): SourceViewColumn {
   const names = copied.length === 0 ? 'NULL' : copied.map((name) => dialect.literal(name)).join(', ');
   const description =
     'False if the profile or the settings no longer name the resource: its tables and views keep the rows of its last run.';
@@ -169,7 +169,7 @@ function lastVerification(column: string): string {
   return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."ended_at" DESC LIMIT 1)`;
 }
 
-function rowCountColumns({ resources, dialect }: ViewModel, planned: PlannedViews): OwnColumn[] {
+function rowCountColumns({ resources, dialect }: ViewModel, planned: PlannedViews): SourceViewColumn[] {
   const rows =
     (where: string) =>
     ({ tables }: ViewedResource): string | null =>

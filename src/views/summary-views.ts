@@ -27,7 +27,7 @@ interface FactColumn extends RowFact {
 }
 
 /** Columns about the same rows of one view. */
-interface Facts {
+interface RelatedFacts {
   rows: RowsOf;
   columns: readonly FactColumn[];
 }
@@ -59,7 +59,7 @@ export function summaryViews(model: ViewModel, planned: PlannedViews): View[] {
   });
 }
 
-function summaryView({ resource, own, dialect }: Summary, live: PlannedView, facts: readonly Facts[]): View {
+function summaryView({ resource, own, dialect }: Summary, live: PlannedView, facts: readonly RelatedFacts[]): View {
   const columns: ViewColumn[] = live.columns.map((column) => ({
     ...column,
     sql: `${SUMMARY_ROW}.${dialect.id(column.name)}`,
@@ -92,7 +92,7 @@ function freeName(name: string, names: Set<string>): string {
 }
 
 /** Number of elements of each list, and their texts in order. */
-function listFacts(summary: Summary): Facts[] {
+function listFacts(summary: Summary): RelatedFacts[] {
   const { own, lists, planned, dialect } = summary;
   return lists.flatMap((table) => {
     const view = planned.get(`${table.name}_live`);
@@ -158,7 +158,7 @@ function nameOfReferenced(
  * Number and sums of the records that a record references through a list, by resource; each counts once. References by
  * single columns only are left out, because they multiply no rows in a join.
  */
-function referencedFacts(summary: Summary): Facts[] {
+function referencedFacts(summary: Summary): RelatedFacts[] {
   const { resource: own, model, planned, dialect } = summary;
   const relations = model.relations.filter(({ from, to }) => from.resource === own && to.resource !== own);
   return [...Map.groupBy(relations, ({ to }) => to.resource)].flatMap(([name, ways]) => {
@@ -190,7 +190,7 @@ function referencedKeys({ own, planned, dialect }: Summary, relation: Relation):
 }
 
 /** Number, sums, first and last times of the records that reference a record, by resource. */
-function referringFacts(summary: Summary): Facts[] {
+function referringFacts(summary: Summary): RelatedFacts[] {
   const { resource: target, model, planned } = summary;
   const relations = model.relations.filter(({ to }) => to.resource === target);
   return [...Map.groupBy(relations, ({ from }) => from.resource)].flatMap(([name, ways]) => {

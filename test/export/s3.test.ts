@@ -6,7 +6,7 @@ import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
 import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
-import type { Place } from '../../src/export/places/place.ts';
+import type { ExportPlace } from '../../src/export/places/place.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -18,7 +18,7 @@ const SECRET = 'S3RVER-is-not-told';
 
 const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
-function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): Place {
+function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): ExportPlace {
   return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { signal: new AbortController().signal });
 }
 

@@ -14,7 +14,7 @@ export interface FileEncoder {
   end(): Uint8Array;
 }
 
-export interface Format {
+export interface ExportFormat {
   name: FormatName;
   /** Chooses the type of a column; `span` are the digits of its numerics, or null if they are not known. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;

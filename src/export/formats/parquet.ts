@@ -2,7 +2,7 @@ import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { misfit, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
-import type { ExportColumn, FileForm, Format, FileEncoder } from './format.ts';
+import type { ExportColumn, FileForm, ExportFormat, FileEncoder } from './format.ts';
 
 /** Limits of a row group, which is held in memory a few times over. */
 const MAX_GROUP_ROWS = 50_000;
@@ -14,7 +14,7 @@ const CODECS = { zstd: 'ZSTD', snappy: 'SNAPPY', none: 'UNCOMPRESSED' } as const
 const DECIMAL_DIGITS = 38;
 const DECIMAL_BYTES = 16;
 
-export const PARQUET: Format = {
+export const PARQUET: ExportFormat = {
   name: 'parquet',
   compressions: Object.keys(CODECS),
   options: [],

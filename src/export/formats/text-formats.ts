@@ -1,11 +1,11 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ViewCell } from '../../database/snapshot-reader.ts';
-import type { Format } from './format.ts';
+import type { ExportFormat } from './format.ts';
 
 type Formatter = (cell: Exclude<ViewCell, null>) => string;
 
 /** CSV by RFC 4180 with a header: NULL is an empty field, an empty text is `""`. */
-export const CSV: Format = {
+export const CSV: ExportFormat = {
   name: 'csv',
   compressions: ['none'],
   options: ['bom', 'escape-formulas'],
@@ -55,7 +55,7 @@ function formatIsoTime(cell: Exclude<ViewCell, null>): string {
 }
 
 /** One JSON object per line. JSON values stay JSON, and long integers and decimals keep their digits. */
-export const NDJSON: Format = {
+export const NDJSON: ExportFormat = {
   name: 'ndjson',
   compressions: ['none'],
   options: [],

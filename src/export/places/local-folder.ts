@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
 import { isOtherRunning, placeOfProcess } from '../../database/state/leases.ts';
-import { exportBusy, MANIFEST, type FileSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
 /** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
@@ -12,7 +12,7 @@ export const LOCK = '.content-sync-export.lock';
 export const NEXT_MANIFEST = '.manifest.json.next';
 
 /** Opens a local folder, creating it if it is missing. The first write locks it until it is closed. */
-export async function openFolder(folder: string): Promise<Place> {
+export async function openFolder(folder: string): Promise<ExportPlace> {
   return withFolderErrors(folder, async () => {
     await makeFolder(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -20,7 +20,7 @@ export async function openFolder(folder: string): Promise<Place> {
   });
 }
 
-function lockableFolder(folder: string): Place {
+function lockableFolder(folder: string): ExportPlace {
   const at = (name: string): string => path.join(folder, ...name.split('/'));
   let isLocked = false;
   const lockOnce = async (): Promise<void> => {

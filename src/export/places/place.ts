@@ -17,7 +17,7 @@ export interface FileSink {
 }
 
 /** The destination of an export. All methods throw `SyncError`, or `ConfigError` if the place cannot be used. */
-export interface Place {
+export interface ExportPlace {
   /** Its name in messages. */
   readonly shown: string;
   /** True if no other export can write to it at the same time. */

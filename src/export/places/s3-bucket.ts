@@ -8,7 +8,7 @@ import {
   type BucketClient,
   type BucketWords,
 } from '../../object-store/bucket.ts';
-import { exportBusy, MANIFEST, type FileSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
@@ -40,7 +40,7 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
 export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
   dependencies: { signal: AbortSignal },
-): Place {
+): ExportPlace {
   const client = openBucketClient(access, WORDS, dependencies);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;

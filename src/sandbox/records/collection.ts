@@ -2,7 +2,7 @@
 export type Sort = 'updated' | 'none';
 
 /** One record; the order of a listing is by (rank, key). */
-export interface Entry {
+export interface CollectionEntry {
   readonly rank: number;
   /** Unique; the record's id, unless that is missing or occurs twice. */
   readonly key: string;
@@ -15,7 +15,7 @@ export interface Entry {
 /** The records that a collection starts with. */
 export interface StartingRecords {
   /** In listing order. */
-  entries: readonly Entry[];
+  entries: readonly CollectionEntry[];
   /** Returns the rank of a record that is written later, if `Sort` is `none`. */
   rankOf(key: string): number;
   /** True if the records have an `updated_at`, which the service then sets on every write. */
@@ -28,7 +28,7 @@ export const NO_RECORDS: StartingRecords = { entries: [], rankOf: hashKey, stamp
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
 
 export interface Slice {
-  entries: Entry[];
+  entries: CollectionEntry[];
   /** True if a record follows the last one. */
   more: boolean;
   /** Records in the listing, `updated_since` counted in. */
@@ -38,7 +38,7 @@ export interface Slice {
 interface PendingChange {
   due: number;
   key: string;
-  entry: Entry | null;
+  entry: CollectionEntry | null;
 }
 
 /**
@@ -103,26 +103,26 @@ export class Collection {
   }
 
   /** Returns every record in listing order, also those that the listing does not show yet. */
-  all(): readonly Entry[] {
+  all(): readonly CollectionEntry[] {
     return this.#current.sorted;
   }
 
-  #listed(since: number | null): readonly Entry[] {
+  #listed(since: number | null): readonly CollectionEntry[] {
     const { sorted } = this.#shown;
     return since === null || this.#sort === 'updated' ? sorted : sorted.filter(({ time }) => time >= since);
   }
 }
 
 class SortedEntries {
-  readonly sorted: Entry[];
-  readonly byKey: Map<string, Entry>;
+  readonly sorted: CollectionEntry[];
+  readonly byKey: Map<string, CollectionEntry>;
 
-  constructor(entries: readonly Entry[]) {
+  constructor(entries: readonly CollectionEntry[]) {
     this.sorted = [...entries];
     this.byKey = new Map(entries.map((entry) => [entry.key, entry]));
   }
 
-  set(key: string, entry: Entry | null): void {
+  set(key: string, entry: CollectionEntry | null): void {
     const before = this.byKey.get(key);
     if (before !== undefined) this.sorted.splice(indexOf(this.sorted, before.rank, key), 1);
     if (entry === null) this.byKey.delete(key);
@@ -134,7 +134,7 @@ class SortedEntries {
 }
 
 /** Returns the index of the first entry that is not below (rank, key). */
-function indexOf(entries: readonly Entry[], rank: number, key: string): number {
+function indexOf(entries: readonly CollectionEntry[], rank: number, key: string): number {
   let [low, high] = [0, entries.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

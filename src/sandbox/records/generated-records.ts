@@ -1,4 +1,4 @@
-import { type Entry, hashKey, type Sort, type StartingRecords } from './collection.ts';
+import { type CollectionEntry, hashKey, type Sort, type StartingRecords } from './collection.ts';
 import { generatePng, sha256 } from './image-files.ts';
 
 /** A prime: its multiples modulo the number of records are the unsorted order. */
@@ -19,7 +19,7 @@ export function generatedRecords(resource: string, count: number, sort: Sort): S
   return { entries, rankOf: (key) => hashKey(key) % Math.max(count, 1), stamped: true };
 }
 
-class GeneratedEntry implements Entry {
+class GeneratedEntry implements CollectionEntry {
   readonly rank: number;
   readonly key: string;
   readonly time: number;

@@ -2,12 +2,19 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import { Collection, hashKey, NO_RECORDS, type Entry, type Sort, type StartingRecords } from './collection.ts';
+import {
+  Collection,
+  hashKey,
+  NO_RECORDS,
+  type CollectionEntry,
+  type Sort,
+  type StartingRecords,
+} from './collection.ts';
 import { generatedRecords } from './generated-records.ts';
 import { ImageFiles } from './image-files.ts';
 import { type EventKind, eventsOf, readIdAndTime } from './record-json.ts';
 
-interface StoreSettings {
+interface RecordSettings {
   /** A folder with `<resource>.ndjson` and `files/`. */
   data: string | null;
   /** Number of records to generate, by resource. */
@@ -17,7 +24,7 @@ interface StoreSettings {
   visibilityLag: number;
 }
 
-interface StoredRecord {
+interface SandboxRecord {
   id: string;
   /** The exact JSON text that the service sends. */
   text: string;
@@ -42,12 +49,12 @@ const STANDARD_RESOURCES = ['content', 'images', 'analytics'] as const;
 export class RecordStore {
   readonly files: ImageFiles;
   readonly #collections = new Map<string, Collection>();
-  readonly #settings: StoreSettings;
+  readonly #settings: RecordSettings;
   readonly #clock: Clock;
   readonly #changed: (change: RecordChange) => void;
 
   /** Throws ConfigError. */
-  constructor(settings: StoreSettings, clock: Clock, changed: (change: RecordChange) => void) {
+  constructor(settings: RecordSettings, clock: Clock, changed: (change: RecordChange) => void) {
     const { data, generate, sort } = settings;
     this.#settings = settings;
     this.#clock = clock;
@@ -70,13 +77,13 @@ export class RecordStore {
     return this.#collections.get(resource);
   }
 
-  get(resource: string, id: string): StoredRecord | null {
+  get(resource: string, id: string): SandboxRecord | null {
     const bytes = this.#collections.get(resource)?.get(id) ?? null;
     return bytes === null ? null : { id, text: decode(bytes) };
   }
 
   /** Lists every live record in listing order, also those that the listing does not show yet. */
-  *list(resource: string): Generator<StoredRecord> {
+  *list(resource: string): Generator<SandboxRecord> {
     for (const { key, text } of this.#collections.get(resource)?.all() ?? []) yield { id: key, text: decode(text) };
   }
 
@@ -138,7 +145,7 @@ function checkName(name: string): void {
 
 /** Reads one record per line and keeps its spelling. Throws ConfigError with file and line if a line is not JSON. */
 function readRecords(file: string, sort: Sort): StartingRecords {
-  const entries: Entry[] = [];
+  const entries: CollectionEntry[] = [];
   const keys = new Set<string>();
   const lines = readFileSync(file, 'utf8')
     .replace(/^\uFEFF/, '')

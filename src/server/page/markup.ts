@@ -1,23 +1,23 @@
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { agoText, durationText, inText, momentText, NONE } from '../../observe/figures.ts';
+import { agoText, durationText, inText, formatTimestamp, NONE } from '../../observe/figures.ts';
 import type { Severity } from '../status/attention.ts';
 import type { Problem } from '../status/snapshot.ts';
 
 /** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;
 
-type Part = Markup | string | number | boolean | null | undefined | readonly Part[];
+type TextPart = Markup | string | number | boolean | null | undefined | readonly TextPart[];
 
 /** HTML template: strings are escaped, markup and lists of it are inserted, null and booleans insert nothing. */
-export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Markup {
+export function markup(strings: TemplateStringsArray, ...parts: readonly TextPart[]): Markup {
   const made = html(strings, ...parts.map(toVisible));
   if (made instanceof Promise) throw new TypeError('pages are rendered synchronously');
   return made;
 }
 
 /** Control and bidirectional characters would hide or reorder other text. */
-function toVisible(part: Part): unknown {
+function toVisible(part: TextPart): unknown {
   if (typeof part === 'string') return visibleText(part);
   return Array.isArray(part) ? part.map(toVisible) : part;
 }
@@ -31,7 +31,7 @@ const TIME_FORMS = {
   /** `53h 12m`, the duration since then */
   for: (at: number, now: number) => durationText((now - at) / 1_000),
   /** `14:18:25`, with the date if that is not today */
-  moment: momentText,
+  moment: formatTimestamp,
 };
 
 /** A time in one of the forms. */
@@ -46,10 +46,10 @@ export function time(at: number, text: string, form?: keyof typeof TIME_FORMS): 
   return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
 }
 
-export type Tone = Severity | 'fine' | 'quiet';
+export type PageTone = Severity | 'fine' | 'quiet';
 
 /** Each tone has its own shape, so that colour is never the only difference. Drawn on 16 by 16. */
-const SHAPES: Readonly<Record<Tone, Markup>> = {
+const SHAPES: Readonly<Record<PageTone, Markup>> = {
   fine: markup`<circle cx="8" cy="8" r="7"/><path class="cut" d="M4.7 8.3l2.3 2.3 4.4-4.8"/>`,
   look: markup`<path d="M8 .6L15.4 8 8 15.4.6 8z"/><path class="cut" d="M8 4.6v4M8 11v.3"/>`,
   late: markup`<path d="M8 1l7.4 13.6H.6z"/><path class="cut" d="M8 6v4M8 12.2v.3"/>`,
@@ -58,11 +58,11 @@ const SHAPES: Readonly<Record<Tone, Markup>> = {
 };
 
 /** An icon next to a word with the same meaning. */
-export function icon(tone: Tone): Markup {
+export function icon(tone: PageTone): Markup {
   return markup`<svg class="icon ${tone}" viewBox="0 0 16 16" aria-hidden="true">${SHAPES[tone]}</svg>`;
 }
 
-const TAB_COLOURS: Readonly<Record<Tone, string>> = {
+const TAB_COLOURS: Readonly<Record<PageTone, string>> = {
   quiet: '#5c626b',
   fine: '#1a7f4b',
   look: '#9a6700',
@@ -71,7 +71,7 @@ const TAB_COLOURS: Readonly<Record<Tone, string>> = {
 };
 
 /** The tab's icon in the colour and shape of the tone. */
-export function tabIcon(tone: Tone): string {
+export function tabIcon(tone: PageTone): string {
   const style = `<style>.hollow{fill:none;stroke:${TAB_COLOURS.quiet};stroke-width:2}.cut{fill:none;stroke:#fff;stroke-width:1.8}</style>`;
   const colour = TAB_COLOURS[tone];
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="${colour}">${style}${SHAPES[tone].toString()}</svg>`;
@@ -79,7 +79,7 @@ export function tabIcon(tone: Tone): string {
 }
 
 /** An error with its hint. */
-export function problemNote(what: Part, { code, hint }: Problem): Markup {
+export function problemNote(what: TextPart, { code, hint }: Problem): Markup {
   return markup`<p class="problem">${icon('down')}<span>${what} <code>${code}</code>${hintLine(hint)}</span></p>`;
 }
 
@@ -87,19 +87,19 @@ export function hintLine(hint: string | null): Markup | null {
   return hint === null ? null : markup`<br><span class="hint">→ ${hint}</span>`;
 }
 
-type Cell = Markup | string | number | null;
+type TableCell = Markup | string | number | null;
 
 /** The title of a column, a class of its cells such as `number`, and a note on the title. */
-export type Column = string | readonly [title: string, kind: string, note?: string];
+export type TableColumn = string | readonly [title: string, kind: string, note?: string];
 
 interface DataTable {
   /** Unique in the page. */
   id: string;
   label: string;
   kind?: string;
-  columns: readonly Column[];
+  columns: readonly TableColumn[];
   /** The cells of each row, the first of which is its header; or a complete row. */
-  rows: readonly (readonly Cell[] | Markup)[];
+  rows: readonly (readonly TableCell[] | Markup)[];
 }
 
 /** A table that scrolls on narrow screens, unless the stylesheet turns its rows into blocks there. */
@@ -109,7 +109,7 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
     ([title, of, note]) =>
       markup`<th scope="col" role="columnheader" class="${of === 'number' ? of : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
   );
-  const cellOf = (cell: Cell, at: number): Markup => {
+  const cellOf = (cell: TableCell, at: number): Markup => {
     if (at === 0) return markup`<th scope="row" role="rowheader">${cell}</th>`;
     const [title, of] = heads[at] ?? ['', ''];
     const kinds = `${of}${cell === NONE || cell === '' ? ' none' : ''}`;
@@ -120,12 +120,12 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
 <tbody role="rowgroup">${body}</tbody></table></div>`;
 }
 
-function isCells(row: readonly Cell[] | Markup): row is readonly Cell[] {
+function isCells(row: readonly TableCell[] | Markup): row is readonly TableCell[] {
   return Array.isArray(row);
 }
 
 /** A count; 0 is less prominent. */
-export function countCell(count: number, text: string): Cell {
+export function countCell(count: number, text: string): TableCell {
   return count === 0 ? markup`<span class="quiet">${text}</span>` : text;
 }
 

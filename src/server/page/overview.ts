@@ -2,7 +2,7 @@ import { countOf, countText, NONE, percentText } from '../../observe/figures.ts'
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { reloadButton } from './controls.ts';
-import { timeAs, icon, markup, type Markup, type Tone } from './markup.ts';
+import { timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
@@ -15,7 +15,7 @@ const MAX_ROWS = 250;
 const MAX_SEARCH_LENGTH = 80;
 
 /** Which of many sources are shown. */
-interface Filter {
+interface SourceFilter {
   /** Part of the name of a source or resource; '' for all. */
   find: string;
   /** True for only those that need attention. */
@@ -63,7 +63,7 @@ interface SourceRow {
   source: string;
   /** Null if its settings cannot be used. */
   status: SourceStatus | null;
-  tone: Tone;
+  tone: PageTone;
   /** What needs attention, the worst first. */
   found: readonly Attention[];
   /** The oldest success among its resources; null if one of them has none. */
@@ -71,7 +71,7 @@ interface SourceRow {
 }
 
 /** The worst tone comes first. */
-const TONE_WORDS: Readonly<Record<Tone, string>> = {
+const TONE_WORDS: Readonly<Record<PageTone, string>> = {
   down: 'Broken',
   late: 'Late',
   look: 'Look',
@@ -104,7 +104,7 @@ function rankOf({ tone, found }: SourceRow): number {
   return TONES.indexOf(tone) * 1_000 - Math.min(999, found.length);
 }
 
-function matches({ source, status, found }: SourceRow, { find, hasTrouble }: Filter): boolean {
+function matches({ source, status, found }: SourceRow, { find, hasTrouble }: SourceFilter): boolean {
   if (hasTrouble && found.length === 0) return false;
   const names = [source, ...(status?.resources.map(({ resource }) => resource) ?? [])];
   return names.some((name) => name.includes(find.toLowerCase()));
@@ -122,7 +122,7 @@ const COLUMNS: readonly (readonly [title: string, kind?: string, note?: string])
   ['What'],
 ];
 
-function sourceTable(snapshot: StatusSnapshot, found: readonly Attention[], filter: Filter): Markup {
+function sourceTable(snapshot: StatusSnapshot, found: readonly Attention[], filter: SourceFilter): Markup {
   const all = sourceRows(snapshot, found);
   const rows = all.filter((row) => matches(row, filter));
   const heads = COLUMNS.map(
@@ -139,7 +139,7 @@ ${filterForm(filter, all.length, rows.length)}</div>
 }
 
 /** Works without a script as well. */
-function filterForm({ find, hasTrouble }: Filter, all: number, shown: number): Markup {
+function filterForm({ find, hasTrouble }: SourceFilter, all: number, shown: number): Markup {
   return markup`<form class="choice" method="get" action="./" role="search">
 <label for="find">Find <input id="find" type="search" name="find" value="${find}" maxlength="80" placeholder="name of a source or resource"></label>
 <label for="only"><input id="only" type="checkbox" name="only" value="trouble"${hasTrouble && markup` checked`}> only what needs attention</label>

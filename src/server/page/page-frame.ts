@@ -2,7 +2,7 @@ import { raw } from 'hono/html';
 import type { ControlAnswer } from '../controls/control-request.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { SOURCE_NAME } from '../../config/settings.ts';
-import { timeAs, icon, markup, tabIcon, type Markup, type Tone } from './markup.ts';
+import { timeAs, icon, markup, tabIcon, type Markup, type PageTone } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { OVERVIEW_STYLESHEET, STYLESHEET } from './stylesheet.ts';
 
@@ -89,7 +89,7 @@ export function htmlDocument({ title, icon, nonce, head, style, body, script }: 
 
 interface Frame {
   title: string;
-  tone: Tone;
+  tone: PageTone;
   /** Path relative to the overview, such as `sources/blog`; '' for the overview. */
   path: string;
   /** Names of the breadcrumbs after the overview. */

@@ -1,10 +1,20 @@
 import { countOf, countText, delayText, durationText, NONE, percentText, rateText } from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
-import { timeAs, countCell, dataTable, hintLine, icon, markup, type Column, type Markup, type Tone } from './markup.ts';
+import {
+  timeAs,
+  countCell,
+  dataTable,
+  hintLine,
+  icon,
+  markup,
+  type TableColumn,
+  type Markup,
+  type PageTone,
+} from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly TableColumn[] = [
   'Resource',
   'Freshness',
   'Now',
@@ -43,7 +53,7 @@ function freshness(status: ResourceStatus, now: number): Markup {
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
 }
 
-function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
+function freshnessWord(status: ResourceStatus, now: number): [PageTone, string] {
   if (isOverdue(status, now)) return ['late', 'Overdue'];
   if (status.last_success_at !== null) return ['fine', 'Fresh'];
   return ['quiet', status.running === null ? 'Empty' : 'First copy'];
@@ -96,7 +106,7 @@ function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
 <span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
 }
 
-const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
+const STATUS_TONES: Readonly<Record<PastRun['status'], PageTone>> = {
   ok: 'fine',
   partial: 'look',
   failed: 'late',
@@ -165,7 +175,7 @@ export function runsTable(source: string, runs: readonly NamedRun[], { now, root
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   const base = `${root}sources/${encodeURIComponent(source)}/runs`;
   const counts = COUNTS.map(([title]) => [title, 'number'] as const);
-  const columns: Column[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
+  const columns: TableColumn[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
   const rows = runs.flatMap((run, at) => [
     runCells(run, `${base}/${run.run_id}`, now),
     ...errorRow(run, runs.slice(0, at)),

@@ -21,7 +21,7 @@ import {
   markup,
   type Markup,
   problemNote,
-  type Tone,
+  type PageTone,
 } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { renderGrowthPlot } from './plots.ts';
@@ -176,7 +176,7 @@ function deliveryTable(
   return markup`${refusedCounts(webhooks)}${replay}${table}`;
 }
 
-function stateWord(tone: Tone, word: string): Markup {
+function stateWord(tone: PageTone, word: string): Markup {
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
 }
 

@@ -66,17 +66,17 @@ export function attentionList(
   return markup`<ul class="attention" aria-label="What needs attention">${items}${more}</ul>`;
 }
 
-type Findings = readonly [Attention, ...Attention[]];
+type FindingGroup = readonly [Attention, ...Attention[]];
 
 /** Groups equal findings of different sources or resources. */
-export function groupFindings(found: readonly Attention[]): Findings[] {
+export function groupFindings(found: readonly Attention[]): FindingGroup[] {
   const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
   return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));
 }
 
 const MAX_NAMES = 3;
 
-function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
+function namesOf(group: FindingGroup, root: string, isNamed: boolean): Markup {
   const left = group.length - MAX_NAMES;
   const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
   return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;

@@ -1,5 +1,5 @@
 import { type Answer, json, RefusedRequest } from '../answer.ts';
-import type { Collection, Entry, PageStart } from '../../../../src/sandbox/records/collection.ts';
+import type { Collection, CollectionEntry, PageStart } from '../../../../src/sandbox/records/collection.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
@@ -106,7 +106,7 @@ export function cursorAtStart(query: PageQuery): string {
   return cursorText({ ...place, number: query.number + 1, since: query.since });
 }
 
-function cursorAfter(query: PageQuery, last: Entry): string {
+function cursorAfter(query: PageQuery, last: CollectionEntry): string {
   return cursorText({ rank: last.rank, key: last.key, number: query.number + 1, since: query.since });
 }
 
