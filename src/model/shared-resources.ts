@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 import { sleepOrAbort } from './waiting.ts';
 
-export interface SharedResourceOptions<T> {
+interface SharedResourceOptions<T> {
   open: (name: string) => Promise<T>;
   close: (value: T) => Promise<void>;
   clock: Clock;

@@ -46,7 +46,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | u
   }
 }
 
-export interface Period {
+interface Period {
   clock: Clock;
   everyMs: number;
   signal: AbortSignal;

@@ -27,7 +27,7 @@ export const NO_RECORDS: StartingRecords = { entries: [], rankOf: hashKey, stamp
 /** Where a page starts: after a record (keyset), or after a number of records. */
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
 
-export interface Slice {
+interface Slice {
   entries: CollectionEntry[];
   /** True if a record follows the last one. */
   more: boolean;
