@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';
-import v8 from 'node:v8';
-import { isatty } from 'node:tty';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isatty } from 'node:tty';
+import v8 from 'node:v8';
 
 /** After a first signal, the current page has this long to finish. */
 const GRACE_MS = 9_500;
@@ -37,7 +37,7 @@ async function leaveUnread(code: number): Promise<void> {
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
     await delay(READER_MS);
-    reportLostLines(stderr);
+    reportLostLines();
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
   process.exit(code);

@@ -8,7 +8,7 @@ import { bytesText, countText } from '../observe/figures.ts';
 import { exportTables, FORMATS, type ExportedTable, type ExportReport } from '../export/export-tables.ts';
 import type { FormatName, FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
-import type { Place } from '../export/places/place.ts';
+import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import {
   readSettings,
@@ -121,7 +121,7 @@ async function exportSource(
   });
 }
 
-function openPlace(context: CliContext, place: string): Place | Promise<Place> {
+function openPlace(context: CliContext, place: string): ExportPlace | Promise<ExportPlace> {
   if (!isBucket(place)) return openFolder(path.resolve(context.cwd, place));
   const { AWS_SECRET_ACCESS_KEY = '', AWS_SESSION_TOKEN = '', AWS_ACCESS_KEY_ID = '' } = context.env;
   context.secrets.push(...[AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID].filter((each) => each !== ''));

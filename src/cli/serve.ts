@@ -1,15 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
+import { hiddenFields } from '../config/profile/record-fields.ts';
+import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
+import { inboxAddress } from '../database/databases.ts';
 import { untilAborted } from '../model/waiting.ts';
-import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
+import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/join-cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
-import { type ServedSources, serveSources } from '../server/serve-sources.ts';
-import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
-import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
-import { hiddenFields } from '../config/profile/record-fields.ts';
-import { inboxAddress } from '../database/databases.ts';
 import { createControlDoor } from '../server/endpoints/control-door.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createDoor, refusalNote } from '../server/endpoints/door.ts';
@@ -17,16 +15,12 @@ import { createPages, type Pages } from '../server/endpoints/pages.ts';
 import { createRefusalLog, type ReceivedSource } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { recipientOf } from '../server/receiver/webhook.ts';
+import { type ServedSources, serveSources } from '../server/serve-sources.ts';
+import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logNote } from './command/log-note.ts';
-import {
-  readSettings,
-  reloadedSettings,
-  type SourceOptions,
-  tellRefused,
-  withSourceOptions,
-} from './command/sources.ts';
+import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -72,16 +66,18 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const { version, clock, secrets, stderr } = context;
   const settings = settingsOf(context, options);
   await tellRefused(context, settings);
-  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
+  let level = options.logLevel ?? settings.log.level;
+  const lost = { count: 0 };
+  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   warnOf(log, settings, options, clock.now());
-  const metrics = createMetrics(version, () => lostLines(stderr));
+  const metrics = createMetrics(version, () => lost.count);
   const control: Control = (...asked) => served.control(...asked);
   let current = addressOf(settings.serve, options);
   const served = await serveSources({
     settings,
     load: () => reloadedSettings(context, () => settingsOf(context, options)),
     changed: (next) => {
-      setLogLevel(log, options.logLevel ?? next.log.level);
+      level = options.logLevel ?? next.log.level;
       warnOf(log, next, options, clock.now());
       current = addressOf(next.serve, options);
     },

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
-import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
+import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import type { ClusterSource } from '../server/cluster/cluster-work.ts';
 import { Cluster, isShared } from '../server/cluster/join-cluster.ts';
@@ -41,9 +41,11 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const { version, clock, secrets, signal, stderr } = context;
   const settings = sharedSettings(context, options);
   await tellRefused(context, settings);
-  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
+  let level = options.logLevel ?? settings.log.level;
+  const lost = { count: 0 };
+  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
-  const metrics = createMetrics(version, () => lostLines(stderr));
+  const metrics = createMetrics(version, () => lost.count);
   const known = new Map<string, WatchedSource>();
   const watch = (source: SourceSettings): WatchedSource => {
     const watchedSource = watched(source, { context, log, metrics });
@@ -75,7 +77,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   });
   const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
-    setLogLevel(log, options.logLevel ?? next.log.level);
+    level = options.logLevel ?? next.log.level;
     current = next;
     for (const source of removed) known.delete(source.name);
     await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));

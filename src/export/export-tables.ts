@@ -1,60 +1,51 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { SnapshotReader } from '../database/database.ts';
+import { openSnapshot } from '../database/databases.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { openSnapshot } from '../database/databases.ts';
-import type { SnapshotReader } from '../database/database.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { exportTable } from './export-table.ts';
-import { CSV } from './formats/csv.ts';
-import type { ExportColumn, FileForm, Format, FormatName } from './formats/format.ts';
-import { NDJSON } from './formats/ndjson.ts';
+import type { ExportColumn, ExportFormat, FileForm, FormatName } from './formats/format.ts';
 import { PARQUET } from './formats/parquet.ts';
+import { CSV, NDJSON } from './formats/text-formats.ts';
 import { layoutOf } from './layout.ts';
-import {
-  filesOf,
-  type Manifest,
-  MANIFEST_VERSION,
-  type ManifestTable,
-  manifestText,
-  readManifest,
-} from './manifest.ts';
+import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
-import { MANIFEST, type Place } from './places/place.ts';
+import { type ExportPlace, MANIFEST } from './places/place.ts';
 
-export const FORMATS: Readonly<Record<FormatName, Format>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
+export const FORMATS: Readonly<Record<FormatName, ExportFormat>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
 
 export interface ExportRequest {
   /** Address of the warehouse. */
   warehouse: string;
-  /** Name of the source, which the manifest bears. */
+  /** Name of the source, which the manifest records. */
   source: string;
-  /** Resources that are copied: views of others are only exported if they are named. */
+  /** Resources that are copied: views of other resources are exported only by name. */
   resources: readonly string[];
-  place: Place;
+  place: ExportPlace;
   format: FormatName;
   form: FileForm;
-  /** Names of views; the usual ones if none. */
+  /** Names of views; if empty, the usual ones. */
   tables: readonly string[];
-  /** Tables of facts are cut by month. */
+  /** True to cut tables of facts by month. */
   isByMonth: boolean;
-  /** Everything is written, whatever stands there. */
+  /** True to rewrite files that have not changed. */
   isFull: boolean;
-  /** Of content-sync. */
+  /** Version of content-sync. */
   version: string;
   clock: Clock;
   signal: AbortSignal;
-  /** Called with each table that is written. */
+  /** Called after each table. */
   exported: (table: ExportedTable) => void;
 }
 
-/** A table as it stands in the place. */
 export interface ExportedTable {
   table: string;
   rows: number;
   files: number;
   bytes: number;
-  /** Of these, what this export wrote. */
+  /** Of these, the files that this export wrote. */
   written_files: number;
   written_bytes: number;
 }
@@ -63,102 +54,105 @@ export interface ExportReport {
   place: string;
   snapshot_at: string;
   tables: ExportedTable[];
-  /** Files of earlier exports that are gone now. */
+  /** Files of earlier exports that this one removed. */
   removed_files: number;
   /** Exported views of resources that are no longer copied; absent if there are none. */
   not_copied?: string[];
-  /** Such views that are left out, because they were not named. */
+  /** Views of such resources that were skipped because they were not named. */
   left_out?: string[];
 }
 
-/** Writes a warehouse's views, as of one moment, to a place. Throws `SyncError`, and leaves what stood there as it was. */
+/** Writes the views of a warehouse, as of one moment, to a place. If it throws, the earlier export is unchanged. */
 export async function exportTables(request: ExportRequest): Promise<ExportReport> {
-  const { place } = request;
   try {
-    return await attempt(request, false);
+    return await writeExport(request, false);
   } catch (error) {
-    if (!(error instanceof SyncError) || error.code !== 'snapshot_lost') throw error;
-    // Somebody has begun to write meanwhile.
-    return await attempt(request, true);
+    // Another process began to write to the file, so the second snapshot has to coordinate with it.
+    if (error instanceof SyncError && error.code === 'snapshot_lost') return await writeExport(request, true);
+    throw error;
   } finally {
-    await place.close();
+    await request.place.close();
   }
 }
 
-async function attempt(request: ExportRequest, isBeside: boolean): Promise<ExportReport> {
-  // What was committed before is in the snapshot.
-  const moment = new Date(request.clock.now()).toISOString();
-  const snapshot = await openSnapshot(request.warehouse, request.clock, isBeside);
-  const made: string[] = [];
+/** What the tables of one export share. `paths` are the files that it has created. */
+interface ExportRun {
+  id: string;
+  snapshot: SnapshotReader;
+  before: Manifest | null;
+  startedAt: string;
+  paths: string[];
+}
+
+async function writeExport(request: ExportRequest, isShared: boolean): Promise<ExportReport> {
+  const { clock, place, resources, exported } = request;
+  // The snapshot has everything that was committed before this time.
+  const startedAt = new Date(clock.now()).toISOString();
+  const snapshot = await openSnapshot(request.warehouse, clock, isShared);
+  const paths: string[] = [];
   try {
-    const before = await standing(request);
-    const { tables: chosen, leftOut } = await chooseTables(snapshot, request.tables, request.resources);
-    const usual = await chooseTables(snapshot, [], request.resources).catch(() => null);
-    const all = usual?.tables ?? chosen;
-    const newPath = pathMaker(request, moment, made);
+    const text = await place.readManifest();
+    const before = text === null ? null : readManifest(text, place.shown);
+    await checkPlace(request, before);
+    const id = `${startedAt.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
+    const run = { id, snapshot, before, startedAt, paths };
+    const { tables: chosen, leftOut } = await chooseTables(snapshot, request.tables, resources);
+    const usual = await chooseTables(snapshot, [], resources).catch(() => null);
     const tables: ManifestTable[] = [];
     for (const table of chosen) {
-      tables.push(await writeTable(request, { snapshot, before, newPath }, table, all));
-      request.exported(summary(tables.at(-1), made));
+      const written = await writeTable(request, run, table, usual?.tables ?? chosen);
+      tables.push(written);
+      exported(summarize(written, paths));
     }
-    const report = await conclude(request, { before, tables, moment, made });
-    const old = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
+    const report = await publish(request, run, tables, text);
+    const notCopied = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
     return {
       ...report,
-      ...(old.length === 0 ? {} : { not_copied: old }),
+      ...(notCopied.length === 0 ? {} : { not_copied: notCopied }),
       ...(leftOut.length === 0 ? {} : { left_out: leftOut }),
     };
   } catch (error) {
-    await removeQuietly(request.place, made);
+    await place.remove(paths).catch(() => undefined);
     throw error;
   } finally {
     await snapshot.close();
   }
 }
 
-/** An earlier export to the place. */
-interface Standing {
-  text: string;
-  manifest: Manifest;
-}
-
-/** Null if there is none. Throws `ConfigError` if something else is there. */
-async function standing({ place, source }: ExportRequest): Promise<Standing | null> {
-  const text = await place.readManifest();
-  if (text === null) {
-    const strange = (await place.list()).find(({ path }) => !isOurs(path));
-    if (strange === undefined) return null;
-    throw new ConfigError('export_place_taken', `${place.shown}: there is something else: ${strange.path}`, {
-      hint: 'name an empty or a new place: an export removes what its manifest no longer lists',
+/** Throws `ConfigError` if the place holds other files or the export of another source. */
+async function checkPlace({ place, source }: ExportRequest, before: Manifest | null): Promise<void> {
+  if (before?.source === source) return;
+  if (before !== null) {
+    throw new ConfigError('export_place_taken', `${place.shown}: the export of source ${before.source} is there`, {
+      hint: 'name another place, one for each source',
     });
   }
-  const manifest = readManifest(text, place.shown);
-  if (manifest.source === source) return { text, manifest };
-  throw new ConfigError('export_place_taken', `${place.shown}: the export of source ${manifest.source} is there`, {
-    hint: 'name another place, one for each source',
+  const foreign = (await place.list()).find(({ path }) => !isExportFile(path));
+  if (foreign === undefined) return;
+  throw new ConfigError('export_place_taken', `${place.shown}: there is something else: ${foreign.path}`, {
+    hint: 'name an empty or a new place: an export removes files that its manifest no longer lists',
   });
 }
 
-type NewPath = (table: string) => (month: string | null) => string;
-
-/** No other export gives the names that this one gives; `made` gets all of them. */
-function pathMaker({ format }: ExportRequest, moment: string, made: string[]): NewPath {
-  const run = `${moment.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
-  return (table) => (month) => {
+/** The run's id is in each path, so that no other export creates the same one. */
+function pathMaker({ format }: ExportRequest, { id, paths }: ExportRun, table: string) {
+  return (month: string | null): string => {
     const folder = month === null ? '' : `month=${encodeURIComponent(month)}/`;
-    const path = `${encodeURIComponent(table)}/${folder}part-${run}-${String(made.length).padStart(5, '0')}.${format}`;
-    made.push(path);
+    const path = `${encodeURIComponent(table)}/${folder}part-${id}-${String(paths.length).padStart(5, '0')}.${format}`;
+    paths.push(path);
     return path;
   };
 }
 
+/** Writes one table; `all` are the tables whose references decide how it is cut. */
 async function writeTable(
   request: ExportRequest,
-  { snapshot, before, newPath }: { snapshot: SnapshotReader; before: Standing | null; newPath: NewPath },
+  run: ExportRun,
   table: ChosenTable,
   all: readonly ChosenTable[],
 ): Promise<ManifestTable> {
   const { place, form, isByMonth, isFull, signal } = request;
+  const { snapshot, before } = run;
   const format = FORMATS[request.format];
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
@@ -166,34 +160,31 @@ async function writeTable(
     const span = isDecimal ? await snapshot.decimalSpan(table.name, column) : null;
     columns.push({ ...column, stored: format.stored(column, span) });
   }
-  const known = before?.manifest;
-  const isKept =
-    !isFull &&
-    known?.format === format.name &&
-    isDeepStrictEqual(form, { compression: known.compression, options: known.options });
+  const hasSameForm =
+    before?.format === format.name &&
+    isDeepStrictEqual(form, { compression: before.compression, options: before.options });
   return exportTable({
     snapshot,
     table,
-    target: {
-      place,
-      format,
-      form,
-      columns,
-      layout: layoutOf(table, all, isByMonth),
-      newPath: newPath(table.name),
-    },
-    before: (isKept ? known.tables.find(({ name }) => name === table.name) : undefined) ?? null,
+    place,
+    format,
+    form,
+    columns,
+    layout: layoutOf(table, all, isByMonth),
+    newPath: pathMaker(request, run, table.name),
+    before: (hasSameForm && !isFull ? before.tables.find(({ name }) => name === table.name) : undefined) ?? null,
     signal,
   });
 }
 
-/** The new manifest stands first; then goes what it does not list. */
-async function conclude(
+/** Writes the manifest, which makes the export visible, and then removes the files that it does not list. */
+async function publish(
   request: ExportRequest,
-  done: { before: Standing | null; tables: ManifestTable[]; moment: string; made: string[] },
+  { before, startedAt, paths }: ExportRun,
+  tables: ManifestTable[],
+  previousText: string | null,
 ): Promise<ExportReport> {
-  const { place, source, format, form, version } = request;
-  const { before, tables, moment, made } = done;
+  const { place, source, format, form, version, clock } = request;
   request.signal.throwIfAborted();
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
@@ -201,36 +192,30 @@ async function conclude(
     format,
     ...form,
     options: [...form.options],
-    snapshot_at: moment,
+    snapshot_at: startedAt,
     written_by: `content-sync ${version}`,
     tables,
   };
-  const written = [...made];
-  // Whatever comes of the manifest, it may stand, even if there is no answer: nothing of it may be taken back.
-  made.length = 0;
-  await place.putManifest(manifestText(manifest), before?.text ?? null);
-  const listed = new Set(filesOf(manifest));
-  const gone = await leftovers(place, listed, before?.manifest ?? null, request.clock.now());
-  await place.remove(gone);
+  const written = [...paths];
+  // From here on an error must not remove these files: the manifest may be in place even if no response came.
+  paths.length = 0;
+  await place.putManifest(manifestText(manifest), previousText);
+  const obsolete = await findObsoleteFiles(place, filesIn(manifest), filesIn(before), clock.now());
+  await place.remove(obsolete);
   return {
     place: place.shown,
-    snapshot_at: moment,
-    tables: tables.map((table) => summary(table, written)),
-    removed_files: gone.length,
+    snapshot_at: startedAt,
+    tables: tables.map((table) => summarize(table, written)),
+    removed_files: obsolete.length,
   };
 }
 
-async function removeQuietly(place: Place, paths: readonly string[]): Promise<void> {
-  await place.remove(paths).catch(() => undefined);
-}
-
-function summary(table: ManifestTable | undefined, made: readonly string[]): ExportedTable {
-  const files = table?.files ?? [];
-  const written = files.filter(({ path }) => made.includes(path));
+function summarize({ name, rows, files }: ManifestTable, paths: readonly string[]): ExportedTable {
+  const written = files.filter(({ path }) => paths.includes(path));
   const bytesOf = (some: typeof files): number => some.reduce((sum, { bytes }) => sum + bytes, 0);
   return {
-    table: table?.name ?? '',
-    rows: table?.rows ?? 0,
+    table: name,
+    rows,
     files: files.length,
     bytes: bytesOf(files),
     written_files: written.length,
@@ -238,29 +223,31 @@ function summary(table: ManifestTable | undefined, made: readonly string[]): Exp
   };
 }
 
-const PART = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
+function filesIn(manifest: Manifest | null): ReadonlySet<string> {
+  return new Set(manifest?.tables.flatMap(({ files }) => files.map(({ path }) => path)));
+}
 
-/** True of a path that only an export gives. */
-function isOurs(path: string): boolean {
-  return PART.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
+const DATA_FILE = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
+
+function isExportFile(path: string): boolean {
+  return DATA_FILE.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
 }
 
 const DAY_MS = 86_400_000;
 
 /**
- * What the manifest before listed, and what exports left that were stopped: at once where nobody else can be writing,
- * elsewhere after a day.
+ * Finds the files of the previous manifest and of exports that were killed. Where another export may be writing, files
+ * that no manifest lists are obsolete after a day.
  */
-async function leftovers(
-  place: Place,
+async function findObsoleteFiles(
+  place: ExportPlace,
   listed: ReadonlySet<string>,
-  before: Manifest | null,
+  previous: ReadonlySet<string>,
   now: number,
 ): Promise<string[]> {
-  const old = new Set(filesOf(before));
   const files = await place.list();
   return files
-    .filter(({ path }) => PART.test(path) && !listed.has(path))
-    .filter(({ path, changedAt }) => place.isLocked || old.has(path) || changedAt < now - DAY_MS)
+    .filter(({ path }) => DATA_FILE.test(path) && !listed.has(path))
+    .filter(({ path, changedAt }) => place.isLocked || previous.has(path) || changedAt < now - DAY_MS)
     .map(({ path }) => path);
 }

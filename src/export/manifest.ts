@@ -3,32 +3,17 @@ import { ConfigError } from '../model/errors.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
 import { FORMAT_NAMES, FORMAT_OPTIONS } from './formats/format.ts';
 
-/** Raised when a reader of older manifests would read a newer one wrongly. */
+/** Increased when a reader of older manifests would misread a newer one. */
 export const MANIFEST_VERSION = 1;
 
 const file = z.object({
-  /** Below the place. */
+  /** Relative to the place. */
   path: z.string(),
   rows: z.int(),
   bytes: z.int(),
   sha256: z.string(),
-  /** `2024-10`, or the name that Hive gives to rows without one; null if the table is not cut by month. */
+  /** `2024-10`, or Hive's name for rows without a date; null if the table is not cut by month. */
   month: z.string().nullable(),
-  /** First and last key of a file of a table that is cut by its key, in the order of their bytes. */
-  min_key: z.string().nullable(),
-  max_key: z.string().nullable(),
-  /** Index of its slice. */
-  slice: z.int(),
-});
-
-/** A part of a table that is written anew as a whole if any row of it has changed. */
-const slice = z.object({
-  month: z.string().nullable(),
-  /** The key that it begins with, inclusive; null for the first one, and where the table is not cut by its key. */
-  from: z.string().nullable(),
-  rows: z.int(),
-  /** Of its rows in any order: the same rows give the same text. */
-  digest: z.string(),
 });
 
 const table = z.object({
@@ -42,12 +27,20 @@ const table = z.object({
       description: z.string().nullable(),
     }),
   ),
-  /** The column by whose month its folders are named; null if there are none. */
+  /** The column whose month names the folders; null if there are none. */
   month_of: z.string().nullable(),
   rows: z.int(),
-  /** All that a reader has to read, and nothing but these. */
+  /** A reader reads all of these files and no others. */
   files: z.array(file),
-  slices: z.array(slice),
+  /** What later exports compare: the files of a month, or of the whole table, are rewritten if any row has changed. */
+  slices: z.array(
+    z.object({
+      month: z.string().nullable(),
+      rows: z.int(),
+      /** The same rows in any order have the same digest. */
+      digest: z.string(),
+    }),
+  ),
 });
 
 const manifest = z.object({
@@ -56,7 +49,7 @@ const manifest = z.object({
   format: z.enum(FORMAT_NAMES),
   compression: z.string(),
   options: z.array(z.enum(FORMAT_OPTIONS)).default([]),
-  /** All tables are as they were then, UTC. */
+  /** The time of all tables, UTC. */
   snapshot_at: z.string(),
   written_by: z.string(),
   tables: z.array(table),
@@ -64,37 +57,18 @@ const manifest = z.object({
 
 export type Manifest = z.output<typeof manifest>;
 export type ManifestTable = z.output<typeof table>;
-export type PartFile = Omit<z.output<typeof file>, 'slice' | 'month'>;
+export type ManifestFile = z.output<typeof file>;
 
-/** With its files. */
-export interface Slice extends z.output<typeof slice> {
-  files: readonly PartFile[];
-}
-
-/** The slices of a table, each with its files. */
-export function slicesOf({ slices, files }: ManifestTable): Slice[] {
-  return slices.map((each, at) => ({ ...each, files: files.filter((file) => file.slice === at) }));
-}
-
-/** As the manifest holds them. */
-export function listed(slices: readonly Slice[]): Pick<ManifestTable, 'rows' | 'slices' | 'files'> {
-  return {
-    rows: slices.reduce((sum, { rows }) => sum + rows, 0),
-    files: slices.flatMap(({ month, files }, at) => files.map((file) => ({ ...file, month, slice: at }))),
-    slices: slices.map(({ month, from, rows, digest }) => ({ month, from, rows, digest })),
-  };
-}
-
-/** Throws `ConfigError` if the text is no manifest of ours. */
+/** Throws `ConfigError` if the text is not a manifest of an export. */
 export function readManifest(text: string, shown: string): Manifest {
-  const read = manifest.safeParse(parsed(text));
+  const read = manifest.safeParse(parseJson(text));
   if (read.success) return read.data;
-  throw new ConfigError('export_place_taken', `${shown}: its manifest.json is none that this version writes`, {
-    hint: 'name another place, an empty one; or, if a newer content-sync wrote it, use that one',
+  throw new ConfigError('export_place_taken', `${shown}: its manifest.json was not written by this version`, {
+    hint: 'name an empty place; or, if a newer content-sync wrote the manifest, use that version',
   });
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -104,9 +78,4 @@ function parsed(text: string): unknown {
 
 export function manifestText(written: Manifest): string {
   return `${JSON.stringify(written, null, 2)}\n`;
-}
-
-/** Paths of all files that it lists. */
-export function filesOf(written: Manifest | null): string[] {
-  return written?.tables.flatMap(({ files }) => files.map(({ path }) => path)) ?? [];
 }

@@ -9,8 +9,8 @@ import type { ColumnComment } from '../database/warehouse.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
-import { asChange, type ExistingColumn, type PlannedView } from '../views/planned-view.ts';
-import type { Relation, ViewedResource, ViewModel } from '../views/view-model.ts';
+import { asChange } from '../views/planned-view.ts';
+import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */

@@ -1,24 +1,22 @@
-/** How old an answer was when it came, and for how long whoever gave it keeps what it gives. */
+/** How old a response was when it came, and for how long the cache that sent it keeps responses. */
 export interface AnswerAge {
-  /** Milliseconds; 0 for an answer that nobody had kept, as far as it says. */
+  /** Milliseconds; 0 for a response that did not come from a cache, as far as its headers show. */
   ageMs: number;
-  /** Milliseconds for which it is kept in all; null if nothing says so. */
+  /** Milliseconds for which the cache keeps it; null if no header says so. */
   lifetimeMs: number | null;
-  /** True if the answer says how old it is. One that says 0 was just fetched, or is kept for less than a second. */
+  /** True if the response states its age. An age of 0 means just fetched, or cached for less than a second. */
   isTold: boolean;
 }
 
-/** `Age` counts whole seconds: what is kept may be almost one second older than it says. */
+/** `Age` counts whole seconds, so a response may be almost one second older than it states. */
 export const AGE_STEP_MS = 1_000;
 
-const UNKNOWN: AnswerAge = { ageMs: 0, lifetimeMs: null, isTold: false };
-
-/** The age of an answer, by its `Age`, and for how long a cache keeps it, by its `Cache-Control`. Source: RFC 9111. */
+/** Reads the age by `Age`, and the lifetime in a cache by `Cache-Control` (RFC 9111). */
 export function ageOf(headers: Readonly<Record<string, string | string[] | undefined>>): AnswerAge {
-  const age = secondsIn(first(headers['age']) ?? '');
-  if (age === null) return UNKNOWN;
-  const kept = first(headers['cache-control']) ?? '';
-  const lifetime = directive(kept, 's-maxage') ?? directive(kept, 'max-age');
+  const age = toSeconds(firstValue(headers['age']));
+  if (age === null) return { ageMs: 0, lifetimeMs: null, isTold: false };
+  const cacheControl = firstValue(headers['cache-control']);
+  const lifetime = directive(cacheControl, 's-maxage') ?? directive(cacheControl, 'max-age');
   return {
     ageMs: age === 0 ? 0 : age * 1_000 + AGE_STEP_MS,
     lifetimeMs: lifetime === null ? null : lifetime * 1_000,
@@ -28,14 +26,14 @@ export function ageOf(headers: Readonly<Record<string, string | string[] | undef
 
 function directive(text: string, name: string): number | null {
   const found = text.split(',').find((part) => part.trim().toLowerCase().startsWith(`${name}=`));
-  return found === undefined ? null : secondsIn(found.slice(found.indexOf('=') + 1).replaceAll('"', ''));
+  return found === undefined ? null : toSeconds(found.slice(found.indexOf('=') + 1).replaceAll('"', ''));
 }
 
-function secondsIn(text: string): number | null {
+function toSeconds(text: string): number | null {
   return /^\d{1,9}$/.test(text.trim()) ? Number(text) : null;
 }
 
-/** Of a field that came several times the first one counts. */
-function first(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
+/** If a header occurs several times, the first one counts. */
+function firstValue(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? '';
 }

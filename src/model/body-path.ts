@@ -1,6 +1,5 @@
 /**
- * One step of a path: a member's key, an element's position (from the end if negative), each element of an array, or
- * each value of a map.
+ * One step of a path: a key, an index (from the end if negative), each element of an array, or each value of a map.
  */
 export type PathStep = string | number | typeof EACH_ELEMENT | typeof EACH_MEMBER;
 
@@ -9,7 +8,7 @@ export const EACH_ELEMENT = Symbol('each element');
 /** `*` in a path. */
 export const EACH_MEMBER = Symbol('each member');
 
-/** A path without these characters is keys between dots. */
+/** A path without these characters consists of keys and dots. */
 const SPECIAL = /["'*[\]]/;
 const QUOTED = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`;
 const KEY = String.raw`(?<quoted>${QUOTED})|(?<members>\*)(?=$|[.[])|(?<key>[^.["'\]][^.[\]]*)`;
@@ -18,8 +17,8 @@ const STEP = new RegExp(String.raw`(?:^|\.)(?:${KEY})|\[(?:${IN_BRACKETS})\]`, '
 
 /**
  * Parses a path in a JSON body: keys joined by dots, `[0]` for an element and `[-1]` for the last one, `[*]` for each
- * element, `*` for each value of a map; a key that holds a dot or a bracket is quoted, `a."b.c"` or `a['b.c']`. The
- * empty path is the value itself. Null for a text that is none.
+ * element, `*` for each value of a map; a key with a dot or a bracket is quoted, `a."b.c"` or `a['b.c']`. The empty path
+ * is the value itself. Returns null for any other text.
  */
 export function parseBodyPath(text: string): readonly PathStep[] | null {
   if (text === '') return [];
@@ -41,10 +40,10 @@ function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record
   return key ?? (quoted ?? name ?? '').slice(1, -1).replace(/\\(.)/gs, '$1');
 }
 
-/** Every path of a profile is parsed once. */
+/** Parsed paths by their text. */
 const parsed = new Map<string, readonly PathStep[]>();
 
-/** The steps of a path that its schema has admitted; any other text is keys between dots. */
+/** Parses a path; a text that is not a valid path consists of keys and dots. */
 export function stepsOf(path: string): readonly PathStep[] {
   const known = parsed.get(path);
   if (known !== undefined) return known;
@@ -53,19 +52,19 @@ export function stepsOf(path: string): readonly PathStep[] {
   return steps;
 }
 
-/** True for a step that leads to many values. */
+/** True for a step with several values. */
 export function isEach(step: PathStep): step is typeof EACH_ELEMENT | typeof EACH_MEMBER {
   return typeof step === 'symbol';
 }
 
-/** The keys of a path that leads through objects alone; null for any other. */
+/** Returns the keys of a path through objects only; null for any other path. */
 export function keysOfPath(path: string): readonly string[] | null {
   const steps = stepsOf(path);
   const keys = steps.filter((step) => typeof step === 'string');
   return keys.length === steps.length ? keys : null;
 }
 
-/** A field's path as the catalogue of columns writes it: dotted, or a JSON array if a key holds a dot or a quote. */
+/** Formats a path as `_sync_columns` stores it: dotted, or a JSON array if a key contains a dot or a quote. */
 export function fieldPathText(path: string): string {
   const keys = parseBodyPath(path) === null ? null : keysOfPath(path);
   if (keys === null) return path;

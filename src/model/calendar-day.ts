@@ -1,7 +1,7 @@
-/** The first and the last year, both with it. */
+/** The first and the last year, inclusive. */
 export type Years = readonly [first: number, last: number];
 
-/** A day, in the words that reports group by. */
+/** A day with the periods by which reports group. */
 export interface CalendarDay {
   /** `YYYY-MM-DD` */
   date: string;
@@ -10,7 +10,7 @@ export interface CalendarDay {
   /** `YYYY-Qn` */
   quarter: string;
   year: number;
-  /** `YYYY-Www` by ISO 8601: its year may be another one than the day's. */
+  /** `YYYY-Www` by ISO 8601, whose year may differ from the day's. */
   iso_week: string;
   /** 1 is Monday. */
   weekday: number;
@@ -21,18 +21,18 @@ const DAY_MS = 86_400_000;
 const THURSDAY = 4;
 const SATURDAY = 6;
 
-/** All days of the years from `first` to `last`, both with them; years of four digits. */
+/** Returns all days of the years from `first` to `last`, inclusive; years have four digits. */
 export function daysOfYears(first: number, last: number): CalendarDay[] {
   const [from, to] = [Date.UTC(first, 0, 1), Date.UTC(last + 1, 0, 1)];
   return Array.from({ length: (to - from) / DAY_MS }, (_, day) => calendarDay(from + day * DAY_MS));
 }
 
-/** Of a day's begin in UTC, in epoch milliseconds. */
+/** `at` is the start of the day in UTC, in epoch milliseconds. */
 function calendarDay(at: number): CalendarDay {
   const date = new Date(at).toISOString().slice(0, 10);
   const day = new Date(at);
   const weekday = day.getUTCDay() || 7;
-  // A week belongs to the year that has its Thursday.
+  // A week belongs to the year of its Thursday.
   const thursday = new Date(at + (THURSDAY - weekday) * DAY_MS);
   const year = thursday.getUTCFullYear();
   const week = 1 + Math.floor((thursday.getTime() - Date.UTC(year, 0, 1)) / (7 * DAY_MS));

@@ -1,9 +1,9 @@
-/** Time as a dependency, so that a test can wind it by hand. */
+/** Time as a dependency, so that tests can control it. */
 export interface Clock {
   /** Epoch milliseconds of the wall clock. */
   now(): number;
-  /** Milliseconds that only ever grow; for measuring and waiting. */
+  /** Monotonic milliseconds, for measuring and waiting. */
   monotonic(): number;
-  /** Resolves after `ms` of monotonic time; rejects with the signal's reason when it is aborted first. */
+  /** Resolves after `ms` of monotonic time; rejects with the signal's reason if it is aborted first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }

@@ -1,18 +1,18 @@
-/** The possible reaction to an error: try again, leave this one thing out, or give up on the resource. */
+/** The reaction to an error: retry, skip this item, or stop the resource. */
 export type Recovery = 'retry' | 'skip' | 'stop';
 
 export interface SyncErrorOptions {
   recovery: Recovery;
   /** What the operator should do next, as one sentence. */
   hint?: string | undefined;
-  /** By which the service's operators find the request that failed. */
+  /** The id by which the service's operators find the failed request. */
   requestId?: string | undefined;
   cause?: unknown;
 }
 
 /**
- * The one error class that crosses floors. `code` is stable (scripts may match on it), the message says what
- * happened, `hint` says what to do next. Anything else that is thrown is a bug and is never retried.
+ * The only error class that crosses layers. `code` is stable (scripts may match on it), the message says what happened,
+ * `hint` says what to do next. Any other error is a bug and is never retried.
  */
 export class SyncError extends Error {
   override readonly name: string = 'SyncError';
@@ -39,10 +39,10 @@ export class ConfigError extends SyncError {
   }
 }
 
-/** The service asked for a longer wait than `max_wait`: the work is parked until `until`, exit code 4. */
+/** The service asked for a longer wait than `max_wait`: the work is deferred until `until`, exit code 4. */
 export class DeferredError extends SyncError {
   override readonly name = 'DeferredError';
-  /** Epoch milliseconds on the local clock from which the service may be asked again. */
+  /** Time of the next attempt, epoch milliseconds on the local clock. */
   readonly until: number;
 
   constructor(message: string, until: number, options: { hint?: string; cause?: unknown } = {}) {
@@ -51,17 +51,17 @@ export class DeferredError extends SyncError {
   }
 }
 
-/** An error as it stands wherever JSON is written; `code` is `bug` for what is none of ours. */
+/** The JSON form of an error; `code` is `bug` for an unexpected one. */
 export interface ErrorReport {
   code: string;
   message: string;
   /** What to do next. */
   hint?: string;
-  /** By which the service's operators find the request that failed. */
+  /** The id by which the service's operators find the failed request. */
   request_id?: string;
 }
 
-/** The report of anything thrown; its texts go through `clean`. */
+/** Converts any thrown value; `clean` is applied to its texts. */
 export function errorReport(error: unknown, clean: (text: string) => string = (text) => text): ErrorReport {
   const message = clean(messageOf(error));
   if (!(error instanceof SyncError)) return { code: 'bug', message };
@@ -70,7 +70,7 @@ export function errorReport(error: unknown, clean: (text: string) => string = (t
   return { code, message, ...advice, ...(requestId === undefined ? {} : { request_id: clean(requestId) }) };
 }
 
-/** The message of anything thrown, for a log line or a stored run. */
+/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,11 +1,11 @@
 const DAY_MS = 86_400_000;
 
-/** A clock that is further off than this is ignored: one wrong answer would otherwise date all that follows. */
-const FURTHEST_OFF_MS = DAY_MS;
+/** A clock that differs more is ignored, because one wrong response would affect all later times. */
+const MAX_CLOCK_OFFSET_MS = DAY_MS;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** IMF-fixdate, RFC 850 and asctime, RFC 9110 section 5.6.7. The last carries no zone and is GMT all the same. */
+/** IMF-fixdate, RFC 850 and asctime (RFC 9110, 5.6.7). The last one has no zone and is GMT as well. */
 const FORMS = [
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>\w{3}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
   /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>\w{3})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
@@ -13,8 +13,8 @@ const FORMS = [
 ];
 
 /**
- * Epoch milliseconds of an HTTP-date in any of its three forms; null for anything else, and for a day or a time that no
- * calendar has. A year of two digits is the one within 50 years of `now` (epoch milliseconds).
+ * Parses an HTTP-date in any of its three forms into epoch milliseconds; null for any other text and for days and times
+ * that do not exist. A two-digit year is the one within 50 years of `now` (epoch milliseconds).
  */
 export function httpDate(text: string, now: number): number | null {
   const {
@@ -35,12 +35,12 @@ export function httpDate(text: string, now: number): number | null {
 }
 
 /**
- * The time on the other side's clock, by the `Date` header of its answer; null if that is absent, repeated,
- * malformed, or more than a day off the local clock. `receivedAt` is local, in epoch milliseconds.
+ * Reads the server's time from the `Date` header; null if that is absent, repeated, malformed, or differs by more than a
+ * day from the local clock. `receivedAt` is local, in epoch milliseconds.
  */
 export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {
   const date = typeof header === 'string' ? httpDate(header.trim(), receivedAt) : null;
-  return date !== null && Math.abs(date - receivedAt) <= FURTHEST_OFF_MS ? date : null;
+  return date !== null && Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS ? date : null;
 }
 
 function nearYear(twoDigits: number, now: number): number {

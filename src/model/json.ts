@@ -1,6 +1,6 @@
 /**
- * A JSON number whose digits a double would not give back (integers beyond 2^53, long decimals, exponents out of
- * range). It is the object that `JSON.rawJSON` makes, so `JSON.stringify` writes the source digits back unchanged.
+ * A JSON number whose digits a double cannot represent (integers beyond 2^53, long decimals, large exponents). It is the
+ * object of `JSON.rawJSON`, so `JSON.stringify` writes the source digits unchanged.
  */
 export interface ExactNumber {
   readonly rawJSON: string;
@@ -9,27 +9,27 @@ export interface ExactNumber {
 export type JsonObject = { [key: string]: JsonValue };
 export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonObject;
 
-/** The service's own text for a moment, and the moment in epoch milliseconds. */
+/** The service's text for a time, and the time in epoch milliseconds. */
 export interface Updated {
   text: string;
   at: number;
-  /** The later moment that it may mean, if clocks were put back or forward. */
+  /** The later time that the text may mean, at a change to or from daylight saving time. */
   latest?: number;
 }
 
-/** One record as the service sent it: its parsed value and its own slice of the page. */
+/** One record as the service sent it: its parsed value and its part of the page. */
 export interface SourceRecord {
   value: JsonValue;
   /**
-   * The exact source of the record, UTF-8; a view into the page, nothing is re-serialised. Bytes rather than a string:
-   * they are hashed and stored as they are, and half the size.
+   * The exact source of the record in UTF-8, a view into the page. Bytes are hashed and stored unchanged, and need half
+   * the memory of a string.
    */
   bytes: Buffer;
-  /** Its source as it came, if fields of it are hidden: `bytes` are then what is left of it. */
+  /** The source as it was received, if `bytes` lacks hidden fields. */
   asSent?: Buffer;
-  /** Why it cannot become a row: it has no value and is set aside with its body. Absent for one that can. */
+  /** Why the record is rejected; then it has no value. Absent for a valid record. */
   aside?: { readonly reason: string; readonly detail: string };
-  /** True if the profile's filter leaves it out: the service lists it, and it gets no row. */
+  /** True if the profile's filter excludes the record, so that it gets no row. */
   isLeftOut?: boolean;
 }
 

@@ -1,9 +1,8 @@
 /**
- * Pictures that hold nothing but pixels: what a browser may be given to show. An SVG can hold scripts and is never among
- * them.
+ * Images that a browser may display. SVG is excluded, because it can contain scripts.
  */
 export const RASTER_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'] as const;
 export type RasterType = (typeof RASTER_TYPES)[number];
 
-/** Bytes; a larger picture is only ever downloaded. */
+/** Larger images can only be downloaded. */
 export const MOST_SHOWN_BYTES = 20_000_000;

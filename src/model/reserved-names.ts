@@ -1,6 +1,6 @@
 /**
- * Names that a column must not have: words that Postgres 15 or SQLite 3 refuse without quotes, so that an analyst need
- * not quote, and the columns that both keep for themselves.
+ * Names that columns must not have: keywords that Postgres 15 or SQLite 3 only accept in quotes, and system columns of
+ * both.
  */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(
   `all analyse analyze and any array as asc asymmetric authorization between binary both case cast check collate

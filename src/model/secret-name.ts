@@ -1,11 +1,11 @@
-/** Last words of the names of credentials. */
+/** The last word of a credential's name. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   'key secret password passwd pass pwd pin otp token jwt credential authorization auth cookie session sid sig signature'
     .split(' ')
     .flatMap((word) => [word, `${word}s`]),
 );
-/** Words that are written as one with the word before: `apikey`, `accesstoken`. */
-const AT_THE_END = /(?:key|secret|password|token)s?$/;
+/** Words that may be joined to the previous one: `apikey`, `accesstoken`. */
+const SECRET_SUFFIX = /(?:key|secret|password|token)s?$/;
 
 /** True for the name of a field, header or query parameter whose value may be a credential: `client_secret`, `apiKey`. */
 export function isSecretName(name: string): boolean {
@@ -14,5 +14,5 @@ export function isSecretName(name: string): boolean {
     .toLowerCase()
     .split(/[^a-z0-9]+/);
   const last = words.findLast((word) => word !== '') ?? '';
-  return SECRET_WORDS.has(last) || AT_THE_END.test(last);
+  return SECRET_WORDS.has(last) || SECRET_SUFFIX.test(last);
 }

@@ -3,7 +3,7 @@ import type { ColumnType } from './vocabulary.ts';
 /** The path from the record to the values of a column or table; `[]` means "each element". */
 export type SourcePath = readonly string[];
 
-/** One column made from a source field. Our own columns (`_synced_at`, ...) and keys are not listed here. */
+/** A column made from a source field. Managed columns (`_synced_at`, ...) and keys are not among them. */
 export interface Column {
   /** The name in the warehouse: snake_case, unique within its table, at most 63 bytes. */
   name: string;
@@ -11,33 +11,33 @@ export interface Column {
   type: ColumnType;
 }
 
-/** A table made from a resource, or from an array inside its records. Position in `columns` is the slot in a row. */
+/** A table made from a resource, or from an array inside its records. The index in `columns` is the index in a row. */
 export interface TableShape {
   name: string;
   /** Path of the array this child table holds, e.g. `['tags', '[]']`; empty for the resource's own table. */
   path: SourcePath;
-  /** Key columns in order: the record's key, then one position per array level; the resource's own table has one. */
+  /** Key columns in order: the record's key, then one position per array level. */
   key: readonly string[];
   columns: Column[];
 }
 
-/** All tables of one resource, its own table first. Treated as a value: a changed shape is a new object. */
+/** All tables of one resource, its own table first. Immutable: a changed shape is a new object. */
 export interface ResourceShape {
   resource: string;
   tables: TableShape[];
 }
 
-/** A value of a row for the database, already converted to its column's type. Booleans stay booleans. */
+/** A value for the database, converted to its column's type. Booleans stay booleans. */
 export type Cell = string | number | bigint | boolean | null;
 
-/** One step of schema evolution, found while shaping; `from` is null if the column or table is new. */
+/** One step of schema evolution; `from` is null if the column or table is new. */
 export interface ShapeChange {
   table: string;
   column: Column;
   from: ColumnType | null;
 }
 
-/** Rows of one table, row-major and flat: `width` cells per row, key cells first, then `columns` in order. */
+/** Rows of one table in one flat list: `width` cells per row, key cells first, then `columns` in order. */
 export interface TableRows {
   table: TableShape;
   width: number;

@@ -1,20 +1,19 @@
-/** The local time of a place. A local time is given as epoch milliseconds, as if it were UTC. */
+/** A time zone. Local times are epoch milliseconds, as if they were UTC. */
 export interface TimeZone {
   /**
-   * The moment (epoch milliseconds) of a local time. When clocks are put back a local time occurs twice, when they are
-   * put forward some do not occur at all. Returns the earlier of the two moments that it may mean, so that a request
-   * for everything since then leaves nothing out.
+   * Converts a local time to epoch milliseconds. A local time that occurs twice or not at all, at a change of the clocks,
+   * is converted to the earlier of two possible times, so that a request for all changes since then misses none.
    */
   earliest(local: number): number;
-  /** By how much the other of these two moments is later; 0 for a time that occurs once. */
+  /** Difference to the later possible time; 0 for a local time that occurs once. */
   spread(local: number): number;
-  /** The local time of a moment. */
-  toLocal(moment: number): number;
+  /** Converts epoch milliseconds to local time. */
+  toLocal(time: number): number;
 }
 
 const DAY_MS = 86_400_000;
-/** Days whose offset is remembered per zone: 27 years. */
-const MOST_DAYS = 10_000;
+/** Cached offsets per zone, 27 years. */
+const MAX_CACHED_DAYS = 10_000;
 const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
 
 const known = new Map<string, TimeZone>();
@@ -29,24 +28,24 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** In place of a zone: a wall-clock time whose zone nobody tells. It is no moment, and stays a text. */
+/** Used instead of a zone for local times without a known zone. They stay texts. */
 export const LOCAL = 'local';
 
 /** Zones of local times, or `LOCAL`, by the dotted path of their field. */
 export type ZonesByPath = Readonly<Record<string, string>>;
 
-/** What `times` says of the field at a dotted path; null if nothing. A service may call a field `__proto__`. */
+/** Returns the setting of `times` for a field, or null. `hasOwn`, because a field may be called `__proto__`. */
 export function zoneNameAt(times: ZonesByPath, path: string): string | null {
   return Object.hasOwn(times, path) ? (times[path] ?? null) : null;
 }
 
-/** The zone of the field at a dotted path; null if `times` names none. */
+/** Returns the zone of a field; null if `times` names none. */
 export function zoneAt(times: ZonesByPath, path: string | null): TimeZone | null {
   const name = path === null ? null : zoneNameAt(times, path);
   return name === null || name === LOCAL ? null : timeZone(name);
 }
 
-/** Made once per name. Throws a `RangeError` if `isTimeZone` is false. */
+/** Cached by name. Throws a `RangeError` if `isTimeZone` is false. */
 export function timeZone(name: string): TimeZone {
   const zone = known.get(name) ?? new NamedZone(name);
   known.set(name, zone);
@@ -55,7 +54,7 @@ export function timeZone(name: string): TimeZone {
 
 class NamedZone implements TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** By local day: the offset (milliseconds) of its times; null for a day on or beside a change of the clocks. */
+  /** Offset in milliseconds by local day; null for a day near a change of the clocks. */
   readonly #days = new Map<number, number | null>();
 
   constructor(name: string) {
@@ -73,22 +72,22 @@ class NamedZone implements TimeZone {
     return latest - earliest;
   }
 
-  toLocal(moment: number): number {
-    return moment + this.#offsetAt(moment);
+  toLocal(time: number): number {
+    return time + this.#offsetAt(time);
   }
 
   #offsetOf(day: number): number | null {
     const remembered = this.#days.get(day);
     if (remembered !== undefined) return remembered;
-    // No place is a day away from UTC, so these moments lie before and after all moments of the local day.
+    // Offsets are less than a day, so these times are before and after the whole local day.
     const before = this.#offsetAt((day - 1) * DAY_MS);
     const offset = before === this.#offsetAt((day + 2) * DAY_MS) ? before : null;
-    if (this.#days.size >= MOST_DAYS) this.#days.clear();
+    if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
     this.#days.set(day, offset);
     return offset;
   }
 
-  /** The earliest and the latest moment that the local time may mean, near a change of the clocks. */
+  /** The earliest and the latest possible time of a local time near a change of the clocks. */
   #changing(local: number): [earliest: number, latest: number] {
     const before = local - this.#offsetAt(local - DAY_MS);
     const after = local - this.#offsetAt(local + DAY_MS);
@@ -98,9 +97,9 @@ class NamedZone implements TimeZone {
     return [Math.min(before, after), Math.max(before, after)];
   }
 
-  /** Milliseconds to add to a moment. Takes some microseconds, which is why offsets are kept by day. */
-  #offsetAt(moment: number): number {
-    const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(this.#format.format(moment)) ?? [];
+  /** Milliseconds to add to a UTC time. This takes some microseconds, so offsets are cached by day. */
+  #offsetAt(time: number): number {
+    const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(this.#format.format(time)) ?? [];
     const offset = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000;
     return sign === '-' ? -offset : offset;
   }

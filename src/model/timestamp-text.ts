@@ -1,9 +1,9 @@
-/** Epoch milliseconds as the UTC text of our own tables, `YYYY-MM-DD HH:MM:SS.SSS`; sorts as time does. */
+/** Formats epoch milliseconds as UTC text, `YYYY-MM-DD HH:MM:SS.SSS`, which sorts by time. */
 export function timestampText(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 23).replace('T', ' ');
 }
 
-/** The way back; NaN for anything else. */
+/** Parses such a text into epoch milliseconds; NaN for any other text. */
 export function timestampMs(text: string): number {
   return Date.parse(`${text.replace(' ', 'T')}Z`);
 }

@@ -1,10 +1,10 @@
-// Controls, line separators and format characters (bidirectional overrides, zero-width marks): what could move a
-// cursor, break a line or reverse the reading order.
+// Controls, line separators and format characters (bidirectional overrides, zero-width marks), which could move a cursor,
+// break a line or reverse the reading order.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * The text on one line, with everything that a terminal would act on instead of showing written as its JSON escape.
- * JSON text stays the same JSON, because these characters can only stand inside its strings.
+ * Replaces characters that a terminal would interpret by their JSON escapes. JSON text keeps its meaning, because these
+ * characters can only be inside its strings.
  */
 export function visibleText(text: string): string {
   return text.replace(INVISIBLE, escape);

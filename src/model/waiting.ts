@@ -1,10 +1,15 @@
 import type { Clock } from './clock.ts';
 
-/** Why a sleep was ended that nobody needs any more. One for all: without a reason, each makes an error with its stack. */
+/** One shared reason, because an abort without a reason creates an error with a stack each time. */
 const WOKEN = new Error('woken');
 
+/** The part of a clock that waits. */
+interface Sleeper {
+  sleep: Clock['sleep'];
+}
+
 /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
-export async function sleepOrAbort(clock: Pick<Clock, 'sleep'>, ms: number, signal?: AbortSignal): Promise<void> {
+export async function sleepOrAbort(clock: Sleeper, ms: number, signal?: AbortSignal): Promise<void> {
   await clock.sleep(ms, signal).catch(() => undefined);
 }
 
@@ -16,12 +21,8 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Waits for `work`, but no longer than `ms`. Returns null if time ran out first; rejects if `work` does before that. */
-export async function waitAtMost<T>(
-  clock: Pick<Clock, 'sleep'>,
-  ms: number,
-  work: Promise<T>,
-): Promise<{ value: T } | null> {
+/** Waits for `work`, at most `ms`. Returns null after a timeout; rejects if `work` rejects before. */
+export async function waitAtMost<T>(clock: Sleeper, ms: number, work: Promise<T>): Promise<{ value: T } | null> {
   const timer = new AbortController();
   const late = sleepOrAbort(clock, ms, timer.signal).then(() => null);
   try {
@@ -31,7 +32,7 @@ export async function waitAtMost<T>(
   }
 }
 
-/** The result of `work`, which others may wait for too; rejects with the signal's reason as soon as that is aborted. */
+/** Returns the result of `work`, or rejects with the signal's reason once it is aborted; `work` itself continues. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   signal.throwIfAborted();
@@ -45,11 +46,11 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | u
   }
 }
 
-export interface Period {
+interface Period {
   clock: Clock;
   everyMs: number;
   signal: AbortSignal;
-  /** Called when a round has failed; the next one starts after the usual pause. Not called once the signal is aborted. */
+  /** Called when `work` has failed, unless the signal is aborted; the next call follows after the usual pause. */
   failed?: (error: unknown) => void;
 }
 
@@ -68,7 +69,7 @@ export async function repeatUntilAborted(
   }
 }
 
-/** A sleep that can be cut short. A call of `wake` while nobody sleeps ends the next sleep at once. */
+/** A sleep that `wake` ends. A call of `wake` between two sleeps ends the next one at once. */
 export class WakeableSleep {
   readonly #clock: Clock;
   #alarm = new AbortController();

@@ -1,78 +1,73 @@
-/** `12,300`. */
+/** Formats `12,300`. */
 export function countText(count: number): string {
   return Math.round(count).toLocaleString('en-US');
 }
 
-/** `0.4`, `12.3`, `1,234`: three figures at most after the first. */
+/** Formats `0.4`, `12.3`, `1,234`. */
 export function rateText(perSecond: number): string {
   return perSecond < 100 ? perSecond.toFixed(1) : countText(perSecond);
 }
 
-/** `87%`. */
+/** Formats `87%`. */
 export function percentText(part: number): string {
   return `${Math.round(part * 100)}%`;
 }
 
-function two(count: number): string {
+function padTwo(count: number): string {
   return String(count).padStart(2, '0');
 }
 
-/** `12s`, `2m 05s`, `1h 03m`, `4d 02h`: two units at most. */
+/** Formats `12s`, `2m 05s`, `1h 03m`, `4d 02h`: at most two units. */
 export function durationText(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const [minutes, hours, days] = [Math.floor(whole / 60), Math.floor(whole / 3_600), Math.floor(whole / 86_400)];
-  if (days > 0) return `${days}d ${two(hours % 24)}h`;
-  if (hours > 0) return `${hours}h ${two(minutes % 60)}m`;
-  return minutes > 0 ? `${minutes}m ${two(whole % 60)}s` : `${whole}s`;
+  if (days > 0) return `${days}d ${padTwo(hours % 24)}h`;
+  if (hours > 0) return `${hours}h ${padTwo(minutes % 60)}m`;
+  return minutes > 0 ? `${minutes}m ${padTwo(whole % 60)}s` : `${whole}s`;
 }
 
-/** Shown if nothing is known or there is nothing. */
+/** Shown for an unknown or missing value. */
 export const NONE = '–';
 
-/** `4m 12s ago`, `just now`. */
+/** Formats `4m 12s ago`, `just now`. */
 export function agoText(at: number, now: number): string {
   const seconds = (now - at) / 1_000;
   return seconds < 1.5 ? 'just now' : `${durationText(seconds)} ago`;
 }
 
-/** `in 4m 12s`, `now`. */
+/** Formats `in 4m 12s`, `now`. */
 export function inText(at: number, now: number): string {
   const seconds = (at - now) / 1_000;
   return seconds < 1 ? 'now' : `in ${durationText(seconds)}`;
 }
 
-/** `340 ms`, `1.2 s`, `2m 05s`. */
+/** Formats `340 ms`, `1.2 s`, `2m 05s`. */
 export function delayText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms / 1_000);
 }
 
-/** How long a run took: `40 ms`, `1.2 s`, `2m 05s`. */
-export function tookText(seconds: number): string {
-  return delayText(Math.max(0, seconds) * 1_000);
-}
-
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
 
-/** `512 B`, `4.2 MB`. */
+/** Formats `512 B`, `4.2 MB`. */
 export function bytesText(bytes: number): string {
   const step = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
   const value = bytes / 1_000 ** step;
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[step]}`;
 }
 
-/** `1 record`, `12 records`. */
+/** Formats `1 record`, `12 records`. */
 export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
 }
 
-/** UTC `14:05`. */
+/** Formats `14:05` in UTC. */
 export function minuteText(at: number): string {
   return new Date(at).toISOString().slice(11, 16);
 }
 
-/** UTC `2026-11-20 14:05:09`; of today without the date. */
-export function momentText(at: number, now: number): string {
+/** Formats `2026-11-20 14:05:09` in UTC; a time of today without the date. */
+export function formatTimestamp(at: number, now: number): string {
   const [text, today] = [new Date(at).toISOString(), new Date(now).toISOString().slice(0, 10)];
   return text.startsWith(today) ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
 }

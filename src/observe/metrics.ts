@@ -1,29 +1,25 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client';
-import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
 
 /** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 
-/** Results that a reader of the warehouse sees. */
+/** Results that change what a reader of the warehouse sees. */
 export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 'deleted']);
 
-/** Results of asking for a file. */
 export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
 
-/** The way a record was found: a walk of that mode, or a webhook. */
+/** How a record was found: by a scan of that mode, or by a webhook. */
 export type Via = WalkMode | 'webhook';
 
-/** Half a second up to some four hours. */
+/** Half a second to four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const ACK_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const DELAY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3_600];
 
-/**
- * Of the library's own metrics: gauges that end like counters, which their series add up to anyway, and names that hold
- * their type. `promtool check metrics` objects to both.
- */
+/** Default metrics of the library to which `promtool check metrics` objects: gauges named like counters, types in names. */
 const UNCONVENTIONAL = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -32,10 +28,7 @@ const UNCONVENTIONAL = [
   'nodejs_eventloop_utilization_histogram',
 ];
 
-/**
- * Uses its own registry, so that two of them in one process do not clash. `lostLines` returns the number of log lines
- * that were not written so far.
- */
+/** Creates a registry of its own, so that two in one process do not clash. `lostLines` counts log lines that were dropped. */
 export function createMetrics(version: string, lostLines: () => number = () => 0) {
   const registry = new Registry();
   const registers = [registry];
@@ -48,11 +41,15 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
     help: 'Lines of the log that were not written, because nobody read them.',
     registers,
   });
+  const counters = createCounters(registers);
   return {
-    ...createCounters(registers),
-    /** Values at the moment of a scrape. */
+    counters,
+    /** Called after each attempt to send a message of `alerts`. */
+    alerted: (channel: string, result: 'sent' | 'failed'): void => counters.messages.inc({ channel, result }),
+    /** Called after a wrong name or password for the page. */
+    pageRefused: (): void => counters.refusals.inc(),
     status: createStatusGauges(registers),
-    /** Everything as Prometheus text (`text/plain; version=0.0.4`). */
+    /** Returns the Prometheus text (`text/plain; version=0.0.4`). */
     text: (): Promise<string> => {
       lost.reset();
       lost.inc(lostLines());
@@ -65,70 +62,37 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Counters as events come in; every label is one of a fixed set, or a name from the settings. */
+/** Creates the counters of events. Each label is one of a fixed set, or a name from the settings. */
 function createCounters(registers: Registry[]) {
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
     new Counter({ name: `content_sync_${name}`, help, labelNames, registers });
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
     new Histogram({ name: `content_sync_${name}`, help, labelNames, buckets, registers });
-
-  const requestsHelp = 'HTTP attempts to the service, by what their answer meant.';
-  const requests = counter('requests_total', requestsHelp, ['source', 'outcome']);
-  const latency = histogram(
-    'request_duration_seconds',
-    'Time from sending an attempt to its last byte, without the wait for a slot.',
-    ['source'],
-    REQUEST_SECONDS,
-  );
-  const pages = counter('pages_total', 'Pages written to the warehouse.', ['source', 'resource']);
-  const rowsHelp = 'Records read, by what told of them and what became of their rows.';
-  const rows = counter('rows_total', rowsHelp, ['source', 'resource', 'via', 'result']);
-  const runs = histogram(
-    'run_duration_seconds',
-    'Duration of the runs of a resource.',
-    ['source', 'resource', 'mode', 'status'],
-    RUN_SECONDS,
-  );
-  const delaysHelp = 'Time from the receipt of a webhook delivery to its row.';
-  const delays = histogram('webhook_delay_seconds', delaysHelp, ['source'], DELAY_SECONDS);
-  const answersHelp = 'Webhook requests, by what became of them: stored, repeat, or why they were refused.';
-  const answers = counter('webhooks_total', answersHelp, ['source', 'result']);
-  const acksHelp = 'Time from a webhook request to its 2xx, which it gets once it is stored.';
-  const acks = histogram('webhook_ack_seconds', acksHelp, ['source'], ACK_SECONDS);
-  const refusals = counter('page_refusals_total', 'Wrong names or passwords that were sent for the page.', []);
-  const messagesHelp = 'Messages of alerts, by whether the receiver took them; each attempt counts.';
-  const messages = counter('alert_messages_total', messagesHelp, ['channel', 'result']);
-  const filesHelp = 'Files that were asked for, by what came of it.';
-  const files = counter('file_fetches_total', filesHelp, ['source', 'resource', 'result']);
-  const fileBytes = counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']);
+  const help = {
+    requests: 'HTTP attempts to the service, by what their answer meant.',
+    latency: 'Time from sending an attempt to its last byte, without the wait for a slot.',
+    rows: 'Records read, by what told of them and what became of their rows.',
+    runs: 'Duration of the runs of a resource.',
+    delays: 'Time from the receipt of a webhook delivery to its row.',
+    webhooks: 'Webhook requests, by what became of them: stored, repeat, or why they were refused.',
+    acks: 'Time from a webhook request to its 2xx, which it gets once it is stored.',
+    refusals: 'Wrong names or passwords that were sent for the page.',
+    messages: 'Messages of alerts, by whether the receiver took them; each attempt counts.',
+    files: 'Files that were asked for, by what came of it.',
+  };
   return {
-    /** Called for each webhook request, with what became of it; `seconds` until its 2xx, null if it got none. */
-    webhookAnswered: (source: string, result: string, seconds: number | null): void => {
-      answers.inc({ source, result });
-      if (seconds !== null) acks.observe({ source }, seconds);
-    },
-    /** Called when a file was asked for; `bytes` are those that came. */
-    fileAsked: (source: string, resource: string, result: FileResult, bytes: number): void => {
-      files.inc({ source, resource, result });
-      if (bytes > 0) fileBytes.inc({ source, resource }, bytes);
-    },
-    /** Called when a message of `alerts` was sent, or not taken. */
-    alerted: (channel: string, result: 'sent' | 'failed'): void => messages.inc({ channel, result }),
-    /** Called when a wrong name or password was sent for the page. */
-    pageRefused: (): void => refusals.inc(),
-    attempted: (source: string, outcome: Outcome, seconds: number): void => {
-      requests.inc({ source, outcome });
-      latency.observe({ source }, seconds);
-    },
-    pages: (source: string, resource: string, count: number): void => pages.inc({ source, resource }, count),
-    rows: (source: string, resource: string, via: Via, result: RowResult, count: number): void =>
-      rows.inc({ source, resource, via, result }, count),
-    runEnded: (source: string, resource: string, mode: WalkMode, status: RunStatus, seconds: number): void =>
-      runs.observe({ source, resource, mode, status }, seconds),
-    /** Counts deliveries whose records were read again; `seconds` after their receipt. */
-    delivered: (source: string, seconds: number, deliveries: number): void => {
-      for (let one = 0; one < deliveries; one += 1) delays.observe({ source }, seconds);
-    },
+    requests: counter('requests_total', help.requests, ['source', 'outcome']),
+    latency: histogram('request_duration_seconds', help.latency, ['source'], REQUEST_SECONDS),
+    pages: counter('pages_total', 'Pages written to the warehouse.', ['source', 'resource']),
+    rows: counter('rows_total', help.rows, ['source', 'resource', 'via', 'result']),
+    runs: histogram('run_duration_seconds', help.runs, ['source', 'resource', 'mode', 'status'], RUN_SECONDS),
+    delays: histogram('webhook_delay_seconds', help.delays, ['source'], DELAY_SECONDS),
+    webhooks: counter('webhooks_total', help.webhooks, ['source', 'result']),
+    acks: histogram('webhook_ack_seconds', help.acks, ['source'], ACK_SECONDS),
+    refusals: counter('page_refusals_total', help.refusals, []),
+    messages: counter('alert_messages_total', help.messages, ['channel', 'result']),
+    files: counter('file_fetches_total', help.files, ['source', 'resource', 'result']),
+    fileBytes: counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']),
   };
 }
 
@@ -162,12 +126,12 @@ const OF_RESOURCE = {
   held_deletes: 'Deletes that wait for a person, because they were too many at once.',
 } as const;
 
-/** Values of gauges by their names; an unknown value (null) has no series. */
+/** Values by the names of their gauges; null, which is unknown, has no series. */
 type Values<Name extends string> = Readonly<Partial<Record<Name, number | boolean | null>>>;
 
 export type StatusGauges = ReturnType<typeof createStatusGauges>;
 
-/** Gauges at the moment of a scrape. */
+/** Creates the gauges that each scrape sets. */
 function createStatusGauges(registers: Registry[]) {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
   const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>
@@ -183,7 +147,7 @@ function createStatusGauges(registers: Registry[]) {
     labelNames: ['source', 'resource', 'status'],
   });
   return {
-    /** Removes all values, before they are set anew. */
+    /** Removes all values before they are set again. */
     clear: (): void => {
       const all = [...ofSource.values(), ...ofResource.values(), rejects, files];
       for (const gauge of all) gauge.reset();

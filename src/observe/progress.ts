@@ -1,17 +1,17 @@
-/** Plain figures of the governor, for the line below the resources. */
+/** Counters of the rate limiter, for the line below the resources. */
 export interface GovernorProgress {
   requests: number;
-  /** Answers with the outcome "too many requests". */
+  /** Responses with 429. */
   limited: number;
-  /** Requests per second that the service allows; null while nothing is known. */
+  /** Requests per second that the service allows; null while unknown. */
   allowedPerSecond: number | null;
-  /** Part of what was allowed since the start that was used, 0..1; null while nothing is known. */
+  /** Used part of the requests allowed since the start, 0..1; null while unknown. */
   shareUsed: number | null;
-  /** Milliseconds for which nothing may be sent; 0 when open. */
+  /** Milliseconds until the next request may be sent. */
   pausedForMs: number;
 }
 
-/** Progress of one resource at a moment. */
+/** Progress of one resource at one time. */
 interface Sample {
   /** Monotonic milliseconds. */
   at: number;
@@ -19,28 +19,28 @@ interface Sample {
   requests: number;
 }
 
-/** Progress of one resource's walk. `state` is free text for the end of its line: `ok`, `failed`, ... */
+/** Progress of the scan of one resource. `state` is free text for the end of its line: `ok`, `failed`, ... */
 export interface ResourceProgress {
   resource: string;
-  /** Records of the whole walk, those before a resume included. */
+  /** Records of the whole scan, also those before a resume. */
   records: number;
-  /** Records in all, by the service; null if it does not say. */
+  /** Total by the service; null if it reports none. */
   total: number | null;
   pages: number;
   /** Requests of this run, retries included. */
   requests: number;
-  /** Where this run's walk began; null before. */
+  /** Where the scan of this run began; null before. */
   began: Sample | null;
-  /** Monotonic milliseconds; null while it is under way. */
+  /** Monotonic milliseconds; null while it is in progress. */
   endedAt: number | null;
   state: string;
-  /** What it waits for, in place of the time left; null while it goes on. */
+  /** What it waits for, shown instead of the remaining time; null while it is not waiting. */
   note: string | null;
-  /** The last moments, oldest first, for the rates. */
+  /** Recent samples for the rates, oldest first. */
   recent: readonly Sample[];
 }
 
-/** All that a display needs at one moment. */
+/** What a display needs. */
 export interface ProgressSnapshot {
   /** Monotonic milliseconds. */
   at: number;
@@ -48,7 +48,7 @@ export interface ProgressSnapshot {
   governor: GovernorProgress;
 }
 
-/** Counts of a walk in progress: totals so far, not differences. */
+/** Totals of a scan in progress, not differences. */
 export interface ProgressUpdate {
   records: number;
   pages: number;
@@ -61,21 +61,21 @@ export interface Rates {
   requestsPerSecond: number;
   /** 0..1; null without a total. */
   done: number | null;
-  /** Null without a total, or while nothing moves. */
+  /** Null without a total, or while there is no progress. */
   etaSeconds: number | null;
 }
 
-/** The rates are those of the last ten seconds, so that a pause shows and a slow start is forgotten. */
+/** Rates cover ten seconds, so that a pause is visible and a slow start is forgotten. */
 const WINDOW_MS = 10_000;
 const MAX_SAMPLES = 200;
 
-/** A resource before its walk. */
+/** A resource before its scan. */
 export function waitingResource(resource: string): ResourceProgress {
   const none = { records: 0, total: null, pages: 0, requests: 0, began: null, endedAt: null, note: null };
   return { resource, ...none, state: 'waiting', recent: [] };
 }
 
-/** The resource at the beginning of its walk, which may resume an earlier one. */
+/** The resource at the start of a scan, which may resume an earlier one. */
 export function startResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
   const began = sampleOf(at, update);
   return {
@@ -93,7 +93,7 @@ export function startResource(progress: ResourceProgress, at: number, update: Pr
 /** The resource after a page. */
 export function advanceResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
   const samples = [...progress.recent, sampleOf(at, update)].slice(-MAX_SAMPLES);
-  // The last sample before the window stays: the rate is to cover all of the window.
+  // The last sample before the window stays, so that the rate covers the whole window.
   const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
   return {
     ...progress,
@@ -104,12 +104,12 @@ export function advanceResource(progress: ResourceProgress, at: number, update: 
   };
 }
 
-/** The resource when its walk is over; from here on its rates are those of the whole walk. */
+/** The resource after its scan; its rates are those of the whole scan. */
 export function endResource(progress: ResourceProgress, at: number, state: string): ResourceProgress {
   return { ...progress, endedAt: at, note: null, state, recent: progress.began === null ? [] : [progress.began] };
 }
 
-/** Rates, part done and time left at the moment `at` (monotonic milliseconds). */
+/** Computes rates, progress and remaining time at `at` (monotonic milliseconds). */
 export function ratesOf(progress: ResourceProgress, at: number): Rates {
   const [oldest] = progress.recent;
   const seconds = oldest === undefined ? 0 : Math.max((progress.endedAt ?? at) - oldest.at, 1) / 1_000;
@@ -128,7 +128,7 @@ function sampleOf(at: number, { records, requests }: ProgressUpdate): Sample {
   return { at, records, requests };
 }
 
-/** A total that the walk has passed is ignored. */
+/** Ignores a total that the scan has passed. */
 function totalOf({ records, total }: ProgressUpdate): number | null {
   return total !== null && total >= records ? total : null;
 }

@@ -1,14 +1,14 @@
-const STAND_IN = '***';
-/** A secret up to this length may be part of ordinary words and numbers, so it is only looked for as a whole word. */
-const SHORT = 7;
-/** From this length on, encoded forms are looked for too; those of shorter ones would match by chance. */
-const ENCODED_FROM = 6;
-/** A text that was cut (it ends in `…`) may end in the beginning of a secret; a shorter one gives nothing away. */
-const CUT_FROM = 4;
+const REPLACEMENT = '***';
+/** A secret up to this length may be part of ordinary words and numbers, so it is only replaced as a whole word. */
+const MAX_SHORT_LENGTH = 7;
+/** Encoded forms of shorter secrets would match by chance. */
+const MIN_ENCODED_LENGTH = 6;
+/** A cut text (it ends in `…`) may end in the beginning of a secret; fewer characters reveal nothing. */
+const MIN_CUT_LENGTH = 4;
 
-/** Ways in which a secret is written: as it is, and as JSON, URLs, forms and headers write it. */
+/** The forms of a secret: plain, and as JSON, URLs, forms and headers write it. */
 interface Forms {
-  /** Finds a short secret as a word; null for a long one, which is found anywhere. */
+  /** Matches a short secret as a word; null for a long one, which is replaced everywhere. */
   word: RegExp | null;
   written: readonly string[];
 }
@@ -16,33 +16,33 @@ interface Forms {
 const known = new Map<string, Forms>();
 
 /**
- * Removes secrets from foreign text. Replaces every secret in it by `***` (or another text): as it is, escaped for
- * JSON or for a URL (also twice), as base64 (also inside longer base64, as in basic authentication), in hex or a
- * list of bytes, and its beginning if the text was cut there. `secrets` may grow between calls; it is read each time.
+ * Replaces every secret in external text by `***` (or another text): plain, escaped for JSON or a URL (also twice), in
+ * base64 (also inside longer base64, as in basic authentication), in hex or as a list of bytes, and its beginning if the
+ * text was cut there. `secrets` may grow between calls.
  */
-export function scrub(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
-  // A longer secret first, because a shorter one may be a part of it.
+export function scrub(text: string, secrets: readonly string[], replacement: string = REPLACEMENT): string {
+  // Longer secrets come first, because a shorter one may be part of them.
   const longestFirst = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
   let clean = text;
   for (const { word, written } of longestFirst.map(formsOf)) {
-    if (word !== null) clean = clean.replace(word, standIn);
-    for (const form of written) clean = clean.replaceAll(form, standIn);
+    if (word !== null) clean = clean.replace(word, replacement);
+    for (const form of written) clean = clean.replaceAll(form, replacement);
   }
   if (!clean.includes('…')) return clean;
   const parts = clean.split('…');
-  const cut = parts.slice(0, -1).map((part) => withoutBeginning(part, longestFirst, standIn));
+  const cut = parts.slice(0, -1).map((part) => withoutBeginning(part, longestFirst, replacement));
   return [...cut, ...parts.slice(-1)].join('…');
 }
 
 /**
- * Removes secrets from our own text, which may quote others: as `scrub` does, but only those that are too long to be a
- * word or a figure of the sentence. Quotations are scrubbed of short ones before they are put into it.
+ * Replaces secrets in text of content-sync, except for short ones, which may be words of the sentence. Quotations are
+ * scrubbed of short secrets before they are inserted.
  */
-export function scrubOwn(text: string, secrets: readonly string[], standIn: string = STAND_IN): string {
+export function scrubOwn(text: string, secrets: readonly string[], replacement: string = REPLACEMENT): string {
   return scrub(
     text,
-    secrets.filter((secret) => secret.length > SHORT),
-    standIn,
+    secrets.filter((secret) => secret.length > MAX_SHORT_LENGTH),
+    replacement,
   );
 }
 
@@ -52,16 +52,15 @@ export function holdsSecret(text: string, secrets: readonly string[]): boolean {
 }
 
 /**
- * One line of JSON without the secrets, and still JSON: a secret of digits may have been a number, which `***` cannot
- * replace as it is.
+ * Replaces secrets in one line of JSON, which stays JSON: a secret of digits may be a number, which becomes a string.
  */
 export function scrubJson(line: string, secrets: readonly string[]): string {
   const scrubbed = scrubOwn(line, secrets);
   if (scrubbed === line || isJson(scrubbed)) return scrubbed;
-  if (!isJson(line)) return JSON.stringify({ level: 'error', msg: STAND_IN });
-  // A buffer is written as the list of its bytes.
+  if (!isJson(line)) return JSON.stringify({ level: 'error', msg: REPLACEMENT });
+  // A buffer is serialised as the list of its bytes.
   const hide = (_: string, value: unknown): unknown =>
-    (typeof value === 'number' || Array.isArray(value)) && holdsSecret(String(value), secrets) ? STAND_IN : value;
+    (typeof value === 'number' || Array.isArray(value)) && holdsSecret(String(value), secrets) ? REPLACEMENT : value;
   return scrubOwn(JSON.stringify(JSON.parse(line, hide)), secrets);
 }
 
@@ -78,22 +77,25 @@ export function isJson(text: string): boolean {
 function formsOf(secret: string): Forms {
   const before = known.get(secret);
   if (before !== undefined) return before;
-  // What a service quotes may be quoted again, by another one and by the log.
+  // A quoted text may be quoted again, by another service and by the log.
   const once = escapes(secret);
   const escaped = new Set([secret, ...once, ...once.flatMap(escapes)]);
-  const isShort = secret.length <= SHORT;
-  const written = [...(isShort ? [] : escaped), ...(secret.length < ENCODED_FROM ? [] : encodings(secret))];
-  const forms = { word: isShort ? wordOf(secret) : null, written: written.toSorted((a, b) => b.length - a.length) };
+  const isShort = secret.length <= MAX_SHORT_LENGTH;
+  const written = [...(isShort ? [] : escaped), ...(secret.length < MIN_ENCODED_LENGTH ? [] : encodings(secret))];
+  const forms = {
+    word: isShort ? wordPattern(secret) : null,
+    written: written.toSorted((a, b) => b.length - a.length),
+  };
   known.set(secret, forms);
   return forms;
 }
 
-/** A word has no letter or digit next to it, except for those of an escape before it, such as `\n` and `%20`. */
-function wordOf(secret: string): RegExp {
+/** A word has no letter or digit next to it, except those of a preceding escape such as `\n` or `%20`. */
+function wordPattern(secret: string): RegExp {
   return new RegExp(`(?<=^|[^A-Za-z0-9]|\\\\[bfnrt]|%[0-9A-Fa-f]{2})${RegExp.escape(secret)}(?![A-Za-z0-9])`, 'g');
 }
 
-/** The text as JSON, a URL and a form write it, each in its usual variants. */
+/** Escapes the text for JSON, a URL and a form, each in its usual variants. */
 function escapes(text: string): string[] {
   const json = JSON.stringify(text).slice(1, -1);
   const ascii = json
@@ -105,7 +107,7 @@ function escapes(text: string): string[] {
   return [json, ascii, url, form, encodeURI(text.toWellFormed()), ...lower];
 }
 
-/** Its bytes in hex and as a list, and the base64 digits that depend on it alone, for each alignment within other bytes. */
+/** The bytes in hex and as a list, and the base64 digits that do not depend on neighbouring bytes, for each alignment. */
 function encodings(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const base64 = [0, 1, 2].flatMap((before) => {
@@ -117,12 +119,12 @@ function encodings(secret: string): string[] {
   return [...new Set([...base64, hex, hex.toUpperCase(), bytes.join(',')])];
 }
 
-/** The text without the beginning of a secret at its end. */
-function withoutBeginning(text: string, secrets: readonly string[], standIn: string): string {
+/** Replaces the beginning of a secret at the end of the text. */
+function withoutBeginning(text: string, secrets: readonly string[], replacement: string): string {
   for (const { written } of secrets.map(formsOf)) {
     for (const form of written) {
-      for (let length = Math.min(form.length - 1, text.length); length >= CUT_FROM; length -= 1) {
-        if (text.endsWith(form.slice(0, length))) return text.slice(0, -length) + standIn;
+      for (let length = Math.min(form.length - 1, text.length); length >= MIN_CUT_LENGTH; length -= 1) {
+        if (text.endsWith(form.slice(0, length))) return text.slice(0, -length) + replacement;
       }
     }
   }

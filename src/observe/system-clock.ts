@@ -1,14 +1,14 @@
 import type { Clock } from '../model/clock.ts';
 
-/** Node's timers wait at most this long and fire at once for more. */
-const LONGEST_TIMER_MS = 2_147_483_647;
+/** Node fires timers with a longer delay at once. */
+const MAX_TIMER_MS = 2_147_483_647;
 
 /** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep: (ms, signal) =>
-    // By hand: Node's own makes an error with its stack for each sleep that is ended, which happens several times per page.
+    // Node's own promise timer creates an error with a stack for each aborted sleep, several times per page.
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const wake = (): void => {
@@ -20,7 +20,7 @@ export const systemClock: Clock = {
           signal?.removeEventListener('abort', wake);
           resolve();
         },
-        Math.min(Math.max(ms, 0), LONGEST_TIMER_MS),
+        Math.min(Math.max(ms, 0), MAX_TIMER_MS),
       );
       signal?.addEventListener('abort', wake, { once: true });
     }),

@@ -1,25 +1,23 @@
-import type { WriteStream } from 'node:tty';
-import type { Clock } from '../model/clock.ts';
 import { countText, durationText, percentText, rateText } from './figures.ts';
 import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
 
-/** The part of a stream that is used: standard error, or a test's own. */
-type LiveStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
+/** Standard error, or a stream of a test. */
+type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 
-const LEAST_MS_BETWEEN = 100;
-const USUAL_WIDTH = 80;
-const USUAL_HEIGHT = 24;
+const MIN_REDRAW_MS = 100;
+const DEFAULT_COLUMNS = 80;
+const DEFAULT_ROWS = 24;
 
 /**
- * Live progress on a terminal. On anything else it writes nothing: there the log shows the progress.
- * The cursor is never hidden and always rests below the lines, so a killed process leaves a usable terminal.
+ * Shows live progress on a terminal, and nothing elsewhere: there the log shows the progress. The cursor is never hidden
+ * and stays below the lines, so that a killed process leaves a usable terminal.
  */
-export function createTerminalProgress({ stream, clock }: { stream: LiveStream; clock: Pick<Clock, 'monotonic'> }) {
+export function createTerminalProgress({ stream, clock }: { stream: LiveStream; clock: { monotonic(): number } }) {
   let drawn = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: ProgressSnapshot | null = null;
   const draw = (snapshot: ProgressSnapshot): void => {
-    // The last column stays free: a terminal that wraps there would add a line that is not counted.
+    // The last column stays empty, because some terminals wrap there, which would add a line.
     const lines = progressLines(snapshot, columnsOf(stream) - 1);
     const shown = lines.slice(0, Math.max(1, rowsOf(stream) - 1));
     stream.write(up(drawn) + shown.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
@@ -28,12 +26,12 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
     pending = null;
   };
   return {
-    /** Redraws the lines; at most ten times a second, more often it does nothing. */
+    /** Redraws the lines, at most ten times a second. */
     update(snapshot: ProgressSnapshot): void {
       pending = snapshot;
-      if (stream.isTTY === true && clock.monotonic() - drawnAt >= LEAST_MS_BETWEEN) draw(snapshot);
+      if (stream.isTTY === true && clock.monotonic() - drawnAt >= MIN_REDRAW_MS) draw(snapshot);
     },
-    /** Draws the latest state once more and leaves the cursor on the line below it. */
+    /** Draws the latest state. */
     finish(): void {
       if (stream.isTTY === true && pending !== null) draw(pending);
     },
@@ -42,11 +40,11 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
 
 /** A terminal of unknown size reports 0. */
 function columnsOf({ columns = 0 }: LiveStream): number {
-  return columns > 0 ? columns : USUAL_WIDTH;
+  return columns > 0 ? columns : DEFAULT_COLUMNS;
 }
 
 function rowsOf({ rows = 0 }: LiveStream): number {
-  return rows > 0 ? rows : USUAL_HEIGHT;
+  return rows > 0 ? rows : DEFAULT_ROWS;
 }
 
 const CLEAR_BELOW = '\x1b[J';
@@ -56,31 +54,31 @@ function up(lines: number): string {
 }
 
 const GAP = '  ';
-const WIDEST_NAME = 24;
-const WIDEST_BAR = 30;
-const NARROWEST_BAR = 5;
+const MAX_NAME_LENGTH = 24;
+const MAX_BAR_LENGTH = 30;
+const MIN_BAR_LENGTH = 5;
 
-/** One line per resource and one for the governor, none wider than `width` columns. */
+/** Formats one line per resource and one for the rate limiter, none longer than `width`. */
 export function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
   const rows = snapshot.resources.map((progress) => rowOf(progress, snapshot));
   const widths = columnWidths(rows.map((row) => row.cells));
   const fixed = widths.filter((one) => one > 0).reduce((sum, one) => sum + one + GAP.length, 0);
-  const room = Math.min(WIDEST_BAR, width - fixed - 1);
-  const bar = rows.some(({ done }) => done !== null) && room >= NARROWEST_BAR ? room : 0;
+  const room = Math.min(MAX_BAR_LENGTH, width - fixed - 1);
+  const bar = rows.some(({ done }) => done !== null) && room >= MIN_BAR_LENGTH ? room : 0;
   const lines = rows.map((row) => lineOf(row, widths, bar));
   return [...lines, governorLine(snapshot.governor)].map((line) => truncate(line, width));
 }
 
-/** One resource: its cells by column, and the part that is done. */
-interface Row {
+/** The cells of one resource, and its progress. */
+interface ResourceRow {
   cells: string[];
   done: number | null;
 }
 
-function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): Row {
+function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): ResourceRow {
   const rates = ratesOf(progress, at);
   const { resource, records, total, state } = progress;
-  const name = resource.length > WIDEST_NAME ? `${resource.slice(0, WIDEST_NAME - 1)}…` : resource;
+  const name = resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource;
   if (progress.began === null) return { cells: [name, '', '', '', '', state], done: null };
   const share = governor.allowedPerSecond === null ? null : rates.requestsPerSecond / governor.allowedPerSecond;
   const cells = [
@@ -94,7 +92,7 @@ function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): 
   return { cells, done: rates.done };
 }
 
-/** The time left or what it waits for, or the final state and the duration. */
+/** The remaining time or what it waits for, or the final state and the duration. */
 function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: number | null): string {
   if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
   if (note !== null) return note;
@@ -106,7 +104,7 @@ function columnWidths(rows: readonly (readonly string[])[]): number[] {
   return Array.from({ length: columns }, (_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
 }
 
-function lineOf({ cells, done }: Row, widths: readonly number[], bar: number): string {
+function lineOf({ cells, done }: ResourceRow, widths: readonly number[], bar: number): string {
   const [name = '', ...rest] = cells;
   const end = rest.pop() ?? '';
   const figures = rest.map((cell, at) => ({ cell, width: widths[at + 1] ?? 0 })).filter(({ width }) => width > 0);

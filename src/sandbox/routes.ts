@@ -1,20 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { JsonObject } from '../model/json.ts';
+import type { Clock } from '../model/clock.ts';
 import type { Collection } from './records/collection.ts';
 import { templateFor } from './records/generated-records.ts';
 import { sha256 } from './records/image-files.ts';
-import { created, patched, recordIn, RefusedRequest, replaced } from './records/record-changes.ts';
+import { createdRecord, parseRecord, patchedRecord, RefusedRequest } from './records/record-json.ts';
 import type { RecordStore } from './records/store.ts';
 import type { Webhooks } from './webhooks.ts';
 
 export interface SandboxService {
+  clock: Clock;
   store: RecordStore;
   webhooks: Webhooks;
   apiKey: string;
   clientId: string;
   clientSecret: string;
-  /** OAuth access tokens; they hold until the process ends. */
+  /** OAuth access tokens; they are valid until the process ends. */
   tokens: Set<string>;
 }
 
@@ -33,7 +34,7 @@ interface SandboxRequest {
   body: () => Promise<Buffer>;
 }
 
-type Route = (request: SandboxRequest) => SandboxResponse | Promise<SandboxResponse>;
+type SandboxRoute = (request: SandboxRequest) => SandboxResponse | Promise<SandboxResponse>;
 
 const MAX_BODY_BYTES = 1_048_576;
 const DEFAULT_LIMIT = 100;
@@ -41,9 +42,9 @@ const MAX_LIMIT = 1_000;
 const TOKEN_SECONDS = 3_600;
 
 /** Every endpoint; the first pattern that matches the path is used. */
-const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<string, Route>>])[] = [
+const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<string, SandboxRoute>>])[] = [
   [/^\/oauth\/token$/, { POST: issueToken }],
-  [/^\/v1\/webhooks$/, { GET: listSubscriptions, POST: subscribe }],
+  [/^\/v1\/webhooks$/, { POST: subscribe }],
   [/^\/v1\/webhooks\/([^/]+)$/, { DELETE: unsubscribe }],
   [/^\/v1\/images\/([^/]+)\/file$/, { GET: readImageFile }],
   [/^\/v1\/([^/]+)$/, { GET: listRecords, POST: createRecord }],
@@ -51,8 +52,7 @@ const ROUTES: readonly (readonly [pattern: RegExp, methods: Readonly<Record<stri
     /^\/v1\/([^/]+)\/([^/]+)$/,
     {
       GET: (request) => json(200, findRecord(request).bytes),
-      PUT: (request) => changeRecord(request, replaced),
-      PATCH: (request) => changeRecord(request, patched),
+      PATCH: changeRecord,
       DELETE: deleteRecord,
     },
   ],
@@ -83,11 +83,12 @@ function decodePart(text: string): string {
   }
 }
 
-function checkCredential({ apiKey, tokens }: SandboxService, authorization: string | undefined): void {
+/** Throws RefusedRequest (401). */
+export function checkCredential({ apiKey, tokens }: SandboxService, authorization: string | undefined): void {
   const credential = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
   if (credential !== undefined && (credential === apiKey || tokens.has(credential))) return;
   const headers = { 'www-authenticate': 'Bearer realm="content-sync sandbox"' };
-  throw new RefusedRequest(401, 'Send the header "Authorization: Bearer <API key or token>".', headers);
+  throw new RefusedRequest(401, 'Send the API key or an access token as a bearer credential.', headers);
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {
@@ -123,14 +124,9 @@ async function issueToken({ service, headers, body }: SandboxRequest): Promise<S
   return json(200, { access_token: token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: 'read write' });
 }
 
-function listSubscriptions({ service }: SandboxRequest): SandboxResponse {
-  const data = service.webhooks.list().map(({ id, url, events, created_at }) => ({ id, url, events, created_at }));
-  return json(200, { data });
-}
-
 /** `{ url, events, secret }`; only this response shows the secret, which is generated if absent. */
 async function subscribe({ service, body }: SandboxRequest): Promise<SandboxResponse> {
-  const { url, events = ['*'], secret } = recordIn(await body());
+  const { url, events = ['*'], secret } = parseRecord(await body());
   const isAddress = typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? '');
   if (!isAddress) throw new RefusedRequest(422, '"url" must be an http or https address.');
   const names = Array.isArray(events) ? events.filter((event) => typeof event === 'string') : [];
@@ -149,7 +145,7 @@ function readImageFile({ service, headers, params: [id = ''] }: SandboxRequest):
   if (body === null || record === null) throw new RefusedRequest(404, `The image "${id}" has no file.`);
   const etag = `"${sha256(body)}"`;
   if (headers['if-none-match']?.includes(etag) === true) return { ...NO_CONTENT, status: 304, headers: { etag } };
-  const type = recordIn(Buffer.from(record.text))['mime_type'];
+  const type = parseRecord(Buffer.from(record.text))['mime_type'];
   const contentType = typeof type === 'string' ? type : 'application/octet-stream';
   return { status: 200, headers: { 'content-type': contentType, etag }, body };
 }
@@ -158,14 +154,14 @@ function readImageFile({ service, headers, params: [id = ''] }: SandboxRequest):
 function listRecords(request: SandboxRequest): SandboxResponse {
   const { searchParams } = request.url;
   const { collection } = findCollection(request);
-  const given = Number(searchParams.get('limit') ?? DEFAULT_LIMIT);
-  if (!Number.isInteger(given) || given < 1) throw new RefusedRequest(400, '"limit" must be a whole number from 1 on.');
+  const limit = Number(searchParams.get('limit') ?? DEFAULT_LIMIT);
+  if (!Number.isInteger(limit) || limit < 1) throw new RefusedRequest(400, '"limit" must be a whole number from 1 on.');
   const since = searchParams.get('updated_since');
   const sinceMs = since === null || since === '' ? null : Date.parse(since);
   if (Number.isNaN(sinceMs)) throw new RefusedRequest(400, '"updated_since" must be an ISO 8601 time.');
   const cursor = searchParams.get('cursor') ?? '';
   const start = cursor === '' ? { offset: 0 } : { after: parseCursor(cursor) };
-  const { entries, more, total } = collection.slice(start, Math.min(given, MAX_LIMIT), sinceMs);
+  const { entries, more, total } = collection.slice(start, Math.min(limit, MAX_LIMIT), sinceMs);
   const last = entries.at(-1);
   const next = more && last !== undefined ? formatCursor(last) : null;
   const records = entries.map(({ text }) => Buffer.from(text).toString()).join(',');
@@ -189,20 +185,22 @@ function parseCursor(text: string): { rank: number; key: string } {
 async function createRecord(request: SandboxRequest): Promise<SandboxResponse> {
   const { service, url } = request;
   const { resource, collection } = findCollection(request);
-  const { id, record } = created(recordIn(await request.body()), templateFor(resource).prefix, timeOfWrite(collection));
+  const { id, record } = createdRecord(
+    parseRecord(await request.body()),
+    templateFor(resource).prefix,
+    timeOfWrite(service, collection),
+  );
   if (collection.get(id) !== null) throw new RefusedRequest(409, `There is a record with the id "${id}" already.`);
   service.store.put(resource, record);
   const location = `${url.pathname}/${encodeURIComponent(id)}`;
   return json(201, collection.get(id), { location });
 }
 
-async function changeRecord(
-  request: SandboxRequest,
-  change: (before: JsonObject, body: JsonObject, time: string | null) => JsonObject,
-): Promise<SandboxResponse> {
-  const body = recordIn(await request.body());
+async function changeRecord(request: SandboxRequest): Promise<SandboxResponse> {
+  const { service } = request;
+  const body = parseRecord(await request.body());
   const { resource, id, collection, bytes } = findRecord(request);
-  request.service.store.put(resource, change(recordIn(bytes), body, timeOfWrite(collection)));
+  service.store.put(resource, patchedRecord(parseRecord(bytes), body, timeOfWrite(service, collection)));
   return json(200, collection.get(id));
 }
 
@@ -214,8 +212,8 @@ function deleteRecord(request: SandboxRequest): SandboxResponse {
 }
 
 /** The new `updated_at`; null if the records of the resource have none. */
-function timeOfWrite(collection: Collection): string | null {
-  return collection.stamped ? new Date().toISOString() : null;
+function timeOfWrite({ clock }: SandboxService, collection: Collection): string | null {
+  return collection.stamped ? new Date(clock.now()).toISOString() : null;
 }
 
 function findCollection({ service, params: [resource = ''] }: SandboxRequest) {

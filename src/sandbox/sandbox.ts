@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
-import { openRecords } from './records/starting-records.ts';
-import { RefusedRequest } from './records/record-changes.ts';
+import { RefusedRequest } from './records/record-json.ts';
+import { RecordStore } from './records/store.ts';
 import { respond, type SandboxResponse, type SandboxService } from './routes.ts';
-import { webhooks } from './webhooks.ts';
+import { createWebhooks } from './webhooks.ts';
 
 export interface SandboxOptions {
   port?: number;
@@ -49,11 +49,12 @@ const FIRST_RETRY_MS = 1_000;
 /** Starts a content service. Throws ConfigError for data that cannot be read and a port that cannot be used. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', data = null, generate = {}, rate = null, burst = rate } = options;
-  const hooks = webhooks(machineClock, FIRST_RETRY_MS);
+  const webhooks = createWebhooks(machineClock, FIRST_RETRY_MS);
   const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
-    store: openRecords(settings, machineClock, hooks.emit),
-    webhooks: hooks,
+    clock: machineClock,
+    store: new RecordStore(settings, machineClock, webhooks.emit),
+    webhooks,
     apiKey: options.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: 'content-sync',
     clientSecret: randomBytes(24).toString('base64url'),
@@ -66,7 +67,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const url = await listen(server, { port, host });
   const { apiKey, clientId, clientSecret } = service;
   const close = async (): Promise<void> => {
-    hooks.close();
+    webhooks.close();
     await stopListening(server);
   };
   return { url, apiKey, clientId, clientSecret, close };
@@ -118,20 +119,13 @@ function tokenBucket(rate: number, burst: number) {
   };
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is in use',
-  EACCES: 'the port needs more rights',
-  EADDRNOTAVAIL: 'this machine does not have the address',
-};
-
 /** Starts listening and returns the URL. Throws ConfigError if the port cannot be used. */
 export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<string> {
   server.listen(port, host);
   try {
     await once(server, 'listening');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${REASONS[code] ?? String(error)}.`, {
+    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${messageOf(error)}`, {
       hint: 'Choose another --port, or 0 to have a free one picked.',
       cause: error,
     });

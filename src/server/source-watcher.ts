@@ -3,7 +3,7 @@ import type { RunFigures } from '../database/state/runs.ts';
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import type { RowCounts, SourceActivity, WalkError } from '../observe/activity.ts';
+import type { RowResultCounts, SourceActivity, WalkError } from '../observe/activity.ts';
 import type { FileResult, RowResult } from '../observe/metrics.ts';
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RefetchOutcome } from '../sync/refetch.ts';
@@ -81,7 +81,7 @@ export function activityWatcher(activity: SourceActivity): RunWatcher {
   };
 }
 
-function countsOf({ inserted, updated, unchanged, rejected, deleted }: RunFigures): RowCounts {
+function countsOf({ inserted, updated, unchanged, rejected, deleted }: RunFigures): RowResultCounts {
   return { inserted, updated, unchanged, rejected, deleted };
 }
 

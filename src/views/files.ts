@@ -1,14 +1,19 @@
-import type { PlannedView } from './planned-view.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { ownColumn, type View, type ViewColumn } from './view.ts';
+import {
+  ownColumn,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /**
- * `<resource>_files` and `<resource>_files_live` where the profile names files that are copied, or some were: what the
- * files of a record held and when, and what those of the live records hold now. The bytes stand in a store.
+ * `<resource>_files` and `<resource>_files_live`, if files are copied or were: the contents of files over time, and the
+ * current files of live records. The bytes are in a store.
  */
-export function filesViews(model: ViewModel, above: ReadonlyMap<string, PlannedView>): View[] {
+export function filesViews(model: ViewModel, planned: PlannedViews): View[] {
   return model.resources.flatMap((resource) => {
-    const live = above.get(`${resource.tables[0]?.name ?? ''}_live`);
+    const live = planned.get(`${resource.tables[0]?.name ?? ''}_live`);
     return !resource.hasFiles || live === undefined ? [] : [allFiles(model, resource), liveFiles(model, resource)];
   });
 }
@@ -48,7 +53,7 @@ function ofResource({ dialect }: ViewModel, { resource }: ViewedResource): strin
 function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: ViewedResource): ViewColumn[] {
   const column = (name: string, type: ViewColumn['type'], description: string): ViewColumn =>
     ownColumn(name, type, `${FILE}.${dialect.id(name)}`, description);
-  // Small numbers, which views show as all others are.
+  // Stored as small integers, but shown as BIGINT like all integers.
   const number = (name: string, description: string): ViewColumn =>
     ownColumn(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
   const key = ownColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);

@@ -1,18 +1,19 @@
+import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
+import type { ColumnIndex, KeyPlan } from '../database/warehouse.ts';
 import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
-import type { ColumnIndex, KeyPlan } from '../database/warehouse.ts';
 
-type References = KeyPlan['references'];
+type KeyReferences = KeyPlan['references'];
+type IndexProfile = Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>;
 
 /**
- * How a resource's tables hang together and what they are found by; `shapes` are those of all resources. A column that is
- * declared to hold keys is found by them before the other resource has any table.
+ * Plans references and indexes of a resource's tables; `shapes` are those of all resources. A declared reference gets its
+ * index before the other resource has a table.
  */
 export function planKeys(
   { tables }: ResourceShape,
-  profile: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
+  profile: IndexProfile,
   relations: Relations,
   shapes: readonly ResourceShape[],
 ): KeyPlan {
@@ -24,7 +25,7 @@ function referencesOf(
   tables: readonly TableShape[],
   relations: Relations,
   shapes: readonly ResourceShape[],
-): References {
+): KeyReferences {
   return Object.entries(relations).flatMap(([source, target]) => {
     const [from = '', column = ''] = source.split('.');
     const [name = '', key = ''] = target.split('.');
@@ -37,8 +38,8 @@ function referencesOf(
 
 function indexesOf(
   tables: readonly TableShape[],
-  { updated, indexes, windows }: Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>,
-  references: References,
+  { updated, indexes, windows }: IndexProfile,
+  references: KeyReferences,
 ): ColumnIndex[] {
   if (indexes === 'none') return [];
   if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);
@@ -53,27 +54,27 @@ function indexesOf(
     ...[...names].map((column): ColumnIndex => ({ table: own, column, why: 'filter' })),
   ];
   for (const { name } of window) names.add(name);
-  // The key has its index.
+  // The key has an index already.
   const others = references.filter(({ table, column }) => table.key[0] !== column && !names.has(column));
   return [...filters, ...others.map(({ table, column }): ColumnIndex => ({ table, column, why: 'reference' }))];
 }
 
-/** A window is found by days, also where they are texts. */
+/** Windows are selected by day, also if days are texts. */
 function isDated({ type }: Column): boolean {
   return ORDERED.has(type) || type === 'text';
 }
 
-/** Types of which rows are chosen by their order; a text may be longer than an index holds. */
+/** Types for range queries; a text may be too long for an index. */
 const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
 const MOMENTS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
 const PUBLISHED = /(^|_)published(_|$)/;
 
-/** The first column that says when a record was published. */
+/** The first column with the time of publishing. */
 function published({ columns }: TableShape): Column[] {
   return columns.filter(({ name, type }) => MOMENTS.has(type) && PUBLISHED.test(name)).slice(0, 1);
 }
 
-/** `published_at` of the resource's own table, or `content_tags.value`; null if there is no such column (yet). */
+/** Parses `published_at`, a column of the resource's own table, or `content_tags.value`; null if it does not exist yet. */
 function chosenIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
   const [first = '', second] = text.split('.');
   const table = second === undefined ? tables[0] : tables.find(({ name }) => name === first);

@@ -2,22 +2,26 @@ import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/source-path.ts';
 import { filesViews } from './files.ts';
-import { changesViews } from './history/changes.ts';
-import { historyViews } from './history/history.ts';
-import { publishedColumn, statesViews } from './history/states.ts';
-import { type ExistingColumn, type PlannedView, planView } from './planned-view.ts';
+import { changesViews, historyViews, publishedColumn, statesViews } from './history-views.ts';
+import { planView } from './planned-view.ts';
 import { finalColumn, windowViews } from './report-windows.ts';
-import { summaryViews } from './summary/summary.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { cutName, type View, type ViewColumn } from './view.ts';
-import { dictionaryView } from './whole/dictionary.ts';
-import { freshnessView } from './whole/freshness.ts';
-import { calendarView, deletesView, schemaLogView } from './whole/own-views.ts';
+import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
+import { summaryViews } from './summary-views.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
-/** Views of one kind; `above` holds those of the kinds before, by the name that they would have if it were free. */
-export type ViewKind = (model: ViewModel, above: ReadonlyMap<string, PlannedView>) => View[];
+/** Creates the views of one kind; `planned` are those of the previous kinds. */
+type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
 
-/** All kinds, each above those that its views stand on. */
+/** All kinds in dependency order. */
 const VIEW_KINDS: readonly ViewKind[] = [
   liveViews,
   historyViews,
@@ -33,19 +37,19 @@ const VIEW_KINDS: readonly ViewKind[] = [
   dictionaryView,
 ];
 
-/** The views that the database has, and the names that ours may not have. */
+/** The views in the database, and the names that managed views must not use. */
 export interface ExistingViews {
-  /** Columns of our views in their order, by view; none for one of which nothing is stored. */
+  /** Columns of managed views in their order, by view; missing for a view that is not stored. */
   columns: ReadonlyMap<string, readonly ExistingColumn[]>;
-  /** Names of tables, also of some that are still to come, and of views that are none of ours, in lower case. */
+  /** Names of existing and planned tables, and of external views, in lower case. */
   taken: ReadonlySet<string>;
-  /** Views that keep the types of their columns, because objects of others depend on them. */
+  /** Views that keep the types of their columns, because external objects depend on them. */
   held: ReadonlySet<string>;
   /** True if types may become narrower, as the tables have them. */
   mayNarrow: boolean;
 }
 
-/** All views of a source, in the order in which they can be made. */
+/** Plans all views of a source, in the order in which they can be created. */
 export function planViews(
   resources: Omit<ViewModel, 'existing'>,
   { columns, taken, held, mayNarrow }: ExistingViews,
@@ -56,7 +60,7 @@ export function planViews(
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
-      // What stands under a better name may be another view, which has it rightly.
+      // A view under a preferred name may be another managed view, which keeps it.
       const stood = namesBefore(view.name, name).filter((each) => columns.has(each) && !names.has(each));
       const [former] = columns.has(name) ? [] : stood;
       names.add(name);
@@ -68,24 +72,24 @@ export function planViews(
   return [...planned.values()];
 }
 
-/** Functions are named apart from tables and views. */
+/** Functions have a namespace of their own. */
 function named(view: View, name: string): View {
   return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
 }
 
-/** True if a view has this name for want of `wanted`, which was too long or not free; or is called so. */
+/** True if a view has this name because it is `wanted`, or because `wanted` was too long or taken. */
 export function isNameOf(name: string, wanted: string): boolean {
   const free = freeName(wanted, new Set());
   return name === free || name === freeName(free, new Set([free]));
 }
 
-/** The names that a view would rather have than `name`, from the best one on. */
+/** The names that a view would prefer to `name`, the best first. */
 function namesBefore(wanted: string, name: string): string[] {
   const cut = cutName(wanted);
   return cut === name ? [] : [cut, ...namesBefore(`${cut}_view`, name)];
 }
 
-/** A table of a source, or something of somebody else's, keeps its name; and no name is longer than names get. */
+/** Shortens the name if it is too long, and adds `_view` if a table or an external object has it. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
   const cut = cutName(name);
   return taken.has(cut) ? freeName(`${cut}_view`, taken) : cut;
@@ -114,7 +118,7 @@ function descriptionOf({ resource, profile }: ViewedResource, { path }: TableSha
 
 /** The alias of the view's own table. */
 const ROW = 'r';
-/** Of the parent's, which a query that does not ask for it never reads: it is joined by its key. */
+/** The alias of the parent's table. It is joined by its key, so queries without its columns do not read it. */
 const PARENT = 'p';
 
 function liveColumns(model: ViewModel, resource: ViewedResource, table: TableShape): ViewColumn[] {
@@ -148,7 +152,7 @@ function referenceOf({ relations, resources }: ViewModel, table: TableShape, nam
   return own === undefined ? null : `${own.name}.${own.key[0] ?? ''}`;
 }
 
-/** Child rows of a deleted record are gone. */
+/** A deleted record has no child rows. */
 function fromOf({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
   const [own] = tables;
   const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;

@@ -4,49 +4,32 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../rows/columns/source-path.ts';
 import { widen } from '../rows/columns/type-lattice.ts';
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
-import { cutName, type View, type ViewColumn } from './view.ts';
-
-/** A column that a view has in the database. */
-export interface ExistingColumn {
-  name: string;
-  type: ColumnType;
-  /** The path of the source field; null for a column that we compute. */
-  source: string | null;
-}
-
-/** A column of a planned view; `type` is the one that it shows. */
-export interface PlannedColumn extends ViewColumn {
-  /** The wider type that its values need, while objects of others keep the view from changing (`held`). */
-  needs?: ColumnType | undefined;
-  /** True if nothing fills it any more. */
-  isEmpty?: true;
-}
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedColumn,
+  type PlannedView,
+  type View,
+  type ViewColumn,
+} from './view.ts';
 
 /** How the types of a view's existing columns follow those of its tables. */
-export interface ViewTypes {
-  /** They stay: what does not fit is NULL. */
+interface TypeRules {
+  /** True if the types stay, and values that do not fit are NULL. */
   held: boolean;
-  /** They become those of the tables, also narrower ones. */
+  /** True if types become those of the tables, also narrower ones. */
   mayNarrow: boolean;
 }
 
-/** A view as it is to be made. */
-export interface PlannedView extends Omit<View, 'from'> {
-  columns: readonly PlannedColumn[];
-  query: string;
-  /** The name that it has in the database, if a table needs that one now. */
-  former?: string;
-}
-
 /**
- * The view with the columns that it has in the database first, in their order, then the new ones. An existing column
- * keeps its name (`nameColumns`), and gets the type that holds both what it showed and what it is to show. A column that
- * nothing fills any more stays, as NULL, so that queries on it go on.
+ * Plans a view: first the columns that it has in the database, in their order, then the new ones. An existing column
+ * keeps its name (`nameColumns`) and gets a type that holds its old and its new values. A column that no field fills any
+ * more stays as NULL, so that queries on it still work.
  */
 export function planView(
   view: View,
   existing: readonly ExistingColumn[],
-  types: ViewTypes,
+  types: TypeRules,
   dialect: ViewDialect,
 ): PlannedView {
   const texts = view.columns.flatMap((column) =>
@@ -54,7 +37,7 @@ export function planView(
   );
   const byName = new Map(existing.map((column) => [column.name, column]));
   const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
-    typed(column, byName.get(column.name), types, dialect),
+    withShownType(column, byName.get(column.name), types, dialect),
   );
   const wantedByName = new Map(wanted.map((column) => [column.name, column]));
   const kept = existing.map((column) => wantedByName.get(column.name) ?? toEmptyColumn(column, dialect));
@@ -65,21 +48,17 @@ export function planView(
   return { ...rest, columns, query: `SELECT ${list}${from}` };
 }
 
-/** A column of a table or of another view, which has its type. */
+/** A column of a table or of another view: SQLite knows its type. */
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
-/** The column of the view that shows a column of its table. */
-export function findColumn(
-  { columns }: PlannedView,
-  table: Pick<TableShape, 'columns'>,
-  name: string,
-): PlannedColumn | undefined {
+/** Returns the column of the view that shows a column of its table. */
+export function findColumn({ columns }: PlannedView, table: TableShape, name: string): PlannedColumn | undefined {
   const path = table.columns.find((column) => column.name === name)?.path;
   if (path === undefined) return columns.find((column) => column.name === name);
   return columns.find((column) => fieldOf(column) === visibleText(pathText(path)));
 }
 
-/** The arguments by which the database makes the view. */
+/** Converts the view to the form that the database adapters expect. */
 export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
   const { name, former, asOf, query, description, columns } = view;
   return {
@@ -106,8 +85,8 @@ function fieldOf({ source, isComputed }: ViewColumn): string | null {
 const TEXT = '_text';
 
 /**
- * The exact digits of a numeric as text, for clients that read numbers as doubles. Views of earlier versions may have
- * such a text for columns of other types: it stays.
+ * Adds the exact digits of a numeric as text, for clients that read numbers as doubles. A view that already has such a
+ * text for a column of another type keeps it.
  */
 function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
   const { name, source, type, sql } = column;
@@ -118,8 +97,8 @@ function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dial
 }
 
 /**
- * The columns under the names that they have in the database. A new column whose name is taken gets a prefix: `source_`
- * for a field whose name a computed column has, `computed_` for a computed column whose name a field has.
+ * Gives the columns the names that they have in the database. A new column whose name is taken gets a prefix: `source_`
+ * for a field, `computed_` for a computed column.
  */
 function nameColumns(columns: readonly ViewColumn[], existing: readonly ExistingColumn[]): ViewColumn[] {
   const byName = new Map(existing.map((column) => [column.name, column]));
@@ -128,7 +107,7 @@ function nameColumns(columns: readonly ViewColumn[], existing: readonly Existing
   const seen = new Map<string, number>();
   return columns.map((column) => {
     const source = fieldOf(column);
-    // The field's own column comes before its text.
+    // The first column of a field is its own, the second one its text.
     const at = source === null ? 0 : (seen.get(source) ?? 0);
     if (source !== null) seen.set(source, at + 1);
     const own = source === null ? undefined : bySource.get(source)?.[at];
@@ -149,10 +128,10 @@ function freeName(name: string, kind: 'computed' | 'source', isFree: (name: stri
   return free;
 }
 
-function typed(
+function withShownType(
   column: ViewColumn,
   existing: ExistingColumn | undefined,
-  { held, mayNarrow }: ViewTypes,
+  { held, mayNarrow }: TypeRules,
   dialect: ViewDialect,
 ): PlannedColumn {
   const isNew = existing === undefined || mayNarrow;
@@ -164,7 +143,7 @@ function typed(
   return { ...column, ...note, type, sql };
 }
 
-/** Texts that a view shows stay as they are when their column becomes JSON: they get no quotes. */
+/** Texts stay as they are when their column becomes JSON: they get no quotes. */
 function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
   return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
 }

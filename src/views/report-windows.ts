@@ -1,10 +1,9 @@
 import type { Column, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import type { ViewedResource, ViewModel } from './view-model.ts';
-import { ownColumn, type View, type ViewColumn } from './view.ts';
+import { ownColumn, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
 
-/** `<resource>_windows` for each resource that is asked for by windows: what is known of each of them. */
+/** `<resource>_windows` for each resource that is requested by windows: the state of each window. */
 export function windowViews(model: ViewModel): View[] {
   return model.resources.flatMap((resource) => {
     const [own] = resource.tables;
@@ -45,8 +44,8 @@ function windowColumns({ dialect }: ViewModel): ViewColumn[] {
 const NAME = 'is_final';
 
 /**
- * `is_final` for a view of the resource's own table, whose columns begin with `row`; none if the field of the window
- * holds no days. Most rows are older than any window that may change, which one look at the windows shows.
+ * `is_final` for a view of the resource's own table, whose alias is `row`; empty if the field of the window has no days.
+ * Most rows are older than the first window that may change, which one subquery finds.
  */
 export function finalColumn(
   { dialect }: ViewModel,
@@ -65,13 +64,13 @@ export function finalColumn(
   return [ownColumn(NAME, 'boolean', sql, 'False while the service may still change the window that the row is in.')];
 }
 
-/** Types of which days are chosen. */
+/** Types that contain days. */
 const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
 
-/** The column by which the rows of a window are found, if it says days as people read them; null if it does not. */
+/** Returns the column with the day of a row; null if it has none, or if its days are in another zone than UTC. */
 function windowColumn(table: TableShape, { field, zone }: { field: string; zone: string }): Column | null {
   const [column] = updatedColumns(table.columns, { updated: field });
   if (column === undefined || !DAYS.has(column.type)) return null;
-  // Databases cut moments into days of UTC.
+  // Databases convert timestamps to days in UTC.
   return column.type === 'timestamp' && zone !== 'UTC' ? null : column;
 }

@@ -30,7 +30,7 @@ async function exported(stage: OwnStage, ...args: string[]): Promise<Map<string,
 }
 
 describe.for(eitherDatabase(import.meta.filename))('a second export of $name', (database) => {
-  it('writes the months that have changed, and is the snapshot after every kind of change', async () => {
+  it('writes the changed months, and equals the snapshot after every kind of change', async () => {
     const stage = await ownStage(database, RECORDS);
     const folder = path.join(stage.folder, 'out');
     const first = await exported(stage);
@@ -70,7 +70,7 @@ describe.for(eitherDatabase(import.meta.filename))('a second export of $name', (
     expect(tableIn(folder, 'content_live').files.map(({ month }) => month)).not.toContain('2025-12');
   });
 
-  it('writes all of a table that shows other columns, or that is asked for otherwise', async () => {
+  it('rewrites a table after a change of its columns or of the options', async () => {
     const stage = await ownStage(database, RECORDS);
     const folder = path.join(stage.folder, 'out');
     await exported(stage);
@@ -92,7 +92,7 @@ describe.for(eitherDatabase(import.meta.filename))('a second export of $name', (
     await expectSnapshot(database, stage, folder);
   });
 
-  it('is the snapshot after all rows are gone, and after they came', async () => {
+  it('equals the snapshot after all rows are deleted and after they are restored', async () => {
     const stage = await ownStage(database, RECORDS.slice(0, 3));
     const folder = path.join(stage.folder, 'out');
     await exported(stage);

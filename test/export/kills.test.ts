@@ -19,7 +19,7 @@ async function partAppears(folder: string, known: ReadonlySet<string>, ended: Pr
 }
 
 describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $name', (database) => {
-  it('leaves the manifest that stood, or the new one, with all its files; the next one leaves nothing else', async () => {
+  it('keeps the old or the new manifest with all its files, and the next export removes other files', async () => {
     const stage = await ownStage(database, monthly('x'));
     await manyRows(stage, ROWS);
     const folder = path.join(stage.folder, 'out');
@@ -50,7 +50,7 @@ describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $nam
     }
   });
 
-  it('is not needed to stop it: SIGTERM leaves nothing but what stood', async () => {
+  it('is not needed: SIGTERM keeps the previous export and removes new files', async () => {
     const stage = await ownStage(database, monthly('x'));
     expect((await stage.command('export', 'parquet', 'out')).code).toBe(0);
     const folder = path.join(stage.folder, 'out');
@@ -63,7 +63,7 @@ describe.for(eitherDatabase(import.meta.filename))('kill -9 of an export of $nam
     expect(filesBelow(folder).toSorted()).toEqual(before);
   });
 
-  it('of a first one leaves a place that the next one takes', async () => {
+  it('during the first export leaves a place that the next export accepts', async () => {
     const stage = await ownStage(database, monthly('x'));
     await manyRows(stage, ROWS);
     const folder = path.join(stage.folder, 'out');

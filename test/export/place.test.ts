@@ -14,7 +14,7 @@ const RECORDS = [{ id: 'a', views: 1 }];
 
 describe('the place of an export', () => {
   it.for(eitherDatabase(import.meta.filename))(
-    'is not asked for before there is a warehouse, and $name is not made',
+    'is not opened before there is a warehouse, and $name is not created',
     async (database) => {
       const blog = await journey({ database, isNew: true });
       const { code, stderr } = await blog.command('export', 'csv', 'out');
@@ -22,7 +22,7 @@ describe('the place of an export', () => {
     },
   );
 
-  it('is refused if something else is there', async () => {
+  it('is refused if it holds other files', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const folder = path.join(stage.folder, 'out');
     mkdirSync(folder);
@@ -32,7 +32,7 @@ describe('the place of an export', () => {
     expect(filesBelow(folder)).toEqual(['thesis.txt']);
   });
 
-  it('is refused if its manifest is none of ours, or is that of another source', async () => {
+  it('is refused if its manifest is foreign or belongs to another source', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const folder = path.join(stage.folder, 'out');
     mkdirSync(folder);
@@ -50,7 +50,7 @@ describe('the place of an export', () => {
     });
   });
 
-  it('may hold files of somebody else beside an export, which stay', async () => {
+  it('may hold other files next to an export, which stay', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'csv', 'out')).code).toBe(0);
@@ -61,7 +61,7 @@ describe('the place of an export', () => {
     expect(listed.every((file) => file.endsWith('.parquet'))).toBe(true);
   });
 
-  it('is a folder in which this user may write', async () => {
+  it('must be a folder in which this user may write', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     writeFileSync(path.join(stage.folder, 'file'), 'x');
     for (const place of ['file', 'file/below', '/proc/out']) {
@@ -70,7 +70,7 @@ describe('the place of an export', () => {
     }
   });
 
-  it('is held by a process that lives', async () => {
+  it('is locked by a running process', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'csv', 'out')).code).toBe(0);
@@ -88,7 +88,7 @@ describe('the place of an export', () => {
     expect(filesBelow(folder)).not.toContain('.content-sync-export.lock');
   });
 
-  it('is not needed to know that a view is not there', async () => {
+  it('is not created if a view does not exist', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const { code, stderr } = await stage.command('export', 'csv', 'out', '--tables', 'content_live,contents');
     expect([code, stderr]).toEqual([
@@ -98,7 +98,7 @@ describe('the place of an export', () => {
     expect(filesBelow(path.join(stage.folder, 'out'))).toEqual([]);
   });
 
-  it('may be full: what stood there stays, and is gone on with once there is room', async (context) => {
+  it('may be full: the previous export stays, and the next one succeeds once there is room', async (context) => {
     const stage = await ownStage(SQLITE, [
       { id: 'a', views: 1, body: randomBytes(300_000).toString('hex'), day: '2024-01-01' },
     ]);
@@ -119,7 +119,7 @@ describe('the place of an export', () => {
     expect(stdout.trim().split(/\s*\n/)).toEqual(['code 1', '3', 'code 0', '3']);
   });
 
-  it('may be read-only beside a warehouse that is: nothing is made there', async () => {
+  it('is the only folder that an export of a read-only warehouse writes to', async () => {
     const stage = await ownStage(SQLITE, RECORDS);
     const before = filesBelow(stage.folder);
     chmodSync(stage.file, 0o400);

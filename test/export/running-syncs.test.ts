@@ -17,8 +17,8 @@ async function raise(stage: OwnStage, isFile: boolean): Promise<void> {
   await asOtherClient(stage.address, (client) => client.query(`BEGIN; ${first}; ${second}; COMMIT`));
 }
 
-describe.for(DATABASES)('an export beside runs that write, from $name', (database) => {
-  it('is one moment of all tables', async () => {
+describe.for(DATABASES)('an export during runs, from $name', (database) => {
+  it('shows all tables as of one time', async () => {
     const stage = await ownStage(database, [
       { id: 'a', views: 0, marks: [{ n: 0 }, { n: 0 }], day: '2024-01-01', body: 'x' },
     ]);
@@ -43,8 +43,8 @@ describe.for(DATABASES)('an export beside runs that write, from $name', (databas
   });
 });
 
-describe('a file of SQLite that nobody is at work on', () => {
-  it('is not read on as if it did not change once somebody is', async () => {
+describe('a snapshot of an idle SQLite file', () => {
+  it('is lost once another process opens the file', async () => {
     const stage = await ownStage(SQLITE, [{ id: 'a', views: 0, day: '2024-01-01', body: 'x'.repeat(1_000) }]);
     await manyRows(stage, 5_000);
     const columns = [{ name: 'id', type: 'text' } as const, { name: 'body', type: 'text' } as const];
@@ -70,7 +70,7 @@ describe('a file of SQLite that nobody is at work on', () => {
     await (other as (() => Promise<void>) | null)?.();
   });
 
-  it('is not either if somebody came, wrote and went between two looks', async () => {
+  it('is lost if another process wrote between two queries', async () => {
     const stage = await ownStage(SQLITE, [{ id: 'a', views: 0, marks: [{ n: 0 }], day: '2024-01-01', body: 'x' }]);
     await manyRows(stage, 2_000);
     const snapshot = await openSnapshot(stage.address, systemClock);
@@ -86,7 +86,7 @@ describe('a file of SQLite that nobody is at work on', () => {
     await snapshot.close();
   });
 
-  it('is not called damaged where pages of two states were read', async () => {
+  it('is lost, and not damaged, if pages of two states were read', async () => {
     const stage = await ownStage(SQLITE, [{ id: 'a', views: 0, day: '2024-01-01', body: 'x' }]);
     await manyRows(stage, 2_000);
     const snapshot = await openSnapshot(stage.address, systemClock);

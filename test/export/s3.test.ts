@@ -6,7 +6,7 @@ import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
 import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
-import type { Place } from '../../src/export/places/place.ts';
+import type { ExportPlace } from '../../src/export/places/place.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -18,7 +18,7 @@ const SECRET = 'S3RVER-is-not-told';
 
 const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
-function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): Place {
+function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): ExportPlace {
   return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { signal: new AbortController().signal });
 }
 
@@ -62,7 +62,7 @@ async function answering(answer: (url: URL, request: IncomingMessage) => string 
 }
 
 describe('an export to a bucket', () => {
-  it('is the snapshot, and a second one writes what changed and removes what it replaces', async () => {
+  it('equals the snapshot, and a second one writes what changed and removes what it replaces', async () => {
     const env = await bucketServer();
     const stage = await ownStage(SQLITE, [
       { id: 'a', updated_at: '2024-03-01T08:00:00Z', day: '2024-01-01', views: 1, body: 'x' },
@@ -84,7 +84,7 @@ describe('an export to a bucket', () => {
     await expectSnapshot(SQLITE, stage, await downloaded(env, 'a/b c'));
   });
 
-  it('uploads large files in parts as they come', async () => {
+  it('uploads large files in parts', async () => {
     const env = await bucketServer();
     // Nothing that could be compressed.
     const body = Buffer.from(crypto.getRandomValues(new Uint8Array(16_000))).toString('base64');
@@ -101,7 +101,7 @@ describe('an export to a bucket', () => {
     expect(createHash('sha256').update(content).digest('hex')).toBe(file?.sha256);
   });
 
-  it('tells what is wrong with the bucket or the key, and never the secret', async () => {
+  it('reports errors of the bucket or the key, and never the secret', async () => {
     const env = await bucketServer();
     const stage = await ownStage(SQLITE, [{ id: 'a', views: 1 }]);
     const run = (place: string, further: NodeJS.ProcessEnv) =>
@@ -120,7 +120,7 @@ describe('an export to a bucket', () => {
     }
   });
 
-  it('refuses a prefix below which something else is', async () => {
+  it('refuses a prefix with other objects', async () => {
     const env = await bucketServer();
     const place = bucket(env, 'x');
     const sink = await place.create('thesis.txt');
@@ -135,7 +135,7 @@ describe('an export to a bucket', () => {
   });
 
   // The server of the other tests cannot do that: it makes its tokens by a cipher that is no longer there.
-  it('lists more files than one answer holds', async () => {
+  it('lists more files than one response holds', async () => {
     const asked: (string | null)[] = [];
     const port = await answering((url) => {
       const token = url.searchParams.get('continuation-token');
@@ -149,7 +149,7 @@ describe('an export to a bucket', () => {
     expect(asked).toEqual([null, '1/+ &']);
   });
 
-  it('puts no manifest where another one stands by now', async () => {
+  it('does not replace a manifest that another export has written', async () => {
     const place = bucket(await bucketServer(), 'x');
     const text = manifestText({
       content_sync_export: 1,

@@ -5,7 +5,7 @@ import { freshSeed, type Random, randomFrom } from '../support/random.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
-import type { Store } from '../../src/sandbox/records/store.ts';
+import type { RecordStore } from '../../src/sandbox/records/store.ts';
 import type { Command } from '../support/command.ts';
 import { differences, strayRows } from '../support/compare-copy.ts';
 import { journey, type Journey } from '../support/journey.ts';
@@ -173,7 +173,7 @@ function untoldRows(db: Database.Database, resource: string): string[] {
   return first === undefined || first === rows ? [] : [`${resource}: ${rows} rows, but the checkpoint says ${first}`];
 }
 
-function changeSome(store: Store, random: Random): void {
+function changeSome(store: RecordStore, random: Random): void {
   for (const resource of RESOURCES) {
     const records = [...store.list(resource)].filter(() => random.chance(0.3));
     for (const { text } of records) store.put(resource, changed(JSON.parse(text), random));

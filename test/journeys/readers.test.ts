@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../src/sandbox/records/store.ts';
+import type { RecordStore } from '../../src/sandbox/records/store.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { startScript } from '../support/child-script.ts';
 import { differences } from '../support/compare-copy.ts';
@@ -73,7 +73,7 @@ async function whole(stage: Journey, command: SyncCommand): Promise<void> {
 }
 
 /** Every record changes, its lists grow or shrink, and some are new. */
-function nextGeneration(store: Store, generation: number): void {
+function nextGeneration(store: RecordStore, generation: number): void {
   for (const resource of RESOURCES) {
     const records = [...store.list(resource)].map(({ text }): Record<string, unknown> => JSON.parse(text));
     const [first] = records;

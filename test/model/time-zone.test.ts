@@ -5,44 +5,23 @@ import { isTimeZone, timeZone, zoneAt } from '../../src/model/time-zone.ts';
 const HOUR = 3_600_000;
 const utc = (text: string): number => Date.parse(`${text}Z`);
 
-/** The earlier moment of a local time, and by how many hours the other one is later. */
-function read(zone: string, local: string): [moment: string, hours: number] {
-  const { earliest, spread } = boundTo(zone);
-  return [new Date(earliest(utc(local))).toISOString(), spread(utc(local)) / HOUR];
-}
-
-function boundTo(name: string) {
+/** The earlier possible time of a local time, and the hours to the later one. */
+function read(name: string, local: string): [time: string, hours: number] {
   const zone = timeZone(name);
-  return { earliest: (local: number) => zone.earliest(local), spread: (local: number) => zone.spread(local) };
+  return [new Date(zone.earliest(utc(local))).toISOString(), zone.spread(utc(local)) / HOUR];
 }
 
 describe('a time zone', () => {
   it.each([
     ['winter', 'Europe/Zurich', '2026-01-10T12:00:00', '2026-01-10T11:00:00.000Z', 0],
     ['summer', 'Europe/Zurich', '2026-07-10T12:00:00', '2026-07-10T10:00:00.000Z', 0],
-    [
-      'the last minute before an hour that is left out',
-      'Europe/Zurich',
-      '2026-03-29T01:59:59',
-      '2026-03-29T00:59:59.000Z',
-      0,
-    ],
     ['an hour that is left out', 'Europe/Zurich', '2026-03-29T02:30:00', '2026-03-29T00:30:00.000Z', 1],
     ['the first minute after it', 'Europe/Zurich', '2026-03-29T03:00:00', '2026-03-29T01:00:00.000Z', 0],
-    [
-      'the last minute before an hour that comes twice',
-      'Europe/Zurich',
-      '2026-10-25T01:59:59',
-      '2026-10-24T23:59:59.000Z',
-      0,
-    ],
     ['an hour that comes twice', 'Europe/Zurich', '2026-10-25T02:30:00', '2026-10-25T00:30:00.000Z', 1],
     ['the first minute after it', 'Europe/Zurich', '2026-10-25T03:00:00', '2026-10-25T02:00:00.000Z', 0],
     ['half an hour that comes twice', 'Australia/Lord_Howe', '2026-04-05T01:45:00', '2026-04-04T14:45:00.000Z', 0.5],
     ['a place with a quarter of an hour', 'Asia/Kathmandu', '2026-04-05T01:45:00', '2026-04-04T20:00:00.000Z', 0],
     ['a day that was left out', 'Pacific/Apia', '2011-12-30T12:00:00', '2011-12-29T22:00:00.000Z', 24],
-    ['the day before it', 'Pacific/Apia', '2011-12-29T23:00:00', '2011-12-30T09:00:00.000Z', 0],
-    ['the day after it', 'Pacific/Apia', '2011-12-31T00:00:00', '2011-12-30T10:00:00.000Z', 0],
     ['a mean local time of long ago', 'Europe/Zurich', '1850-01-01T00:34:08', '1850-01-01T00:00:00.000Z', 0],
     ['a fixed offset', '-05:30', '2026-07-10T12:00:00', '2026-07-10T17:30:00.000Z', 0],
     ['none', 'UTC', '2026-03-29T02:30:00', '2026-03-29T02:30:00.000Z', 0],

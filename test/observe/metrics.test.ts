@@ -1,5 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
+import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { exposeStatus } from '../../src/server/status/metrics.ts';
 import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../server/endpoints/sample-status.ts';
 import { parseMetrics } from './prometheus-text.ts';
@@ -20,14 +22,14 @@ async function valueOf(
   return samples.find((sample) => sample.name === name && isAsked(sample.labels))?.value;
 }
 
-it('is text that a strict reader takes, with conventional names', async () => {
+it('the metrics are valid Prometheus text with conventional names', async () => {
   const metrics = metricsOfTest();
-  metrics.attempted('blog', 'ok', 0.12);
-  metrics.pages('blog', 'content', 3);
-  metrics.rows('blog', 'content', 'webhook', 'updated', 2);
-  metrics.runEnded('blog', 'content', 'full', 'partial', 2_415);
-  metrics.delivered('blog', 0.09, 20);
-  metrics.webhookAnswered('blog', 'stored', 0.01);
+  const { counters } = metrics;
+  counters.latency.observe({ source: 'blog' }, 0.12);
+  counters.rows.inc({ source: 'blog', resource: 'content', via: 'webhook', result: 'updated' }, 2);
+  counters.runs.observe({ source: 'blog', resource: 'content', mode: 'full', status: 'partial' }, 2_415);
+  counters.delays.observe({ source: 'blog' }, 0.09);
+  counters.acks.observe({ source: 'blog' }, 0.01);
   exposeStatus(metrics.status, richSnapshot());
   const families = parseMetrics(await metrics.text());
   const own = [...families].filter(([name]) => name.startsWith('content_sync_'));
@@ -82,13 +84,14 @@ it('is text that a strict reader takes, with conventional names', async () => {
   ).toHaveLength(3);
 });
 
-it('counts on where it was', async () => {
+it('counts the activity of a source', async () => {
   const metrics = metricsOfTest();
-  metrics.attempted('blog', 'limited', 0.1);
-  metrics.attempted('blog', 'limited', 0.1);
-  metrics.webhookAnswered('blog', 'stored', 0.004);
-  metrics.webhookAnswered('blog', 'repeat', 0.02);
-  metrics.webhookAnswered('blog', 'age', null);
+  const activity = new SourceActivity('blog', systemClock, metrics);
+  activity.attempted({ outcome: 'limited', latency_ms: 100 }, null);
+  activity.attempted({ outcome: 'limited', latency_ms: 100 }, null);
+  activity.webhookAnswered('stored', 0.004);
+  activity.webhookAnswered('repeat', 0.02);
+  activity.webhookAnswered('age', 0.02);
   expect(await valueOf(metrics, 'content_sync_requests_total', { outcome: 'limited' })).toBe(2);
   expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'stored' })).toBe(1);
   expect(await valueOf(metrics, 'content_sync_webhooks_total', { result: 'age' })).toBe(1);
@@ -96,7 +99,7 @@ it('counts on where it was', async () => {
   expect(await valueOf(metrics, 'content_sync_webhook_ack_seconds_count')).toBe(2);
 });
 
-it('F159 tells the age of the data by the last success, whatever runs or hangs meanwhile', async () => {
+it('F159 freshness depends on the last success only, also during a run', async () => {
   const metrics = metricsOfTest();
   const schedule = { ...resourceWith('x').schedule, overdue_at: NOW - 1 };
   const running = {
@@ -117,7 +120,7 @@ it('F159 tells the age of the data by the last success, whatever runs or hangs m
   expect(await valueOf(metrics, 'content_sync_warehouse_up')).toBe(0);
 });
 
-it('has no series for what is not known, and none for what is no more', async () => {
+it('unknown and obsolete values have no series', async () => {
   const metrics = metricsOfTest();
   const rejects = [{ reason: 'id_null', count: 2 }];
   const show = (resource: ReturnType<typeof resourceWith>) =>
@@ -135,10 +138,4 @@ it('escapes labels', async () => {
   const hostile = 'a"b\\c\nd';
   metrics.status.rejects('blog', hostile, 'id_null', 1);
   expect(await valueOf(metrics, 'content_sync_rejects', { resource: hostile })).toBe(1);
-});
-
-it('keeps two of them in one process apart', async () => {
-  const [one, other] = [metricsOfTest(), metricsOfTest()];
-  one.attempted('blog', 'ok', 0.1);
-  expect(await valueOf(other, 'content_sync_requests_total')).toBeUndefined();
 });

@@ -22,9 +22,9 @@ const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)/;
 /**
  * Reads the text format 0.0.4 as strictly as it is written down, and the conventions beside it: help and type once and
  * before the samples, samples of a family together, none twice, counters end in `_total`, buckets that grow up to `+Inf`.
- * Throws at the first fault. Without `strict`, faults of whole families are let through.
+ * Throws at the first fault.
  */
-export function parseMetrics(text: string, { strict = true } = {}): Map<string, MetricFamily> {
+export function parseMetrics(text: string): Map<string, MetricFamily> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');
   const families = new Map<string, MetricFamily>();
   const seen = new Set<string>();
@@ -50,7 +50,7 @@ export function parseMetrics(text: string, { strict = true } = {}): Map<string, 
       family.samples.push(sample);
     }
   }
-  if (strict) for (const [name, family] of families) checkFamily(name, family);
+  for (const [name, family] of families) checkFamily(name, family);
   return families;
 }
 

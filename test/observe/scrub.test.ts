@@ -75,18 +75,6 @@ describe('scrubbing', () => {
     expect(scrubOwn('the a-token-of-today', secrets)).toBe('the ***');
   });
 
-  it('takes no harm from no secrets or an empty one', () => {
-    expect(scrub('a', [])).toBe('a');
-    expect(scrub('a', [''])).toBe('a');
-  });
-
-  it('sees a secret that is added to the list later', () => {
-    const secrets = [PLAIN];
-    expect(scrub('token-of-today', secrets)).toBe('token-of-today');
-    secrets.push('token-of-today');
-    expect(scrub('token-of-today', secrets)).toBe('***');
-  });
-
   it.each([
     ['in base64', base64(`client:${PLAIN}`).slice(0, 28)],
     ['in hex', Buffer.from(PLAIN).toString('hex').slice(0, 12)],

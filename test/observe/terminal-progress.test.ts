@@ -1,5 +1,4 @@
 import { Writable } from 'node:stream';
-import { WriteStream } from 'node:tty';
 import { describe, expect, it } from 'vitest';
 import { createTerminalProgress, progressLines } from '../../src/observe/terminal-progress.ts';
 import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
@@ -25,11 +24,9 @@ const snapshot: ProgressSnapshot = {
   governor: { requests: 180, limited: 1, allowedPerSecond: 20, shareUsed: 0.95, pausedForMs: 12_000 },
 };
 
-const plain = (shown: ProgressSnapshot, width: number): string[] => progressLines(shown, width);
-
 describe('the lines', () => {
   it('at 80 columns', () => {
-    expect(plain(snapshot, 80)).toEqual([
+    expect(progressLines(snapshot, 80)).toEqual([
       'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
       'images                                                                  waiting',
       'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
@@ -38,24 +35,19 @@ describe('the lines', () => {
   });
 
   it.each([1, 5, 20, 40, 60, 79, 80, 200])('are never wider than %d columns', (width) => {
-    for (const line of plain(snapshot, width)) expect(line.length).toBeLessThanOrEqual(width);
+    for (const line of progressLines(snapshot, width)) expect(line.length).toBeLessThanOrEqual(width);
   });
 
-  it('leave out what is not known', () => {
+  it('omit unknown values', () => {
     const governor = { requests: 0, limited: 0, allowedPerSecond: null, shareUsed: null, pausedForMs: 0 };
-    expect(plain({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
+    expect(progressLines({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
       'content  waiting',
       '0 requests  0 limited',
     ]);
   });
 });
 
-/** As a terminal answers it from the environment. */
-function getColorDepth(): number {
-  return WriteStream.prototype.getColorDepth.call(process.stderr);
-}
-
-/** A stream that remembers what was written, with the parts of a terminal that are asked for. */
+/** A stream that records what was written, with the properties of a terminal. */
 function recorder(terminal: { isTTY?: boolean; columns?: number; rows?: number }) {
   const chunks: string[] = [];
   const stream = new Writable({
@@ -65,7 +57,7 @@ function recorder(terminal: { isTTY?: boolean; columns?: number; rows?: number }
       done();
     },
   });
-  return { stream: Object.assign(stream, { getColorDepth, ...terminal }), chunks };
+  return { stream: Object.assign(stream, terminal), chunks };
 }
 
 /** What a terminal shows after the text: understands the sequences that are used, and no others. */
@@ -90,22 +82,12 @@ function clockAt(times: number[]) {
 }
 
 describe('live lines', () => {
-  it('write nothing where there is no terminal', () => {
+  it('are not written without a terminal', () => {
     const { stream, chunks } = recorder({});
     const lines = createTerminalProgress({ stream, clock: clockAt([]) });
     lines.update(snapshot);
     lines.finish();
     expect(chunks).toEqual([]);
-  });
-
-  it('are drawn over those before, and the cursor ends below them', () => {
-    const { stream, chunks } = recorder({ isTTY: true, columns: 81 });
-    const lines = createTerminalProgress({ stream, clock: clockAt([0, 0, 200, 200]) });
-    lines.update(snapshot);
-    const later = { ...snapshot, resources: [running('content', 200, 30_000)], at: 20_000 };
-    lines.update(later);
-    lines.finish();
-    expect(screen(chunks)).toEqual([...plain(later, 80), '']);
   });
 
   it('are drawn at most ten times a second, and the last state is not lost', () => {
@@ -118,10 +100,10 @@ describe('live lines', () => {
     lines.update(last);
     lines.finish();
     lines.finish();
-    expect(screen(chunks)).toEqual([...plain(last, 80), '']);
+    expect(screen(chunks)).toEqual([...progressLines(last, 80), '']);
   });
 
-  it('do not run off a low terminal', () => {
+  it('fit into a low terminal', () => {
     const { stream, chunks } = recorder({ isTTY: true, columns: 80, rows: 3 });
     createTerminalProgress({ stream, clock: clockAt([0, 0]) }).update(snapshot);
     expect(chunks.join('').split('\n')).toHaveLength(3);

@@ -1,10 +1,11 @@
-import { isDeepStrictEqual } from 'node:util';
 import { types } from 'pg';
 import type { TestDatabase } from '../support/databases.ts';
 import { asReader } from '../support/postgres-clients.ts';
 import { asOther } from '../support/temp-warehouse.ts';
 import type { Journey } from '../support/journey.ts';
-import type { Row } from './oracle/rows.ts';
+
+/** A row of an answer. */
+export type Row = Record<string, unknown>;
 
 /** Runs queries on the warehouse as any other program would, in a session of that time zone where there are any. */
 export type Ask = (queries: readonly string[], zone?: string) => Promise<(Row[] | Error)[]>;
@@ -58,7 +59,7 @@ function parserOf(type: number): (text: string) => unknown {
 const MOMENT = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?$/;
 const DIGITS = 1e6;
 
-/** A row as the oracle writes it: moments in ISO's form, numbers to six digits behind the point. */
+/** Makes rows of both databases comparable: times in ISO 8601, numbers to six decimals. */
 function alike(row: Row): Row {
   const cells = Object.entries(row).map(([name, value]) => {
     if (typeof value === 'number') return [name, Math.round(value * DIGITS) / DIGITS] as const;
@@ -69,20 +70,4 @@ function alike(row: Row): Row {
 
 function isoOf(text: string): string {
   return new Date(`${text.replace(' ', 'T')}Z`).toISOString();
-}
-
-/**
- * Null where an answer has the rows that are expected, whatever their order, which is a matter of how a database sorts
- * texts; else the error, or some of the rows that only one of them has.
- */
-export function faultIn(given: Row[] | Error | undefined, expected: readonly Row[]): unknown {
-  if (given === undefined || given instanceof Error) return given?.message ?? 'not asked';
-  const [all, wanted] = [given, expected].map((rows) => rows.map((row) => JSON.stringify(alike(row))).toSorted());
-  if (all === undefined || wanted === undefined || isDeepStrictEqual(all, wanted)) return null;
-  return { rows: all.length, expected: wanted.length, only: someBut(all, wanted), missing: someBut(wanted, all) };
-}
-
-function someBut(rows: readonly string[], others: readonly string[]): string[] {
-  const known = new Set(others);
-  return rows.filter((row) => !known.has(row)).slice(0, 4);
 }

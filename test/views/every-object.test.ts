@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { hasBlog } from '../support/corpora.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { longOrShort, sampled } from '../support/length.ts';
-import { asking } from './ask.ts';
-import type { Row } from './oracle/rows.ts';
+import { asking, type Row } from './ask.ts';
 import { addDrifter, driftSteps } from './story/drifts.ts';
 import { oddRecords } from './story/odd-records.ts';
 import { blogStory, type Step, type Story } from './story/story.ts';
@@ -18,7 +17,7 @@ const OBJECTS = {
       AND relname NOT LIKE '\\_sync%'`,
 };
 
-/** What the databases say differently: their types, and any value of a column as its example. */
+/** Columns that differ by database: types, and example values in descriptions. */
 const OWN_WORDS = new Set([
   'sync_dictionary.type',
   'sync_dictionary.description',
@@ -26,7 +25,7 @@ const OWN_WORDS = new Set([
   'sync_schema_log.to_type',
 ]);
 
-/** Steps of the story that the short form leaves out. */
+/** Steps that the short form skips. */
 const QUICK = new Set(longOrShort([], [2, 4, 8, 9, 10]));
 
 const STORIES: Readonly<Record<string, () => Story>> = {
@@ -147,17 +146,9 @@ function inOrder(value: unknown): unknown {
     .map(([name, each]) => [name, inOrder(each)]);
 }
 
-/** Null if they are the same; else the cells in which the first row differs. */
+/** Returns null if they are equal. */
 function firstDifference(rows: readonly string[], others: readonly string[]): unknown {
   const at = rows.findIndex((row, place) => row !== others[place]);
   if (at === -1 && rows.length === others.length) return null;
-  const [cells, otherCells] = [rows[at], others[at]].map(cellsOf);
-  const ours = cells?.filter((cell, place) => cell !== otherCells?.[place]);
-  const theirs = otherCells?.filter((cell, place) => cell !== cells?.[place]);
-  return { rows: rows.length, others: others.length, key: cells?.[0], cells: ours, theirs };
-}
-
-function cellsOf(row = '[]'): string[] {
-  const cells: unknown[] = JSON.parse(row);
-  return cells.map((cell) => JSON.stringify(cell));
+  return { rows: rows.length, others: others.length, row: rows[at], other: others[at] };
 }

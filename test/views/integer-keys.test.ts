@@ -73,7 +73,7 @@ describe.for(DATABASES)('relations between records with whole numbers as ids on 
     expect(stdout).toContain('analytics.content_id → content.id: all 1 references lead to a record');
   });
 
-  it('join in a copy from before the relations, whose columns become texts', async () => {
+  it('join after relations are added to an existing copy', async () => {
     const stage = await blog(database, { relations: NO_RELATIONS });
     await stage.run('backfill');
     await stage.run('sync');
@@ -87,7 +87,7 @@ describe.for(DATABASES)('relations between records with whole numbers as ids on 
     expect(await stage.command('verify')).toMatchObject({ code: 0 });
   });
 
-  it('keep a type that the profile gives', async () => {
+  it('keep a type that the profile sets', async () => {
     const fields = { content_id: { type: 'bigint' } };
     const stage = await blog(database, { relations: RELATIONS, resources: { analytics: { fields } } });
     await stage.run('backfill');

@@ -142,28 +142,20 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** What one version of SQLite fails to read, or reads otherwise than the newest. */
+/** Objects that one version of SQLite cannot read, or reads differently from the newest, with the first different row. */
 function differences(older: VersionedFile, newest: VersionedFile): unknown[] {
   return [...columnsByName(newest)].flatMap(([name, columns]): unknown[] => {
     const query = allRows(name, columns);
     const expected = newest.rows(query).map(asText).toSorted();
     try {
       const found = older.rows(query).map(asText).toSorted();
-      const only = found.filter((row, at) => row !== expected[at]);
-      const missing = expected.filter((row, at) => row !== found[at]);
-      return only.length + missing.length === 0
-        ? []
-        : [{ name, rows: expected.length, differ: missing.length, ...firstDifference(columns, only[0], missing[0]) }];
+      const at = expected.findIndex((row, place) => row !== found[place]);
+      const isSame = at === -1 && found.length === expected.length;
+      return isSame ? [] : [{ name, rows: [expected.length, found.length], expected: expected[at], found: found[at] }];
     } catch (error) {
       return [{ name, error: String(error) }];
     }
   });
-}
-
-function firstDifference(columns: readonly string[], only = '[]', missing = '[]'): object {
-  const [found, expected]: unknown[][] = [JSON.parse(only), JSON.parse(missing)];
-  const at = expected?.findIndex((cell, place) => JSON.stringify(cell) !== JSON.stringify(found?.[place])) ?? -1;
-  return { column: columns[at % columns.length], found: found?.[at], expected: expected?.[at] };
 }
 
 /** Before 3.43 SQLite adds up doubles without correcting the last digits. */
@@ -205,33 +197,12 @@ function deepExpressions(): string[] {
 }
 
 describe('the parser of the oldest version', () => {
-  it('has a stack that is deep enough for every expression of a view', async () => {
+  it('can parse every expression of a view', async () => {
     const older = await openWith(OLDER_SQLITE[0], path.join(tempFolder(), 'empty.db'));
     for (const [at, sql] of deepExpressions().entries()) {
       older.rows(`CREATE VIEW v${at} AS SELECT v."id", ${sql} AS "value" FROM "_sync_versions" AS v`);
     }
     expect(older.rows('SELECT count(*) FROM sqlite_master')).toEqual([[3 * COLUMN_TYPES.length ** 2]]);
-    older.close();
-  });
-});
-
-/** As an earlier version wrote views of history. */
-const WITH_ARROWS = String.raw`CREATE VIEW report_history AS SELECT v."id" AS "id",
-  (SELECT CASE WHEN r GLOB '"*' THEN r ->> '$' ELSE r END FROM (SELECT v."body" -> '$."it''s"."a"' AS r LIMIT 1)) AS "a",
-  (SELECT (CASE WHEN instr(r, '\u0000') > 0 THEN replace(r, '\u0000', '') ELSE r END) ->> '$' AS x FROM (SELECT v."body" -> '$."n"' AS r LIMIT 1)) AS "n" FROM "_sync_versions" AS v`;
-
-describe('a view that an earlier version wrote with arrows', () => {
-  it('is rewritten when the file is opened, also if its resource is no longer copied', async () => {
-    const stage = await ownService(SQLITE, { updated: null, incremental: null, item: null, history: 'all' }, () => ({
-      body: { data: [{ id: 'x', "it's": { a: '"' }, n: 1.1 }], next_cursor: null },
-    }));
-    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
-    for (const view of ['report_changes', 'report_history']) await stage.write(`DROP VIEW ${view}`);
-    await stage.write(WITH_ARROWS);
-    await stage.write("DELETE FROM _sync_migrations WHERE name = '033-readable-views'");
-    await (await stage.open()).close();
-    const older = await openWith(OLDER_SQLITE[0], stage.file);
-    expect(older.rows('SELECT * FROM report_history')).toEqual([['x', '"', 1.1]]);
     older.close();
   });
 });

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { startListing } from '../pagination/listing-server.ts';
 import { DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
-import { IS_LONG, longOrShort } from '../support/length.ts';
 import { asReader } from '../support/postgres-clients.ts';
 
 type Row = Record<string, unknown>;
@@ -67,8 +66,8 @@ async function copied(database: TestDatabase) {
   return {
     ...asking(database, stage.address),
     /** What is not ok of a run. */
-    walk: async (restart = false) =>
-      (await stage.run('backfill', { restart })).resources.flatMap(({ resource: name, status, error }) =>
+    walk: async () =>
+      (await stage.run('backfill')).resources.flatMap(({ resource: name, status, error }) =>
         status === 'ok' ? [] : [`${name}: ${error?.message ?? status}`],
       ),
     /** The profile gets the other resources, behind `content` or before it. */
@@ -133,18 +132,8 @@ function since(dictionary: string, view: string): string {
   return `SELECT column_name, first_seen FROM ${dictionary} WHERE table_name = '${view}' ORDER BY column_name`;
 }
 
-// The short form looks at such a copy before it carries it over.
-describe.for(longOrShort(DATABASES, []))('resources that are called as views of ours, on $name', (database) => {
-  it('have their names from the first run on', async () => {
-    const copy = await copied(database);
-    copy.widen(true);
-    expect(await copy.walk()).toEqual([]);
-    await expectBoth(copy);
-  });
-});
-
-describe.for(DATABASES)('resources that are called as views of ours by now, on $name', (database) => {
-  it('have them where they come later: the views that stand move, on Postgres with what people built on them', async () => {
+describe.for(DATABASES)('resources with the names of views, on $name', (database) => {
+  it('get their names when they come later: the existing views move, on Postgres with what was built on them', async () => {
     const copy = await copied(database);
     expect(await copy.walk()).toEqual([]);
     const before = [
@@ -160,21 +149,15 @@ describe.for(DATABASES)('resources that are called as views of ours by now, on $
     expect([await copy.ask('SELECT * FROM content_summary_view'), after]).toEqual(before);
     for (const query of built) expect(await copy.ask(query)).toHaveLength(2);
     expect(await copy.walk()).toEqual([]);
-
-    if (!IS_LONG && database === SQLITE) return;
-    expect(await copy.walk(true)).toEqual([]);
-    await expectBoth(copy);
   });
 });
 
-describe.skipIf(POSTGRES.missing !== null)('resources that are called as views of ours, carried over', () => {
-  it('have their names there too', async () => {
-    const copy = await copied(SQLITE);
-    copy.widen(!IS_LONG);
-    expect(await copy.walk()).toEqual([]);
-    if (!IS_LONG) await expectBoth(copy);
-    const carried = await copy.carry();
-    expect(carried).toMatchObject({ code: 0, stderr: '' });
-    await expectBoth(carried);
-  });
+it.skipIf(POSTGRES.missing !== null)('resources with the names of views keep them in a copy on Postgres', async () => {
+  const copy = await copied(SQLITE);
+  copy.widen(true);
+  expect(await copy.walk()).toEqual([]);
+  await expectBoth(copy);
+  const carried = await copy.carry();
+  expect(carried).toMatchObject({ code: 0, stderr: '' });
+  await expectBoth(carried);
 });

@@ -91,7 +91,8 @@ export function ownResources(
   const shared = new SharedResources({
     open: (resource) => openShared(warehouse, resource, clock, privacy),
     close: (owned) => owned.release(),
-    linger: { clock, ms: lingerMs },
+    clock,
+    lingerMs,
   });
   return {
     acquire: async (resource) => viewOf(await shared.acquire(resource)),

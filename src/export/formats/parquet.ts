@@ -1,26 +1,26 @@
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
-import type { ColumnType } from '../../model/vocabulary.ts';
 import { misfit, type ReadColumn, type ViewCell } from '../../database/database.ts';
-import type { ExportColumn, FileForm, Format, PartEncoder } from './format.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './format.ts';
 
-/** What is held in memory at once, a few times over. */
-const GROUP_ROWS = 50_000;
-const GROUP_BYTES = 16 * 1_048_576;
+/** Limits of a row group, which is held in memory a few times over. */
+const MAX_GROUP_ROWS = 50_000;
+const MAX_GROUP_BYTES = 16 * 1_048_576;
 
 const CODECS = { zstd: 'ZSTD', snappy: 'SNAPPY', none: 'UNCOMPRESSED' } as const;
 
-/** Digits of a decimal that all readers know. */
+/** All readers support decimals of this many digits. */
 const DECIMAL_DIGITS = 38;
 const DECIMAL_BYTES = 16;
 
-export const PARQUET: Format = {
+export const PARQUET: ExportFormat = {
   name: 'parquet',
   compressions: Object.keys(CODECS),
   options: [],
   stored: ({ type }, span) => {
     if (type !== 'numeric') return STORED[type];
-    // The scale alone varies: it is told how often files must be written anew.
+    // Only the scale varies, because each other type makes the next export rewrite all files.
     return span === null || span.whole + span.scale > DECIMAL_DIGITS
       ? STORED.text
       : `DECIMAL(${DECIMAL_DIGITS},${span.scale})`;
@@ -39,15 +39,19 @@ const STORED: Readonly<Record<ColumnType, string>> = {
   json: 'JSON',
 };
 
-async function begin(columns: readonly ExportColumn[], { compression }: FileForm): Promise<PartEncoder> {
+async function begin(columns: readonly ExportColumn[], { compression }: FileForm): Promise<FileEncoder> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const writer = new ByteWriter();
-  const kinds = columns.map(kindOf);
+  const encodings = columns.map(encodingOf);
   const parquet = new ParquetWriter({
     writer,
     schema: [
       { name: 'root', num_children: columns.length },
-      ...columns.map(({ name }, at): SchemaElement => ({ name, repetition_type: 'OPTIONAL', ...kinds[at]?.element })),
+      ...columns.map(({ name }, at): SchemaElement => ({
+        name,
+        repetition_type: 'OPTIONAL',
+        ...encodings[at]?.element,
+      })),
     ],
     codec: Object.entries(CODECS).find(([name]) => name === compression)?.[1] ?? CODECS.zstd,
     compressors: { ZSTD: (bytes) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }) },
@@ -56,7 +60,7 @@ async function begin(columns: readonly ExportColumn[], { compression }: FileForm
   let group = columns.map((): unknown[] => []);
   let [rowCount, size] = [0, 0];
   const writeGroup = (): void => {
-    // Bounds of JSON say nothing, and are as long as their values.
+    // Minimum and maximum of JSON are useless, and as long as the values.
     const columnData = columns.map(({ name, type }, at) => ({
       name,
       data: group[at] ?? [],
@@ -69,48 +73,48 @@ async function begin(columns: readonly ExportColumn[], { compression }: FileForm
   return {
     add: (rows) => {
       for (const row of rows) {
-        row.forEach((cell, at) => group[at]?.push(cell === null ? null : kinds[at]?.value(cell)));
+        row.forEach((cell, at) => group[at]?.push(cell === null ? null : encodings[at]?.value(cell)));
         for (const cell of row) size += typeof cell === 'string' ? cell.length : 8;
         rowCount += 1;
-        if (rowCount >= GROUP_ROWS || size >= GROUP_BYTES) writeGroup();
+        if (rowCount >= MAX_GROUP_ROWS || size >= MAX_GROUP_BYTES) writeGroup();
       }
-      return taken(writer);
+      return takeBytes(writer);
     },
     end: () => {
       writeGroup();
-      // Not before: the writer would parse what is so marked and print it anew, without its digits.
+      // Only now: earlier, the writer would parse the JSON and print its numbers as doubles.
       for (const element of parquet.schema) if (element.logical_type?.type === 'JSON') element.converted_type = 'JSON';
       void parquet.finish();
-      return taken(writer);
+      return takeBytes(writer);
     },
   };
 }
 
-/** What was written since the last time. */
-function taken(writer: ByteWriter): Uint8Array {
+/** Returns and removes the bytes that the writer holds. */
+function takeBytes(writer: ByteWriter): Uint8Array {
   const bytes = new Uint8Array(writer.buffer, 0, writer.index).slice();
   writer.index = 0;
   return bytes;
 }
 
-interface Kind {
+interface ColumnEncoding {
   element: Omit<SchemaElement, 'name'>;
   value: (cell: Exclude<ViewCell, null>) => unknown;
 }
 
-function kindOf(column: ExportColumn): Kind {
+function encodingOf(column: ExportColumn): ColumnEncoding {
   const scale = /^DECIMAL\(\d+,(\d+)\)$/.exec(column.stored)?.[1];
-  if (scale !== undefined) return decimal(Number(scale));
-  return column.type === 'numeric' ? KINDS.text(column) : KINDS[column.type](column);
+  if (scale !== undefined) return decimalEncoding(Number(scale));
+  return column.type === 'numeric' ? ENCODINGS.text(column) : ENCODINGS[column.type](column);
 }
 
-const KINDS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn) => Kind>> = {
+const ENCODINGS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn) => ColumnEncoding>> = {
   boolean: () => ({ element: { type: 'BOOLEAN' }, value: (cell) => cell }),
   integer: () => ({ element: { type: 'INT64' }, value: (cell) => cell }),
   double: () => ({ element: { type: 'DOUBLE' }, value: (cell) => cell }),
   date: (column) => ({
     element: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
-    value: (cell) => Number(microseconds(`${cell.toString()} 00:00:00`, column) / DAY_MICROS),
+    value: (cell) => Number(parseMicroseconds(`${cell.toString()} 00:00:00`, column) / DAY_MICROS),
   }),
   timestamp: (column) => ({
     element: {
@@ -118,7 +122,7 @@ const KINDS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn
       converted_type: 'TIMESTAMP_MICROS',
       logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
     },
-    value: (cell) => microseconds(cell.toString(), column),
+    value: (cell) => parseMicroseconds(cell.toString(), column),
   }),
   text: () => ({
     element: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
@@ -128,17 +132,17 @@ const KINDS: Readonly<Record<Exclude<ColumnType, 'numeric'>, (column: ReadColumn
 };
 
 const DAY_MICROS = 86_400_000_000n;
-const MOMENT = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?$/;
+const TIMESTAMP = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?$/;
 
-/** Since 1970, of a UTC text. */
-function microseconds(text: string, column: ReadColumn): bigint {
-  const [, day = '', time = '00:00:00', fraction = ''] = MOMENT.exec(text) ?? [];
+/** Parses a UTC text into microseconds since 1970. */
+function parseMicroseconds(text: string, column: ReadColumn): bigint {
+  const [, day = '', time = '00:00:00', fraction = ''] = TIMESTAMP.exec(text) ?? [];
   const at = Date.parse(`${day}T${time}Z`);
   if (Number.isNaN(at)) throw misfit(text, column);
   return BigInt(at) * 1_000n + BigInt(fraction.padEnd(6, '0'));
 }
 
-function decimal(scale: number): Kind {
+function decimalEncoding(scale: number): ColumnEncoding {
   return {
     element: {
       type: 'FIXED_LEN_BYTE_ARRAY',

@@ -4,83 +4,83 @@ import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
 import { isOtherRunning, placeOfProcess } from '../../database/state/leases.ts';
-import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
-/** Names whoever writes to the folder. */
+/** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
-/** A manifest that does not stand yet. */
+/** The manifest before it is renamed into place. */
 export const NEXT_MANIFEST = '.manifest.json.next';
 
-/** A folder of this machine; made where it is missing, and held until it is closed. */
-export async function openFolder(folder: string): Promise<Place> {
-  return told(folder, async () => {
+/** Opens a local folder, creating it if it is missing. The first write locks it until it is closed. */
+export async function openFolder(folder: string): Promise<ExportPlace> {
+  return withFolderErrors(folder, async () => {
     await makeFolder(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    return heldFolder(folder);
+    return lockableFolder(folder);
   });
 }
 
-function heldFolder(folder: string): Place {
+function lockableFolder(folder: string): ExportPlace {
   const at = (name: string): string => path.join(folder, ...name.split('/'));
-  let held = false;
-  const hold = async (): Promise<void> => {
-    if (!held) await lock(folder);
-    held = true;
+  let isLocked = false;
+  const lockOnce = async (): Promise<void> => {
+    if (!isLocked) await lock(folder);
+    isLocked = true;
   };
   return {
     shown: folder,
     isLocked: true,
-    list: () => told(folder, () => filesIn(folder, '')),
-    readManifest: () => told(folder, () => textOf(at(MANIFEST))),
+    list: () => withFolderErrors(folder, () => listFiles(folder, '')),
+    readManifest: () => withFolderErrors(folder, () => readIfExists(at(MANIFEST))),
     create: (name) =>
-      told(folder, async () => {
-        await hold();
+      withFolderErrors(folder, async () => {
+        await lockOnce();
         await makeFolder(path.dirname(at(name)));
-        return sink(at(name));
+        return openSink(at(name));
       }),
     putManifest: (text, previous) =>
-      told(folder, async () => {
-        await hold();
-        if ((await textOf(at(MANIFEST))) !== previous) throw exportBusy(folder, '');
+      withFolderErrors(folder, async () => {
+        await lockOnce();
+        if ((await readIfExists(at(MANIFEST))) !== previous) throw exportBusy(folder, '');
         await syncFolders(folder);
-        const next = await sink(at(NEXT_MANIFEST));
+        const next = await openSink(at(NEXT_MANIFEST));
         await next.write(Buffer.from(text));
         await next.close();
         await rename(at(NEXT_MANIFEST), at(MANIFEST));
         await syncFolder(folder);
       }),
-    remove: (names) => told(folder, () => removeAll(folder, names)),
+    remove: (names) => withFolderErrors(folder, () => removeAll(folder, names)),
     close: async () => {
-      if (held) await rm(at(LOCK), { force: true });
-      held = false;
+      if (isLocked) await rm(at(LOCK), { force: true });
+      isLocked = false;
     },
   };
 }
 
-/** Throws `export_busy` if a process that lives holds the folder. */
+/** Throws `export_busy` if a running process has locked the folder. */
 async function lock(folder: string): Promise<void> {
   const file = path.join(folder, LOCK);
-  const me = { pid: process.pid, host: placeOfProcess(false) };
-  for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
+  const self = { pid: process.pid, host: placeOfProcess(false) };
+  for (let attempt = 0; attempt < MAX_LOCK_ATTEMPTS; attempt += 1) {
     try {
       await using handle = await open(file, 'wx');
-      await handle.writeFile(JSON.stringify(me));
+      await handle.writeFile(JSON.stringify(self));
       return;
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error;
     }
-    const holder = holderOf(file);
-    // One that is elsewhere cannot be looked up: a person has to say that it is gone.
-    if (holder === null || (holder.host === me.host && !isOtherRunning(holder.pid))) await rm(file, { force: true });
+    const holder = readHolder(file);
+    // A process on another machine cannot be looked up: the user has to remove its lock.
+    if (holder === null || (holder.host === self.host && !isOtherRunning(holder.pid))) await rm(file, { force: true });
     else throw exportBusy(folder, `: process ${holder.pid} of ${holder.host.split(' ')[0] ?? ''}, by its ${LOCK}`);
   }
   throw exportBusy(folder, '');
 }
 
-const LOCK_TRIES = 5;
+const MAX_LOCK_ATTEMPTS = 5;
 
-/** Null if the file is gone, or was cut off. */
-function holderOf(file: string): { pid: number; host: string } | null {
+/** Returns null if the file is missing or incomplete. */
+function readHolder(file: string): { pid: number; host: string } | null {
   try {
     const { pid, host }: { pid?: unknown; host?: unknown } = JSON.parse(readFileSync(file, 'utf8'));
     return typeof pid === 'number' && typeof host === 'string' ? { pid, host } : null;
@@ -89,15 +89,15 @@ function holderOf(file: string): { pid: number; host: string } | null {
   }
 }
 
-async function sink(file: string): Promise<PartSink> {
+async function openSink(file: string): Promise<FileSink> {
   const handle = await open(file, 'w');
   return {
     write: (bytes) =>
-      told(file, async () => {
+      withFolderErrors(file, async () => {
         for (let done = 0; done < bytes.length;) done += (await handle.write(bytes, done)).bytesWritten;
       }),
     close: () =>
-      told(file, async () => {
+      withFolderErrors(file, async () => {
         await handle.sync();
         await handle.close();
       }),
@@ -108,7 +108,7 @@ async function sink(file: string): Promise<PartSink> {
   };
 }
 
-async function textOf(file: string): Promise<string | null> {
+async function readIfExists(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
@@ -117,31 +117,31 @@ async function textOf(file: string): Promise<string | null> {
   }
 }
 
-async function filesIn(folder: string, below: string): Promise<PlacedFile[]> {
+async function listFiles(folder: string, below: string): Promise<PlacedFile[]> {
   const files: PlacedFile[] = [];
   for (const entry of await readdir(path.join(folder, below), { withFileTypes: true })) {
     const name = below === '' ? entry.name : `${below}/${entry.name}`;
-    if (entry.isDirectory()) files.push(...(await filesIn(folder, name)));
+    if (entry.isDirectory()) files.push(...(await listFiles(folder, name)));
     else files.push({ path: name, changedAt: (await stat(path.join(folder, name))).mtimeMs });
   }
   return files;
 }
 
-/** With the folders that are empty then. */
+/** Also removes the folders that become empty. */
 async function removeAll(folder: string, names: readonly string[]): Promise<void> {
   for (const name of names) await rm(path.join(folder, name), { force: true });
-  const folders = new Set(names.flatMap((name) => foldersAbove(name)));
+  const folders = new Set(names.flatMap((name) => parentFolders(name)));
   for (const each of [...folders].toSorted((a, b) => b.length - a.length)) {
     await rmdir(path.join(folder, each)).catch(() => undefined);
   }
 }
 
-function foldersAbove(name: string): string[] {
-  const above = path.posix.dirname(name);
-  return above === '.' ? [] : [above, ...foldersAbove(above)];
+function parentFolders(name: string): string[] {
+  const parent = path.posix.dirname(name);
+  return parent === '.' ? [] : [parent, ...parentFolders(parent)];
 }
 
-/** New files are there after a power cut once their folders are on the disk as well. */
+/** New files only survive a power cut once their folders are synced too. */
 async function syncFolders(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) await syncFolders(path.join(folder, entry.name));
@@ -149,7 +149,7 @@ async function syncFolders(folder: string): Promise<void> {
   await syncFolder(folder);
 }
 
-const UNUSABLE = new Set([
+const UNUSABLE_CODES = new Set([
   'EACCES',
   'ENOENT',
   'EPERM',
@@ -160,25 +160,25 @@ const UNUSABLE = new Set([
   'EISDIR',
   'ELOOP',
 ]);
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** The file system's errors in our words. */
-async function told<T>(shown: string, work: () => Promise<T>): Promise<T> {
+/** Turns errors of the file system into `SyncError`s with a hint. */
+async function withFolderErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const code = codeOf(error);
     if (error instanceof SyncError || code === '') throw error;
-    if (UNUSABLE.has(code)) {
+    if (UNUSABLE_CODES.has(code)) {
       throw new ConfigError('export_unwritable', `${shown}: ${messageOf(error)}`, {
-        hint: 'name a folder in which this user may make files',
+        hint: 'name a folder in which this user may create files',
         cause: error,
       });
     }
-    const hint = FULL.has(code)
-      ? 'make room on its volume and run the same command again: what the manifest lists is still whole'
-      : 'check the volume, then run the same command again: what the manifest lists is still whole';
-    const name = FULL.has(code) ? 'export_full' : 'export_failed';
+    const hint = FULL_CODES.has(code)
+      ? 'make room on its volume and run the same command again: the files that the manifest lists are complete'
+      : 'check the volume, then run the same command again: the files that the manifest lists are complete';
+    const name = FULL_CODES.has(code) ? 'export_full' : 'export_failed';
     throw new SyncError(name, `${shown}: ${messageOf(error)}`, { recovery: 'stop', hint, cause: error });
   }
 }

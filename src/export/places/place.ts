@@ -1,35 +1,35 @@
 import { SyncError } from '../../model/errors.ts';
 
-/** A file that stands in a place. */
+/** A file in a place. */
 export interface PlacedFile {
-  /** Below the place, with forward slashes. */
+  /** Relative to the place, with forward slashes. */
   path: string;
   /** Epoch milliseconds. */
   changedAt: number;
 }
 
-/** One file as it is written. It is not there, or not whole, before `close`. */
-export interface PartSink {
+/** Writes one file, which may be missing or incomplete before `close`. */
+export interface FileSink {
   write(bytes: Uint8Array): Promise<void>;
   close(): Promise<void>;
-  /** Leaves nothing of it, as far as that can be done. Never throws. */
+  /** Removes what was written, if possible. Never throws. */
   abort(): Promise<void>;
 }
 
-/** Where an export lies. All methods throw `SyncError`, and `ConfigError` if the place cannot be used. */
-export interface Place {
-  /** For people. */
+/** The destination of an export. All methods throw `SyncError`, or `ConfigError` if the place cannot be used. */
+export interface ExportPlace {
+  /** Its name in messages. */
   readonly shown: string;
-  /** True if nobody else writes to it meanwhile. */
+  /** True if no other export can write to it at the same time. */
   readonly isLocked: boolean;
-  /** All files; none if the place is not there yet. */
+  /** Lists all files; none if the place does not exist yet. */
   list(): Promise<PlacedFile[]>;
-  /** Null if it is not there. */
+  /** Returns null if there is no manifest. */
   readManifest(): Promise<string | null>;
-  create(path: string): Promise<PartSink>;
-  /** In place of `previous`, at once or not at all. Throws `export_busy` if another one stands there by now. */
+  create(path: string): Promise<FileSink>;
+  /** Replaces `previous` atomically. Throws `export_busy` if another export has replaced it. */
   putManifest(text: string, previous: string | null): Promise<void>;
-  /** Those that are there. */
+  /** Removes files; missing ones are no error. */
   remove(paths: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import {
   type BucketClient,
   type BucketWords,
 } from '../../object-store/bucket.ts';
-import { exportBusy, MANIFEST, type PartSink, type Place, type PlacedFile } from './place.ts';
+import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
@@ -17,7 +17,7 @@ const WORDS: BucketWords = {
   refused: 'export_refused',
   failed: 'export_failed',
   unreachable: 'export_unreachable',
-  again: 'run the same command again: what the manifest lists is still whole',
+  again: 'run the same command again: the files that the manifest lists are complete',
   recovery: 'stop',
 };
 
@@ -25,7 +25,7 @@ export function isBucket(place: string): boolean {
   return place.startsWith('s3:');
 }
 
-/** What is taken of the environment; its secrets are to be hidden. Throws `ConfigError`. */
+/** Reads the access from the environment; the caller masks its secrets. Throws `ConfigError`. */
 export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: BucketAccess; prefix: string } {
   const [, bucket, rest = ''] = ADDRESS.exec(address) ?? [];
   if (bucket === undefined) {
@@ -36,19 +36,19 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
   return { access, prefix: prefix === '' ? '' : `${prefix}/` };
 }
 
-/** What lies below a prefix of a bucket. */
+/** Opens the objects under a prefix of a bucket. */
 export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
-  world: { signal: AbortSignal },
-): Place {
-  const client = openBucketClient(access, WORDS, world);
+  dependencies: { signal: AbortSignal },
+): ExportPlace {
+  const client = openBucketClient(access, WORDS, dependencies);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
   let known: { text: string; etag: string } | null = null;
   return {
     shown,
     isLocked: false,
-    list: () => listed(client, prefix),
+    list: () => listFiles(client, prefix),
     readManifest: async () => {
       const found = await client.get(key);
       known = found === null ? null : { text: await textIn(found.body), etag: found.etag };
@@ -69,32 +69,32 @@ export function openBucket(
   };
 }
 
-async function listed(client: BucketClient, prefix: string): Promise<PlacedFile[]> {
+async function listFiles(client: BucketClient, prefix: string): Promise<PlacedFile[]> {
   const files: PlacedFile[] = [];
   for await (const { key, changedAt } of client.list(prefix)) {
     const path = key.slice(prefix.length);
-    // The prefix itself, as some consoles make it.
+    // Some consoles create an object for the prefix itself.
     if (path !== '') files.push({ path, changedAt });
   }
   return files;
 }
 
-/** On condition that the manifest is still the one that was read, where the service knows such a thing. */
+/** Replaces the manifest only if it is still the one that was read, if the service supports conditional writes. */
 async function putManifest(
   client: BucketClient,
   { key, text, etag, shown }: { key: string; text: string; etag: string | null; shown: string },
 ): Promise<void> {
   const only = etag === null ? 'where-none' : { etag };
   if ((await client.put(key, Buffer.from(text), { type: 'application/json', only })) === 'written') return;
-  // A first attempt that got no answer may have written it.
+  // An earlier attempt without a response may have written it.
   const there = await client.get(key);
   if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');
 }
 
-function upload(client: BucketClient, key: string): PartSink {
+function upload(client: BucketClient, key: string): FileSink {
   const body = new PassThrough();
   const uploaded = client.upload(key, body);
-  // Whoever writes learns of it by the next write, or by `close`.
+  // The next write, or `close`, reports the failure.
   uploaded.catch(() => body.destroy());
   return {
     write: async (bytes) => {

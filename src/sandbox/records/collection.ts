@@ -1,10 +1,8 @@
-import { spread } from './record-facts.ts';
-
 /** Orders of listings: by (updated_at, id), or an arbitrary but stable one. */
 export type Sort = 'updated' | 'none';
 
 /** One record; the order of a listing is by (rank, key). */
-export interface Entry {
+export interface CollectionEntry {
   readonly rank: number;
   /** Unique; the record's id, unless that is missing or occurs twice. */
   readonly key: string;
@@ -17,21 +15,20 @@ export interface Entry {
 /** The records that a collection starts with. */
 export interface StartingRecords {
   /** In listing order. */
-  entries: readonly Entry[];
-  /** The rank of a record that is written later, where `Sort` is `none`. */
+  entries: readonly CollectionEntry[];
+  /** Returns the rank of a record that is written later, if `Sort` is `none`. */
   rankOf(key: string): number;
   /** True if the records have an `updated_at`, which the service then sets on every write. */
   stamped: boolean;
 }
 
-/** Of a collection that starts empty. */
-export const NO_RECORDS: StartingRecords = { entries: [], rankOf: spread, stamped: true };
+export const NO_RECORDS: StartingRecords = { entries: [], rankOf: hashKey, stamped: true };
 
 /** Where a page starts: after a record (keyset), or after a number of records. */
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
 
-export interface Slice {
-  entries: Entry[];
+interface Slice {
+  entries: CollectionEntry[];
   /** True if a record follows the last one. */
   more: boolean;
   /** Records in the listing, `updated_since` counted in. */
@@ -41,12 +38,12 @@ export interface Slice {
 interface PendingChange {
   due: number;
   key: string;
-  entry: Entry | null;
+  entry: CollectionEntry | null;
 }
 
 /**
- * One resource's records. A write is there at once for whoever reads the item; the listing shows it after the
- * visibility lag, in its place by `updated_at`, as a late commit does.
+ * The records of one resource. Single reads see a write at once; the listing shows it after the visibility lag, sorted
+ * by `updated_at`, as after a late commit.
  */
 export class Collection {
   readonly stamped: boolean;
@@ -67,7 +64,7 @@ export class Collection {
     this.#shown = lagMs > 0 ? new SortedEntries(start.entries) : this.#current;
   }
 
-  /** Grows with every change that the listing shows; applies changes that have become visible by `now`. */
+  /** Applies the changes that are visible by `now`. Returns a number that grows with every visible change. */
   version(now: number): number {
     const due = this.#pending.filter((change) => change.due <= now);
     for (const { key, entry } of due) this.#shown.set(key, entry);
@@ -95,49 +92,49 @@ export class Collection {
   /** One page of the listing as it is shown now. */
   slice(start: PageStart, limit: number, since: number | null): Slice {
     const listed = this.#listed(since);
-    const first = since !== null && this.#sort === 'updated' ? placeOf(listed, since, '') : 0;
-    // The key that follows directly on the last one: it and a NUL.
+    const first = since !== null && this.#sort === 'updated' ? indexOf(listed, since, '') : 0;
+    // The smallest key after the last one is that key with a NUL.
     const from =
       'offset' in start
         ? first + start.offset
-        : Math.max(first, placeOf(listed, start.after.rank, `${start.after.key}\u0000`));
+        : Math.max(first, indexOf(listed, start.after.rank, `${start.after.key}\u0000`));
     const entries = listed.slice(from, from + limit);
     return { entries, more: from + limit < listed.length, total: listed.length - first };
   }
 
-  /** Every record there is, in listing order, whether the listing shows it yet or not. */
-  all(): readonly Entry[] {
+  /** Returns every record in listing order, also those that the listing does not show yet. */
+  all(): readonly CollectionEntry[] {
     return this.#current.sorted;
   }
 
-  #listed(since: number | null): readonly Entry[] {
+  #listed(since: number | null): readonly CollectionEntry[] {
     const { sorted } = this.#shown;
     return since === null || this.#sort === 'updated' ? sorted : sorted.filter(({ time }) => time >= since);
   }
 }
 
 class SortedEntries {
-  readonly sorted: Entry[];
-  readonly byKey: Map<string, Entry>;
+  readonly sorted: CollectionEntry[];
+  readonly byKey: Map<string, CollectionEntry>;
 
-  constructor(entries: readonly Entry[]) {
+  constructor(entries: readonly CollectionEntry[]) {
     this.sorted = [...entries];
     this.byKey = new Map(entries.map((entry) => [entry.key, entry]));
   }
 
-  set(key: string, entry: Entry | null): void {
+  set(key: string, entry: CollectionEntry | null): void {
     const before = this.byKey.get(key);
-    if (before !== undefined) this.sorted.splice(placeOf(this.sorted, before.rank, key), 1);
+    if (before !== undefined) this.sorted.splice(indexOf(this.sorted, before.rank, key), 1);
     if (entry === null) this.byKey.delete(key);
     else {
-      this.sorted.splice(placeOf(this.sorted, entry.rank, key), 0, entry);
+      this.sorted.splice(indexOf(this.sorted, entry.rank, key), 0, entry);
       this.byKey.set(key, entry);
     }
   }
 }
 
-/** The first place whose (rank, key) is not below the given one. */
-function placeOf(entries: readonly Entry[], rank: number, key: string): number {
+/** Returns the index of the first entry that is not below (rank, key). */
+function indexOf(entries: readonly CollectionEntry[], rank: number, key: string): number {
   let [low, high] = [0, entries.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -146,4 +143,13 @@ function placeOf(entries: readonly Entry[], rank: number, key: string): number {
     else high = middle;
   }
   return low;
+}
+
+/** A 32-bit FNV-1a hash: an arbitrary rank for each key, the same in every run. */
+export function hashKey(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
 }

@@ -1,14 +1,13 @@
-import type { Entry, Sort, StartingRecords } from './collection.ts';
-import { pictureOf, sha256 } from './image-files.ts';
-import { spread } from './record-facts.ts';
+import { type CollectionEntry, hashKey, type Sort, type StartingRecords } from './collection.ts';
+import { generatePng, sha256 } from './image-files.ts';
 
-/** A prime: its multiples by the index, modulo the count, are the unsorted order. */
+/** A prime: its multiples modulo the number of records are the unsorted order. */
 const STRIDE = 7_368_787;
-const DIGITS = 9;
+const ID_DIGITS = 9;
 
 /**
- * `count` records of a resource, each text computed from its index when it is asked for. The same count gives the same
- * records on every machine.
+ * Generates `count` records, the same on every machine. Each text is computed from its index when it is read, so that a
+ * million records need little memory.
  */
 export function generatedRecords(resource: string, count: number, sort: Sort): StartingRecords {
   const template = templateFor(resource);
@@ -17,10 +16,10 @@ export function generatedRecords(resource: string, count: number, sort: Sort): S
     return new GeneratedEntry(template, index, rank);
   });
   if (sort === 'none') entries.sort((a, b) => a.rank - b.rank || a.index - b.index);
-  return { entries, rankOf: (key) => spread(key) % Math.max(count, 1), stamped: true };
+  return { entries, rankOf: (key) => hashKey(key) % Math.max(count, 1), stamped: true };
 }
 
-class GeneratedEntry implements Entry {
+class GeneratedEntry implements CollectionEntry {
   readonly rank: number;
   readonly key: string;
   readonly time: number;
@@ -29,7 +28,7 @@ class GeneratedEntry implements Entry {
 
   constructor(template: RecordTemplate, index: number, rank: number) {
     this.rank = rank;
-    this.key = template.prefix + String(index).padStart(DIGITS, '0');
+    this.key = template.prefix + String(index).padStart(ID_DIGITS, '0');
     this.time = updatedAt(index);
     this.index = index;
     this.#template = template;
@@ -40,7 +39,7 @@ class GeneratedEntry implements Entry {
   }
 }
 
-/** How the records of a generated resource look: id prefix, and the JSON text of the record with an index. */
+/** The form of generated records. */
 interface RecordTemplate {
   prefix: string;
   text(id: string, index: number): string;
@@ -83,7 +82,7 @@ const content: RecordTemplate = {
 const images: RecordTemplate = {
   prefix: 'img_',
   text: (id, index) => {
-    const bytes = pictureOf(id);
+    const bytes = generatePng(id);
     return (
       `{"id":"${id}","file_name":"${id}.png","path":"/assets/${id}.png","mime_type":"image/png",` +
       `"byte_size":${bytes.length},"width":${320 + (index % 1600)},"height":${240 + (index % 900)},` +
@@ -103,12 +102,12 @@ const analytics: RecordTemplate = {
 
 const TEMPLATES: Readonly<Record<string, RecordTemplate>> = { content, images, analytics };
 
-/** The template of a resource; one that has none of its own gets records like those of `content`. */
+/** Resources without a template get records like those of `content`. */
 export function templateFor(resource: string): RecordTemplate {
   return TEMPLATES[resource] ?? { ...content, prefix: `${resource.slice(0, 3)}_` };
 }
 
-/** Epoch milliseconds of the last change of the record with this index: two records share each moment, 40 s apart. */
+/** Two records share each timestamp; the timestamps are 40 seconds apart. */
 function updatedAt(index: number): number {
   return FIRST_UPDATE + Math.floor(index / 2) * 40_000;
 }

@@ -3,29 +3,35 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
 
-/** The bytes of records that have a file, by record id. */
-export type ImageFiles = ReturnType<typeof imageFiles>;
+/** The bytes of images, by record id: from a folder that may be missing, or generated for the first `generated` ids. */
+export class ImageFiles {
+  readonly #generated: number;
+  readonly #paths: ReadonlyMap<string, string>;
+  /** Null for a removed file. */
+  readonly #written = new Map<string, Uint8Array | null>();
 
-/** Serves `<id>.<anything>` from a folder that may be missing, else what `generate` makes. */
-export function imageFiles(folder: string | null, generate: (id: string) => Uint8Array | null) {
-  const names = folder !== null && existsSync(folder) ? readdirSync(folder) : [];
-  const paths = new Map(names.map((file) => [parse(file).name, join(folder ?? '', file)]));
-  const written = new Map<string, Uint8Array | null>();
-  return {
-    /** Null if there is none. */
-    get: (id: string): Uint8Array | null => {
-      const own = written.get(id);
-      if (own !== undefined) return own;
-      const path = paths.get(id);
-      return path === undefined ? generate(id) : readFileSync(path);
-    },
-    put: (id: string, bytes: Uint8Array): void => {
-      written.set(id, bytes);
-    },
-    remove: (id: string): void => {
-      written.set(id, null);
-    },
-  };
+  constructor(folder: string | null, generated: number) {
+    const names = folder !== null && existsSync(folder) ? readdirSync(folder) : [];
+    this.#paths = new Map(names.map((file) => [parse(file).name, join(folder ?? '', file)]));
+    this.#generated = generated;
+  }
+
+  /** Returns null if there is no file. */
+  get(id: string): Uint8Array | null {
+    const written = this.#written.get(id);
+    if (written !== undefined) return written;
+    const path = this.#paths.get(id);
+    if (path !== undefined) return readFileSync(path);
+    return Number(/^img_(\d{9})$/.exec(id)?.[1] ?? Infinity) < this.#generated ? generatePng(id) : null;
+  }
+
+  put(id: string, bytes: Uint8Array): void {
+    this.#written.set(id, bytes);
+  }
+
+  remove(id: string): void {
+    this.#written.set(id, null);
+  }
 }
 
 /** Hex digest, as in an image's record. */
@@ -35,21 +41,22 @@ export function sha256(bytes: Uint8Array): string {
 
 const [WIDTH, HEIGHT] = [320, 240];
 
-/** The bytes of a made-up image: a PNG of a colour of its own, with its id in a comment, so that no two are alike. */
-export function pictureOf(id: string): Uint8Array {
+/** Generates a PNG of one colour with the id in a comment, so that no two are equal. */
+export function generatePng(id: string): Uint8Array {
+  const colour = createHash('sha256').update(id).digest().subarray(0, 3);
   return Buffer.concat([
-    SIGNATURE,
+    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
     HEADER,
-    chunk('PLTE', createHash('sha256').update(id).digest().subarray(0, 3)),
+    chunk('PLTE', colour),
     chunk('tEXt', Buffer.from(`Comment\0${id}`)),
     ROWS,
     END,
   ]);
 }
 
-const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-const HEADER = chunk('IHDR', headerOf(WIDTH, HEIGHT));
-/** One bit a pixel, all of them the first colour of the palette; a byte before each row names its filter, which is none. */
+/** Width, height, one bit per pixel, and the palette as colour type. */
+const HEADER = chunk('IHDR', Buffer.from([0, 0, WIDTH >> 8, WIDTH & 255, 0, 0, 0, HEIGHT, 1, 3, 0, 0, 0]));
+/** All pixels have the first colour of the palette; a zero before each row says that it has no filter. */
 const ROWS = chunk('IDAT', deflateSync(Buffer.alloc((1 + WIDTH / 8) * HEIGHT)));
 const END = chunk('IEND', Buffer.alloc(0));
 
@@ -60,13 +67,4 @@ function chunk(name: string, data: Uint8Array): Buffer {
   length.writeUInt32BE(data.length);
   checksum.writeUInt32BE(crc32(named));
   return Buffer.concat([length, named, checksum]);
-}
-
-/** One bit a pixel, which is a place in the palette. */
-function headerOf(width: number, height: number): Buffer {
-  const data = Buffer.alloc(13);
-  data.writeUInt32BE(width, 0);
-  data.writeUInt32BE(height, 4);
-  data.set([1, 3], 8);
-  return data;
 }

@@ -1,17 +1,36 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, parse } from 'node:path';
 import type { Clock } from '../../model/clock.ts';
-import { Collection, NO_RECORDS, type Sort, type StartingRecords } from './collection.ts';
-import type { ImageFiles } from './image-files.ts';
-import { type EventKind, eventsOf } from './record-changes.ts';
-import { factsOf } from './record-facts.ts';
+import { ConfigError, messageOf } from '../../model/errors.ts';
+import {
+  Collection,
+  hashKey,
+  NO_RECORDS,
+  type CollectionEntry,
+  type Sort,
+  type StartingRecords,
+} from './collection.ts';
+import { generatedRecords } from './generated-records.ts';
+import { ImageFiles } from './image-files.ts';
+import { type EventKind, eventsOf, readIdAndTime } from './record-json.ts';
 
-/** One live record, to compare a copy with. */
-interface StoredRecord {
+interface RecordSettings {
+  /** A folder with `<resource>.ndjson` and `files/`. */
+  data: string | null;
+  /** Number of records to generate, by resource. */
+  generate: Readonly<Record<string, number>>;
+  sort: Sort;
+  /** Milliseconds after which listings show a write. */
+  visibilityLag: number;
+}
+
+interface SandboxRecord {
   id: string;
   /** The exact JSON text that the service sends. */
   text: string;
 }
 
-/** A change, for webhooks. */
+/** A change of a record, for webhooks. */
 export interface RecordChange {
   resource: string;
   kind: EventKind;
@@ -20,85 +39,137 @@ export interface RecordChange {
   time: number;
 }
 
-/** All records of the sandbox, in this process: to look at, and to change while they are being walked. */
-export interface Store {
-  resources(): string[];
-  get(resource: string, id: string): StoredRecord | null;
-  /** Every live record in listing order, whether the listing shows it yet or not. */
-  list(resource: string): Generator<StoredRecord>;
+/** Resources that always exist, even if they are empty. */
+const STANDARD_RESOURCES = ['content', 'images', 'analytics'] as const;
+
+/**
+ * All records of the sandbox: generated if a number is given, else read from the folder. `changed` is called with every
+ * change.
+ */
+export class RecordStore {
+  readonly files: ImageFiles;
+  readonly #collections = new Map<string, Collection>();
+  readonly #settings: RecordSettings;
+  readonly #clock: Clock;
+  readonly #changed: (change: RecordChange) => void;
+
+  /** Throws ConfigError. */
+  constructor(settings: RecordSettings, clock: Clock, changed: (change: RecordChange) => void) {
+    const { data, generate, sort } = settings;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#changed = changed;
+    this.files = new ImageFiles(data === null ? null : join(data, 'files'), generate['images'] ?? 0);
+    const recordFiles = data === null ? new Map<string, string>() : findRecordFiles(data);
+    for (const name of new Set([...STANDARD_RESOURCES, ...recordFiles.keys(), ...Object.keys(generate)])) {
+      checkName(name);
+      const [count, file] = [generate[name], recordFiles.get(name)];
+      const records = file === undefined ? NO_RECORDS : readRecords(file, sort);
+      this.#add(name, count === undefined ? records : generatedRecords(name, count, sort));
+    }
+  }
+
+  resources(): string[] {
+    return [...this.#collections.keys()];
+  }
+
+  collection(resource: string): Collection | undefined {
+    return this.#collections.get(resource);
+  }
+
+  get(resource: string, id: string): SandboxRecord | null {
+    const bytes = this.#collections.get(resource)?.get(id) ?? null;
+    return bytes === null ? null : { id, text: decode(bytes) };
+  }
+
+  /** Lists every live record in listing order, also those that the listing does not show yet. */
+  *list(resource: string): Generator<SandboxRecord> {
+    for (const { key, text } of this.#collections.get(resource)?.all() ?? []) yield { id: key, text: decode(text) };
+  }
+
   /**
-   * Creates or replaces a record, as it is given: text keeps its spelling, `updated_at` is not touched. It takes its
-   * place by its own `updated_at`, or by the service's clock if it has none.
+   * Creates or replaces a record as it is given, without setting `updated_at`. It is sorted by its own `updated_at`, or by
+   * the service's clock if it has none.
    */
-  put(resource: string, record: string | object): void;
-  /** False if there was none. */
-  remove(resource: string, id: string): boolean;
-}
+  put(resource: string, record: string | object): void {
+    const text = typeof record === 'string' ? record : JSON.stringify(record);
+    const { id } = readIdAndTime(text);
+    if (id === null) throw new TypeError('A record must have an "id", a text or a number.');
+    this.#write(resource, id, text);
+  }
 
-/** The store with what only the routes need. */
-export interface RecordStore extends Store {
-  collection(resource: string): Collection | undefined;
-  files: ImageFiles;
-}
+  /** Returns false if there was no such record. */
+  remove(resource: string, id: string): boolean {
+    if (this.get(resource, id) === null) return false;
+    this.#write(resource, id, null);
+    return true;
+  }
 
-export interface StoreParts {
-  bases: ReadonlyMap<string, StartingRecords>;
-  files: ImageFiles;
-  sort: Sort;
-  visibilityLagMs: number;
-  clock: Clock;
-  changed(change: RecordChange): void;
-}
-
-/** Builds the store over the records that the sandbox starts with. */
-export function recordStore(parts: StoreParts): RecordStore {
-  const collections = new Map<string, Collection>();
-  const collect = (resource: string, base: StartingRecords) => {
-    const collection = new Collection(base, parts.sort, parts.visibilityLagMs);
-    collections.set(resource, collection);
+  #add(resource: string, records: StartingRecords): Collection {
+    const collection = new Collection(records, this.#settings.sort, this.#settings.visibilityLag);
+    this.#collections.set(resource, collection);
     return collection;
-  };
-  for (const [resource, base] of parts.bases) collect(resource, base);
-  const write = (resource: string, id: string, text: string | null) => {
-    change(parts, resource, collections.get(resource) ?? collect(resource, NO_RECORDS), id, text);
-  };
-  const get = (resource: string, id: string) => stored(id, collections.get(resource)?.get(id) ?? null);
-  return {
-    files: parts.files,
-    collection: (resource) => collections.get(resource),
-    resources: () => [...collections.keys()],
-    get,
-    *list(resource) {
-      for (const entry of collections.get(resource)?.all() ?? []) yield { id: entry.key, text: decoded(entry.text) };
-    },
-    put: (resource, record) => {
-      const text = typeof record === 'string' ? record : JSON.stringify(record);
-      const { id } = factsOf(text);
-      if (id === null) throw new TypeError('A record that is put must have an "id", a text or a number.');
-      write(resource, id, text);
-    },
-    remove: (resource, id) => {
-      if (get(resource, id) === null) return false;
-      write(resource, id, null);
-      return true;
-    },
-  };
+  }
+
+  #write(resource: string, id: string, text: string | null): void {
+    const collection = this.#collections.get(resource) ?? this.#add(resource, NO_RECORDS);
+    const before = collection.get(id);
+    const ownTime = text === null ? 0 : readIdAndTime(text).time;
+    const time = ownTime === 0 || !collection.stamped ? this.#clock.now() : ownTime;
+    collection.set(id, text === null ? null : Buffer.from(text), time, this.#clock.monotonic());
+    const kinds = eventsOf(before === null ? null : decode(before), text);
+    for (const kind of kinds) this.#changed({ resource, kind, id, time });
+  }
 }
 
-function change(parts: StoreParts, resource: string, collection: Collection, id: string, text: string | null): void {
-  const before = collection.get(id);
-  const now = parts.clock.now();
-  const own = text === null ? 0 : factsOf(text).time;
-  const time = own === 0 || !collection.stamped ? now : own;
-  collection.set(id, text === null ? null : Buffer.from(text), time, parts.clock.monotonic());
-  const kinds = eventsOf(before === null ? null : decoded(before), text);
-  for (const kind of kinds) parts.changed({ resource, kind, id, time });
-}
-
-function stored(id: string, bytes: Uint8Array | null): StoredRecord | null {
-  return bytes === null ? null : { id, text: decoded(bytes) };
-}
-
-function decoded(bytes: Uint8Array): string {
+function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
+}
+
+function findRecordFiles(folder: string): Map<string, string> {
+  if (!existsSync(folder)) {
+    throw new ConfigError('sandbox_data', `The data folder ${folder} does not exist.`, {
+      hint: 'Name a folder that holds content.ndjson, images.ndjson or analytics.ndjson.',
+    });
+  }
+  const files = readdirSync(folder).filter((file) => file.endsWith('.ndjson'));
+  return new Map(files.map((file) => [parse(file).name, join(folder, file)]));
+}
+
+function checkName(name: string): void {
+  if (/^[a-z][a-z0-9_-]*$/.test(name) && name !== 'webhooks') return;
+  throw new ConfigError('sandbox_data', `"${name}" cannot be the name of a resource.`, {
+    hint: 'Use a lower-case name other than "webhooks".',
+  });
+}
+
+/** Reads one record per line and keeps its spelling. Throws ConfigError with file and line if a line is not JSON. */
+function readRecords(file: string, sort: Sort): StartingRecords {
+  const entries: CollectionEntry[] = [];
+  const keys = new Set<string>();
+  const lines = readFileSync(file, 'utf8')
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/);
+  for (const [at, line] of lines.entries()) {
+    if (line.trim() === '') continue;
+    const { id, time } = readLine(line, `${file}:${at + 1}`);
+    const key = id === null || keys.has(id) ? `${id ?? ''}\u0000${at + 1}` : id;
+    keys.add(key);
+    entries.push({ key, time, rank: sort === 'updated' ? time : hashKey(key), text: Buffer.from(line) });
+  }
+  entries.sort((a, b) => a.rank - b.rank || (a.key < b.key ? -1 : 1));
+  const [first] = entries;
+  const stamped = first === undefined || Buffer.from(first.text).includes('"updated_at"');
+  return { entries, rankOf: hashKey, stamped };
+}
+
+function readLine(text: string, position: string): ReturnType<typeof readIdAndTime> {
+  try {
+    return readIdAndTime(text);
+  } catch (error) {
+    throw new ConfigError('sandbox_data', `${position} is not a JSON value: ${messageOf(error)}`, {
+      hint: 'Give one JSON record per line.',
+      cause: error,
+    });
+  }
 }

@@ -96,7 +96,8 @@ export class ClusterWork {
     this.#apps = new SharedResources({
       open: (name) => this.opening.add(() => this.#open(name)),
       close: async (open) => open[Symbol.asyncDispose](),
-      linger: { clock, ms: OPEN_MS },
+      clock,
+      lingerMs: OPEN_MS,
     });
     this.#controls = takeControls({
       address,

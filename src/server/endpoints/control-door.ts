@@ -1,17 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import {
-  controlBodySchema,
-  controlRequestSchema,
-  failed,
-  refused,
-  type Control,
-  type ControlAnswer,
-  type ControlRequest,
-} from '../controls/control-request.ts';
+import { type Control, type ControlAnswer, controlBodySchema, type ControlRequest, controlRequestSchema, failed, refused } from '../controls/control-request.ts';
+import { pagePathOf } from '../page/page-frame.ts';
 import type { DoorSettings } from './door.ts';
-import { pagePathOf, type Told } from '../page/page-frame.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 /** The path of the page's one form, and of the same for programs, in JSON. */
@@ -45,7 +37,7 @@ export interface ControlDoor {
   /** Executes the request unless it is forged; resolves within seconds. */
   take(sent: { headers: Headers; body: string }): Promise<Response>;
   /** Returns the result of an earlier form, by the id in the address of the page. */
-  told(id: string): Told | null;
+  told(id: string): ControlAnswer | null;
 }
 
 /** Shorter than the time in which a page must be ready. */
@@ -170,16 +162,16 @@ const MAX_RESULTS = 200;
 
 /** Results for the page that is shown after a form. The address only has an id: else a link could show any text. */
 function storedResults(clock: Clock) {
-  const results = new Map<string, { told: Told; at: number }>();
+  const results = new Map<string, { told: ControlAnswer; at: number }>();
   return {
-    add: (told: Told): string => {
+    add: (told: ControlAnswer): string => {
       const id = randomBytes(9).toString('base64url');
       results.set(id, { told, at: clock.monotonic() });
       const [oldest] = results.keys();
       if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
       return id;
     },
-    find: (id: string): Told | null => {
+    find: (id: string): ControlAnswer | null => {
       const found = results.get(id);
       return found !== undefined && clock.monotonic() - found.at < RESULT_TTL_MS ? found.told : null;
     },

@@ -2,76 +2,66 @@ import type { ControlRequest } from '../controls/control-request.ts';
 import type { ResourceStatus, SourceStatus } from '../status/snapshot.ts';
 import { markup, type Markup } from './markup.ts';
 
-/** A button of the page's one form. One that does nothing now is disabled, not left out, so that no other takes its place. */
+// Each function returns null if the reader of the page may not control the process.
+
+/** A disabled button keeps its place, so that no other button moves under the pointer. */
 function button(request: ControlRequest, text: string, title: string, isEnabled = true): Markup {
-  return markup`<button form="control" name="request" value="${JSON.stringify(request)}" title="${title}"${isEnabled ? null : markup` disabled`}>${text}</button>`;
+  return markup`<button form="control" name="request" value="${JSON.stringify(request)}" title="${title}"${!isEnabled && markup` disabled`}>${text}</button>`;
 }
 
-/** What can be done with a source, or with one of its resources; empty if nothing may be. */
+/** A control with consequences: its button appears once the explanation is opened. */
+function fold(id: string, title: string, explanation: string, control: Markup): Markup {
+  return markup`<details class="fold" id="${id}"><summary>${title}</summary><p>${explanation} ${control}</p></details>`;
+}
+
+/** The controls of a source, or of one of its resources. */
 export function controlBar(source: SourceStatus, status: ResourceStatus | null, may: boolean): Markup | null {
   if (!may) return null;
-  const about = { source: source.source, ...(status !== null && { resource: status.resource }) };
-  const what = status === null ? 'all resources' : status.resource;
+  const target = { source: source.source, ...(status !== null && { resource: status.resource }) };
+  const name = status === null ? 'all resources' : status.resource;
   const resources = status === null ? source.resources : [status];
-  const isFailed = resources.some(hasFailed);
-  const paused = resources.filter(({ paused }) => paused !== null).length;
-  const isPaused = paused === resources.length;
-  return markup`<div class="controls" role="group" aria-label="Controls of ${what}">${[
-    button({ action: 'sync', mode: 'incremental', ...about }, 'Sync now', `Read what has changed in ${what}`),
-    button(
-      { action: 'retry', ...about },
-      'Retry',
-      `Try ${what} again at once, with the settings as they are`,
-      isFailed,
-    ),
-    button({ action: 'pause', ...about }, 'Pause', `Start no further run of ${what} until it is resumed`, !isPaused),
-    button({ action: 'resume', ...about }, 'Resume', `Let the schedule go on with ${what}`, paused > 0),
-    fold(
-      `full-${source.source}-${status?.resource ?? ''}`,
-      'Full walk…',
-      markup`Reads every record of ${what} again, which may take long and many requests. ${button({ action: 'sync', mode: 'full', ...about }, 'Begin the full walk', `Read all of ${what}`)}`,
-    ),
+  const pausedCount = resources.filter(({ paused }) => paused !== null).length;
+  const fullScan = button({ action: 'sync', mode: 'full', ...target }, 'Begin the full walk', `Read all of ${name}`);
+  const fullText = `Reads every record of ${name} again, which may take long and many requests.`;
+  const retryTitle = `Try ${name} again at once, with the settings as they are`;
+  const pauseTitle = `Start no further run of ${name} until it is resumed`;
+  const canPause = pausedCount < resources.length;
+  return markup`<div class="controls" role="group" aria-label="Controls of ${name}">${[
+    button({ action: 'sync', mode: 'incremental', ...target }, 'Sync now', `Read what has changed in ${name}`),
+    button({ action: 'retry', ...target }, 'Retry', retryTitle, resources.some(hasFailed)),
+    button({ action: 'pause', ...target }, 'Pause', pauseTitle, canPause),
+    button({ action: 'resume', ...target }, 'Resume', `Let the schedule go on with ${name}`, pausedCount > 0),
+    fold(`full-${source.source}-${status?.resource ?? ''}`, 'Full walk…', fullText, fullScan),
   ]}</div>`;
 }
 
-/** True if the last run was refused or failed. What the service has put off is not to be tried before its time. */
+/** True if the last run failed. A run that the service deferred is not retried before its time. */
 function hasFailed({ runs, running }: ResourceStatus): boolean {
   return running === null && runs.find(({ status }) => status !== 'running')?.status === 'failed';
 }
 
-/** A control that is worth a second look: its button only shows once it is opened. */
-function fold(id: string, title: string, content: Markup): Markup {
-  return markup`<details class="fold" id="${id}"><summary>${title}</summary><p>${content}</p></details>`;
-}
-
-/** Both ways to decide on deletes that are held back. */
+/** The two decisions about held deletes. */
 export function heldControls(source: string, resource: string, may: boolean): Markup | null {
   if (!may) return null;
+  const confirmText = 'Each is read once more, and its row is marked as deleted where the service no longer has it.';
+  const discardText = 'The rows stay live, until another walk does not meet them.';
+  const confirm = button({ action: 'confirm', source, resource }, 'Confirm these deletes', 'Mark the rows as deleted');
+  const discard = button({ action: 'discard', source, resource }, 'Discard these deletes', 'Keep the rows live');
   return markup`<div class="controls">${[
-    fold(
-      `confirm-${source}-${resource}`,
-      'They are gone…',
-      markup`Each is read once more, and its row is marked as deleted where the service no longer has it. ${button({ action: 'confirm', source, resource }, 'Confirm these deletes', 'Mark the rows as deleted')}`,
-    ),
-    fold(
-      `discard-${source}-${resource}`,
-      'They are not…',
-      markup`The rows stay live, until another walk does not meet them. ${button({ action: 'discard', source, resource }, 'Discard these deletes', 'Keep the rows live')}`,
-    ),
+    fold(`confirm-${source}-${resource}`, 'They are gone…', confirmText, confirm),
+    fold(`discard-${source}-${resource}`, 'They are not…', discardText, discard),
   ]}</div>`;
 }
 
-/** For all deliveries that could not be worked on, or one of them. */
+/** Replays one dead delivery, or all of them if `id` is null. */
 export function replayButton(source: string, id: string | null, may: boolean): Markup | null {
   if (!may) return null;
-  const request: ControlRequest = { action: 'replay', source, ...(id !== null && { ids: [id] }) };
   return id === null
-    ? button(request, 'Replay all dead', 'Work on all dead deliveries again')
-    : button(request, 'Replay', 'Work on this delivery again');
+    ? button({ action: 'replay', source }, 'Replay all dead', 'Work on all dead deliveries again')
+    : button({ action: 'replay', source, ids: [id] }, 'Replay', 'Work on this delivery again');
 }
 
-/** Of the process as a whole. */
 export function reloadButton(may: boolean): Markup | null {
-  if (!may) return null;
-  return markup`<div class="controls">${button({ action: 'reload' }, 'Reload config', 'Read the config again; a bad one is refused, and the old one stays')}</div>`;
+  const title = 'Read the config again; a bad one is refused, and the old one stays';
+  return may ? markup`<div class="controls">${button({ action: 'reload' }, 'Reload config', title)}</div>` : null;
 }

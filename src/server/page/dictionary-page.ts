@@ -10,15 +10,15 @@ import { STYLESHEET, TABLES_STYLESHEET } from './stylesheet.ts';
 const STYLE = `${STYLESHEET}${TABLES_STYLESHEET}`;
 
 export interface DictionaryPageOptions {
-  /** Of content-sync. */
+  /** Version of content-sync. */
   version: string;
-  /** The moment that the page is of, epoch milliseconds. */
+  /** Time of the data, epoch milliseconds. */
   at: number;
-  /** What the policy of a page of `serve` allows; a file of its own has a policy by itself. */
+  /** Nonce of a page of `serve`; a file has a policy of its own. */
   nonce?: string;
 }
 
-/** The dictionaries of all sources as one HTML document, which loads nothing; its one script is the search. */
+/** Renders the dictionaries of all sources as one HTML document; its only script is the search. */
 export function renderDictionaryPage(
   sources: readonly SourceTables[],
   { version, at, nonce }: DictionaryPageOptions,
@@ -32,7 +32,7 @@ ${sources.map((source) => ('dictionary' in source ? dictionarySection(source, at
   }</footer></main>`;
   return htmlDocument({
     title: 'Tables · content-sync',
-    picture: tabIcon('quiet'),
+    icon: tabIcon('quiet'),
     nonce: nonce ?? null,
     head: nonce === undefined ? policy() : null,
     style: STYLE,
@@ -41,7 +41,7 @@ ${sources.map((source) => ('dictionary' in source ? dictionarySection(source, at
   });
 }
 
-/** Of a file that is opened by itself: its own style and script, and nothing else. */
+/** A file that is opened directly allows its own style and script only. */
 function policy(): Markup {
   const [style, script] = [STYLE, TABLES_SCRIPT].map((text) => createHash('sha256').update(text).digest('base64'));
   return markup`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-${style}'; script-src 'sha256-${script}'; img-src data:; base-uri 'none'; form-action 'none'">`;
@@ -58,13 +58,13 @@ function problemSection({ source, problem }: Extract<SourceTables, { source: str
 ${content}</section>`;
 }
 
-interface Shown {
+interface CountedDictionary {
   dictionary: Dictionary;
   counts: RowCounts | null;
 }
 
-/** All of one source: tables, freshness, relations, columns. A search hides what is not of `.found`. */
-function dictionarySection(shown: Shown, now: number): Markup {
+/** Tables, freshness, relations and columns of one source. A search hides `.unsearched`. */
+function dictionarySection(shown: CountedDictionary, now: number): Markup {
   const { source, warehouse, tables } = shown.dictionary;
   return markup`<section class="source" id="${source}" aria-labelledby="${source}-title">
 <div class="title"><h2 id="${source}-title">${source}</h2><p class="facts"><span>${warehouse}</span><span>${countOf(tables.length, 'table or view', 'tables and views')}</span></p></div>
@@ -75,7 +75,6 @@ ${tables.length === 0 ? null : markup`<h3>Columns</h3>`}
 ${tables.map((table) => tableSection(table, shown))}</section>`;
 }
 
-/** Names hold letters and digits of any script, and `_`. */
 function idOf(source: string, table: string): string {
   return `${source}-table-${table}`;
 }
@@ -84,26 +83,26 @@ function linkTo(source: string, table: string): Markup {
   return markup`<a href="#${encodeURIComponent(idOf(source, table))}"><code>${table}</code></a>`;
 }
 
-/** The rows of a table; NONE if they are not counted. */
+/** Number of rows; NONE if they are not counted. */
 function rowsOf(counts: RowCounts | null, name: string): string {
   const count = counts !== null && Object.hasOwn(counts, name) ? counts[name] : undefined;
   return count === undefined ? NONE : countText(count);
 }
 
-function overview({ dictionary: { source, tables }, counts }: Shown): Markup {
+function overview({ dictionary: { source, tables }, counts }: CountedDictionary): Markup {
   const rows = tables.map(({ name, kind, description, columns }) => [
     linkTo(source, name),
     kind,
     rowsOf(counts, name),
     columns.length,
-    textOf(description),
+    descriptionText(description),
   ]);
   const columns = ['Name', 'Kind', ['Rows', 'number'], ['Columns', 'number'], 'What it holds'] as const;
   const table = dataTable({ id: `${source}-tables`, label: `Tables of ${source}`, columns, rows });
   return markup`<h3>Tables and views</h3>${table}`;
 }
 
-function textOf(description: string | null): Markup | string {
+function descriptionText(description: string | null): Markup | string {
   return description === null || description === '' ? '' : markup`<span class="text">${description}</span>`;
 }
 
@@ -129,14 +128,14 @@ function relations({ source, relations: all }: Dictionary): Markup | null {
   return markup`<h3>Relations</h3>${dataTable({ id: `${source}-relations`, label: `Relations of ${source}`, columns, rows })}`;
 }
 
-function tableSection(table: DictionaryTable, { dictionary: { source }, counts }: Shown): Markup {
+function tableSection(table: DictionaryTable, { dictionary: { source }, counts }: CountedDictionary): Markup {
   const { name, kind, description, columns } = table;
   const id = idOf(source, name);
   const rows = rowsOf(counts, name);
   const titles = ['Column', 'Type', 'Source', 'References', 'Since', 'Description'];
   const label = `Columns of ${name}`;
   const body = dataTable({ id: `${id}-columns`, label, columns: titles, rows: columns.map(columnCells) });
-  // What a copied table holds, its live view shows too.
+  // The live view of a table shows the same columns, so tables are folded.
   return markup`<details class="found" id="${id}"${kind === 'table' ? null : markup` open`}><summary><h4><code>${name}</code></h4> <span class="sub">${kind}${rows === NONE ? null : ` · ${rows} rows`}</span></summary>
 <p class="text">${description}</p>${body}</details>`;
 }
@@ -149,6 +148,6 @@ function columnCells(column: DictionaryColumn) {
     source === null ? NONE : markup`<code class="path">${source}</code>`,
     references === null ? NONE : markup`<code>${references}</code>`,
     first_seen === null ? NONE : time(first_seen, new Date(first_seen).toISOString().slice(0, 10)),
-    textOf(description),
+    descriptionText(description),
   ];
 }

@@ -1,61 +1,55 @@
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { agoText, durationText, inText, momentText, NONE } from '../../observe/figures.ts';
+import { agoText, durationText, inText, formatTimestamp, NONE } from '../../observe/figures.ts';
 import type { Severity } from '../status/attention.ts';
 import type { Problem } from '../status/snapshot.ts';
 
-/** HTML that is safe to send: texts put into it are escaped, and what a browser would not show is made visible. */
+/** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;
 
-type Part = Markup | string | number | boolean | null | undefined | readonly Part[];
+type TextPart = Markup | string | number | boolean | null | undefined | readonly TextPart[];
 
-/** Template of HTML. Strings are escaped, markup and lists of it are put in as they are, null and booleans are nothing. */
-export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  const made = html(strings, ...parts.map(shown));
-  if (made instanceof Promise) throw new TypeError('a page is put together of what is there already');
+/** HTML template: strings are escaped, markup and lists of it are inserted, null and booleans insert nothing. */
+export function markup(strings: TemplateStringsArray, ...parts: readonly TextPart[]): Markup {
+  const made = html(strings, ...parts.map(toVisible));
+  if (made instanceof Promise) throw new TypeError('pages are rendered synchronously');
   return made;
 }
 
-/** Control and bidirectional characters would hide or reorder what stands beside them. */
-function shown(part: Part): unknown {
+/** Control and bidirectional characters would hide or reorder other text. */
+function toVisible(part: TextPart): unknown {
   if (typeof part === 'string') return visibleText(part);
-  return Array.isArray(part) ? part.map(shown) : part;
+  return Array.isArray(part) ? part.map(toVisible) : part;
 }
 
-/** How a moment is written: since it, until it, how long something has gone on, the moment itself, or its minute. */
-type TimeForm = 'ago' | 'in' | 'for' | 'moment';
+/** How a time is written; the page's script updates it, in the reader's zone. */
+const TIME_FORMS = {
+  /** `4m 12s ago` */
+  ago: agoText,
+  /** `in 4m 12s` */
+  in: inText,
+  /** `53h 12m`, the duration since then */
+  for: (at: number, now: number) => durationText((now - at) / 1_000),
+  /** `14:18:25`, with the date if that is not today */
+  moment: formatTimestamp,
+};
 
-/** A moment for people and programs; `text` is what is shown, the exact time stands in its tooltip. */
-export function time(at: number, text: string, form?: TimeForm): Markup {
+/** A time in one of the forms. */
+export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): Markup {
+  return time(at, TIME_FORMS[form](at, now), form);
+}
+
+/** A time that shows `text` and has the exact time in its tooltip. */
+export function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
   const iso = new Date(at).toISOString();
-  const written = form === undefined ? null : markup` data-as="${form}"`;
+  const written = form !== undefined && markup` data-as="${form}"`;
   return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
 }
 
-/** `4m 12s ago`; the page's script keeps it right between two answers. */
-export function ago(at: number, now: number): Markup {
-  return time(at, agoText(at, now), 'ago');
-}
+export type PageTone = Severity | 'fine' | 'quiet';
 
-/** `in 4m 12s`. */
-export function until(at: number, now: number): Markup {
-  return time(at, inText(at, now), 'in');
-}
-
-/** `14:18:25`, in UTC until the page's script knows the reader's zone. */
-export function moment(at: number, now: number): Markup {
-  return time(at, momentText(at, now), 'moment');
-}
-
-/** `53h 12m`: since then. */
-export function lasting(since: number, now: number): Markup {
-  return time(since, durationText((now - since) / 1_000), 'for');
-}
-
-export type Tone = Severity | 'fine' | 'quiet';
-
-/** A shape of its own for each, so that nothing is told by colour alone. Drawn on 16 by 16. */
-const SHAPES: Readonly<Record<Tone, Markup>> = {
+/** Each tone has its own shape, so that colour is never the only difference. Drawn on 16 by 16. */
+const SHAPES: Readonly<Record<PageTone, Markup>> = {
   fine: markup`<circle cx="8" cy="8" r="7"/><path class="cut" d="M4.7 8.3l2.3 2.3 4.4-4.8"/>`,
   look: markup`<path d="M8 .6L15.4 8 8 15.4.6 8z"/><path class="cut" d="M8 4.6v4M8 11v.3"/>`,
   late: markup`<path d="M8 1l7.4 13.6H.6z"/><path class="cut" d="M8 6v4M8 12.2v.3"/>`,
@@ -63,12 +57,12 @@ const SHAPES: Readonly<Record<Tone, Markup>> = {
   quiet: markup`<circle class="hollow" cx="8" cy="8" r="6"/>`,
 };
 
-/** A small picture beside a word that says the same. */
-export function icon(tone: Tone): Markup {
+/** An icon next to a word with the same meaning. */
+export function icon(tone: PageTone): Markup {
   return markup`<svg class="icon ${tone}" viewBox="0 0 16 16" aria-hidden="true">${SHAPES[tone]}</svg>`;
 }
 
-const TAB_COLOURS: Readonly<Record<Tone, string>> = {
+const TAB_COLOURS: Readonly<Record<PageTone, string>> = {
   quiet: '#5c626b',
   fine: '#1a7f4b',
   look: '#9a6700',
@@ -76,16 +70,16 @@ const TAB_COLOURS: Readonly<Record<Tone, string>> = {
   down: '#b42318',
 };
 
-/** The tab's own icon, in the colour and the shape of how it stands. */
-export function tabIcon(tone: Tone): string {
+/** The tab's icon in the colour and shape of the tone. */
+export function tabIcon(tone: PageTone): string {
   const style = `<style>.hollow{fill:none;stroke:${TAB_COLOURS.quiet};stroke-width:2}.cut{fill:none;stroke:#fff;stroke-width:1.8}</style>`;
   const colour = TAB_COLOURS[tone];
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="${colour}">${style}${SHAPES[tone].toString()}</svg>`;
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** A problem, with what can be done about it. */
-export function problemNote(what: Part, { code, hint }: Problem): Markup {
+/** An error with its hint. */
+export function problemNote(what: TextPart, { code, hint }: Problem): Markup {
   return markup`<p class="problem">${icon('down')}<span>${what} <code>${code}</code>${hintLine(hint)}</span></p>`;
 }
 
@@ -93,29 +87,29 @@ export function hintLine(hint: string | null): Markup | null {
   return hint === null ? null : markup`<br><span class="hint">→ ${hint}</span>`;
 }
 
-type Cell = Markup | string | number | null;
+type TableCell = Markup | string | number | null;
 
 /** The title of a column, a class of its cells such as `number`, and a note on the title. */
-export type Column = string | readonly [title: string, kind: string, note?: string];
+export type TableColumn = string | readonly [title: string, kind: string, note?: string];
 
 interface DataTable {
-  /** The page's own. */
+  /** Unique in the page. */
   id: string;
   label: string;
   kind?: string;
-  columns: readonly Column[];
-  /** The cells of each row, the first of which names it; or a whole row. */
-  rows: readonly (readonly Cell[] | Markup)[];
+  columns: readonly TableColumn[];
+  /** The cells of each row, the first of which is its header; or a complete row. */
+  rows: readonly (readonly TableCell[] | Markup)[];
 }
 
-/** A table that scrolls by itself where the screen is narrow; a stylesheet may make each row a block there instead. */
+/** A table that scrolls on narrow screens, unless the stylesheet turns its rows into blocks there. */
 export function dataTable({ id, label, kind = '', columns, rows }: DataTable): Markup {
   const heads = columns.map((column) => (typeof column === 'string' ? ([column, ''] as const) : column));
   const head = heads.map(
     ([title, of, note]) =>
       markup`<th scope="col" role="columnheader" class="${of === 'number' ? of : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
   );
-  const cellOf = (cell: Cell, at: number): Markup => {
+  const cellOf = (cell: TableCell, at: number): Markup => {
     if (at === 0) return markup`<th scope="row" role="rowheader">${cell}</th>`;
     const [title, of] = heads[at] ?? ['', ''];
     const kinds = `${of}${cell === NONE || cell === '' ? ' none' : ''}`;
@@ -126,21 +120,21 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
 <tbody role="rowgroup">${body}</tbody></table></div>`;
 }
 
-function isCells(row: readonly Cell[] | Markup): row is readonly Cell[] {
+function isCells(row: readonly TableCell[] | Markup): row is readonly TableCell[] {
   return Array.isArray(row);
 }
 
-/** A count, which is quiet where it is nothing. */
-export function countCell(count: number, text: string): Cell {
+/** A count; 0 is less prominent. */
+export function countCell(count: number, text: string): TableCell {
   return count === 0 ? markup`<span class="quiet">${text}</span>` : text;
 }
 
-/** The first of the texts, and the others behind a dot. */
+/** Joins the parts with dots. */
 export function listed(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
 }
 
-/** A text on as many lines as it has: in markup, a line break would be made visible. */
+/** Keeps the line breaks of a text; in a plain string, markup would show them as escapes. */
 export function linesOf(text: string): Markup {
   return markup`${text.split(/\r?\n/).map((line, at) => (at === 0 ? markup`${line}` : markup`\n${line}`))}`;
 }

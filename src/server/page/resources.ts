@@ -1,23 +1,20 @@
-import { countOf, countText, durationText, NONE, percentText, rateText, tookText } from '../../observe/figures.ts';
+import { countOf, countText, delayText, durationText, NONE, percentText, rateText } from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
 import {
-  ago,
+  timeAs,
   countCell,
   dataTable,
   hintLine,
   icon,
-  lasting,
   markup,
-  moment,
-  until,
-  type Column,
+  type TableColumn,
   type Markup,
-  type Tone,
+  type PageTone,
 } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly TableColumn[] = [
   'Resource',
   'Freshness',
   'Now',
@@ -28,7 +25,7 @@ const COLUMNS: readonly Column[] = [
   'Last run',
 ];
 
-/** How each resource of a source stands, a row each. */
+/** The state of each resource of a source, one row each. */
 export function resourceTable({ source, resources }: SourceStatus, { now, root }: SectionView): Markup {
   const base = `${root}sources/${encodeURIComponent(source)}`;
   const rows = resources.map((status) => {
@@ -52,11 +49,11 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
 function freshness(status: ResourceStatus, now: number): Markup {
   const { last_success_at: last, running } = status;
   const [tone, word] = freshnessWord(status, now);
-  const age = last === null ? (running === null ? 'never synced' : 'under way') : ago(last, now);
+  const age = last === null ? (running === null ? 'never synced' : 'under way') : timeAs('ago', last, now);
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
 }
 
-function freshnessWord(status: ResourceStatus, now: number): [Tone, string] {
+function freshnessWord(status: ResourceStatus, now: number): [PageTone, string] {
   if (isOverdue(status, now)) return ['late', 'Overdue'];
   if (status.last_success_at !== null) return ['fine', 'Fresh'];
   return ['quiet', status.running === null ? 'Empty' : 'First copy'];
@@ -66,12 +63,12 @@ function activity(status: ResourceStatus, now: number): Markup {
   const { running, parked_until, owner, unfinished, paused, runs } = status;
   if (running !== null) return progress(running, now);
   if (paused !== null) {
-    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${ago(paused.since, now)}</span>`;
+    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${timeAs('ago', paused.since, now)}</span>`;
   }
   if (owner !== null)
     return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
   if (parked_until !== null && parked_until > now) {
-    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${until(parked_until, now)}</span>`;
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${timeAs('in', parked_until, now)}</span>`;
   }
   const last = runs[0]?.status;
   const walk =
@@ -86,7 +83,7 @@ function progress(
   now: number,
 ): Markup {
   const done = total === null || total === 0 ? null : Math.min(1, records / total);
-  const left = eta === null ? markup`for ${lasting(started_at, now)}` : `${durationText(eta)} left`;
+  const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${durationText(eta)} left`;
   const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
   const title = `${mode} walk, ${countOf(pages, 'page')}`;
   return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
@@ -104,12 +101,12 @@ function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
   if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
   const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
   const isNext = next_at !== null && (running === null || next_at > now);
-  const shown = isNext ? until(next_at, now) : running === null ? NONE : 'after this one';
+  const shown = isNext ? timeAs('in', next_at, now) : running === null ? NONE : 'after this one';
   return markup`${shown}
 <span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
 }
 
-const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
+const STATUS_TONES: Readonly<Record<PastRun['status'], PageTone>> = {
   ok: 'fine',
   partial: 'look',
   failed: 'late',
@@ -118,7 +115,7 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], Tone>> = {
   running: 'quiet',
 };
 
-/** A run's status as a picture and a word. */
+/** A run's status as an icon and a word. */
 export function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
@@ -127,12 +124,12 @@ export function runStatus(status: PastRun['status']): Markup {
 function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
-  const when = markup`<a href="${runsHref}/${run.run_id}">${moment(run.started_at, now)}</a>`;
-  const took = run.seconds === null ? null : `, ${tookText(run.seconds)}`;
+  const when = markup`<a href="${runsHref}/${run.run_id}">${timeAs('moment', run.started_at, now)}</a>`;
+  const took = run.seconds === null ? null : `, ${delayText(run.seconds * 1_000)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
-/** Describes what a run did, or why it did not. */
+/** Describes the changes of a run, or its error. */
 export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
@@ -140,20 +137,20 @@ export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup
     [updated, 'changed'],
     [deleted, 'deleted'],
   ] as const;
-  const told = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
-  return markup`${told.length === 0 ? 'no change' : told.join(' · ')}`;
+  const texts = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
+  return markup`${texts.length === 0 ? 'no change' : texts.join(' · ')}`;
 }
 
-/** Runs that a source's table shows. */
-const MOST_RUNS = 12;
+/** Runs in the table of a source. */
+const MAX_RUNS = 12;
 
 interface NamedRun extends PastRun {
   resource: string;
 }
 
-type Figure = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
+type CountField = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
 
-const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
+const COUNTS: readonly (readonly [title: string, field: CountField])[] = [
   ['Pages', 'pages'],
   ['New', 'inserted'],
   ['Changed', 'updated'],
@@ -165,20 +162,20 @@ const FIGURES: readonly (readonly [title: string, figure: Figure])[] = [
   ['429', 'limited'],
 ];
 
-/** The latest runs of all resources of a source, as the overview shows them. */
+/** The latest runs of all resources of a source. */
 export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources
     .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
     .toSorted((a, b) => b.started_at - a.started_at);
-  return runsTable(source, runs.slice(0, MOST_RUNS), view);
+  return runsTable(source, runs.slice(0, MAX_RUNS), view);
 }
 
-/** Runs, the newest first, each with what it did and why it failed. */
+/** Runs, newest first, each with its counts and its error. */
 export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   const base = `${root}sources/${encodeURIComponent(source)}/runs`;
-  const counts = FIGURES.map(([title]) => [title, 'number'] as const);
-  const columns: Column[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
+  const counts = COUNTS.map(([title]) => [title, 'number'] as const);
+  const columns: TableColumn[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
   const rows = runs.flatMap((run, at) => [
     runCells(run, `${base}/${run.run_id}`, now),
     ...errorRow(run, runs.slice(0, at)),
@@ -189,22 +186,24 @@ export function runsTable(source: string, runs: readonly NamedRun[], { now, root
 function runCells(run: NamedRun, href: string, now: number) {
   const { started_at, resource, mode, status, seconds } = run;
   return [
-    markup`<a href="${href}">${moment(started_at, now)}</a>`,
+    markup`<a href="${href}">${timeAs('moment', started_at, now)}</a>`,
     resource,
     mode,
     runStatus(status),
-    seconds === null ? NONE : tookText(seconds),
-    ...FIGURES.map(([, figure]) => countCell(run[figure], status === 'running' ? NONE : countText(run[figure]))),
+    seconds === null ? NONE : delayText(seconds * 1_000),
+    ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : countText(run[field]))),
   ];
 }
 
-/** Why a run failed; once, where several in a row failed for the same reason. */
+/** Why a run failed; a repeated reason is written once. */
 function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup[] {
   if (error === null) return [];
   const next = newer.findLast((run) => run.resource === resource)?.error;
-  const isTold = next?.code === error.code && next.message === error.message;
-  const text = isTold ? markup`<span class="hint">the same</span>` : markup`${error.message}${hintLine(error.hint)}`;
+  const isRepeated = next?.code === error.code && next.message === error.message;
+  const text = isRepeated
+    ? markup`<span class="hint">the same</span>`
+    : markup`${error.message}${hintLine(error.hint)}`;
   return [
-    markup`<tr class="why"><td></td><td colspan="${FIGURES.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
+    markup`<tr class="why"><td></td><td colspan="${COUNTS.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * Runs in the browser, as a part of the page's script: writes times in the reader's zone, and lets ages go on between
- * two answers. `now` is the service's clock; the server has written the same in UTC, for those without scripts.
+ * Runs in the browser: writes times in the reader's zone and updates ages between two refreshes. `now` is the server's
+ * clock; without scripts the page shows UTC.
  */
 const LOCAL_TIMES = `
   const two = (n) => String(n).padStart(2, '0');
@@ -42,20 +42,20 @@ const LOCAL_TIMES = `
   };
 `;
 
-/** Seconds between two looks of a page that is seen. */
-const EVERY_SECONDS = 5;
-/** Seconds between two looks without JavaScript, where each is a whole page. */
+/** Seconds between two refreshes of a visible page. */
+const REFRESH_SECONDS = 5;
+/** Seconds between two refreshes without JavaScript, each of the whole page. */
 export const RELOAD_SECONDS = 60;
 
 /**
- * Runs in the browser. Asks for what has changed and exchanges it in place, so that the scroll position, what is folded
- * out and the focus stay; forms and links that only change this page are followed in place as well. Only the main part
- * of a page is parsed: the rest would meet this page's own policy. It waits while the tab is hidden, text is
- * selected or the pointer is over buttons, and says when it is cut off. What is typed is read from its form at once: the form may be exchanged before it is sent.
+ * Runs in the browser. It fetches the page and replaces the parts that changed, so that scroll position, open folds and
+ * focus stay. Forms and links that only change this page are followed in place. Only `main` is parsed, because this
+ * page's policy forbids the rest. It waits while the tab is hidden, text is selected or the pointer is over buttons, and
+ * reports a lost connection. Input is read from its form at once, because the form may be replaced before it is sent.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
-  const every = ${EVERY_SECONDS * 1_000};
+  const every = ${REFRESH_SECONDS * 1_000};
   let wait = every, timer = 0, busy = false, typed = 0, turn = 0;
   const byId = (id) => document.getElementById(id);
   ${LOCAL_TIMES}
@@ -173,7 +173,7 @@ export const REFRESH_SCRIPT = `(() => {
 })();
 `;
 
-/** Runs in the browser: shows the tables and columns that contain what is typed. */
+/** Runs in the browser: shows the tables and columns that contain the search text. */
 export const TABLES_SCRIPT = `(() => {
   'use strict';
   const field = document.getElementById('search');

@@ -12,7 +12,7 @@ import type {
 import { pathOfFile } from '../endpoints/file-page.ts';
 import { controlBar, replayButton } from './controls.ts';
 import {
-  ago,
+  timeAs,
   countCell,
   dataTable,
   icon,
@@ -20,17 +20,15 @@ import {
   listed,
   markup,
   type Markup,
-  moment,
   problemNote,
-  type Tone,
-  until,
+  type PageTone,
 } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
-import { growthPlot } from './plots.ts';
+import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
-/** The page of one source, or of one of its resources, as a whole HTML document. */
+/** Renders the page of a source, or of one of its resources. */
 export function renderSourcePage(
   snapshot: StatusSnapshot,
   source: SourceStatus,
@@ -43,7 +41,7 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path, page);
-  const growth = shown.resources.map((status) => grown(status, details, resource === null ? 400 : 1_200));
+  const growth = shown.resources.map((status) => growthFigure(status, details, resource === null ? 400 : 1_200));
   const plots = resource === null ? markup`<div class="plots">${growth}</div>` : markup`${growth}`;
   const content = markup`${headOf(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
@@ -58,12 +56,12 @@ function resourceSection(shown: SourceStatus, status: ResourceStatus, view: Sect
 ${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
 }
 
-/** The page of one run: what `content-sync runs show` prints. */
+/** Renders the page of one run: the facts that `content-sync runs show` prints. */
 export function renderRunPage(
   snapshot: StatusSnapshot,
   name: string,
   id: string,
-  { problem, run }: Pick<SourceDetails, 'problem' | 'run'>,
+  { problem, run }: SourceDetails,
   page: PageView,
 ): string {
   const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
@@ -81,7 +79,7 @@ function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
   return panel(`run-${resource}`, resource, table);
 }
 
-/** The page of a source whose settings cannot be used. */
+/** Renders the page of a source whose settings cannot be used. */
 export function renderRefusedPage(snapshot: StatusSnapshot, name: string, page: PageView): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
   const content = markup`${summary(headlineOf(only, attentionOf(only)))}${only.refused.map(refusedSection)}`;
@@ -95,16 +93,16 @@ function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
   return { title: `${count}${trail.join(' / ')} · content-sync`, tone, path, trail, snapshot: only };
 }
 
-/** What a page begins with: how it stands, and what needs attention. `only` holds what the page is about. */
+/** The state and what needs attention, of the source or resource in `only`. */
 function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
   const all = attentionOf(only);
   const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
 }
 
-function grown({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
+function growthFigure({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
   const own = runs.filter((run) => run.resource === resource);
-  const plot = growthPlot({ resource, runs: own, live: rows?.live ?? null, width });
+  const plot = renderGrowthPlot({ resource, runs: own, live: rows?.live ?? null, width });
   return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
 }
 
@@ -129,15 +127,15 @@ function unreadNote(problem: NonNullable<SourceDetails['problem']>): Markup {
 
 function schemaTable(source: string, changes: SourceDetails['schema_changes'], now: number): Markup {
   const rows = changes.map(({ changed_at, table, column, ...change }) => [
-    moment(changed_at, now),
+    timeAs('moment', changed_at, now),
     markup`<code>${table}.${column}</code>`,
     formatColumnChange(change),
   ]);
   const label = `Schema changes of ${source}`;
-  return markup`<p class="sub">the newest ${ago(changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
+  return markup`<p class="sub">the newest ${timeAs('ago', changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
 }
 
-/** Records that could not become rows, each with what it holds, where the reader may see that. */
+/** Rejected records, with their bodies if the reader may see them. */
 function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
   if (rejects.length === 0) return markup`<p class="empty">No record is set aside.</p>`;
   const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
@@ -145,21 +143,16 @@ function rejectTable(source: string, rejects: readonly RejectDetails[], now: num
     markup`<code>${reason}</code>`,
     record_id ?? NONE,
     detail,
-    last_seen_at === null ? NONE : ago(last_seen_at, now),
+    last_seen_at === null ? NONE : timeAs('ago', last_seen_at, now),
     bodyFold(`reject-${at}`, body, length, countText(length)),
   ]);
   const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
   return dataTable({ id: 'rejects-table', label: `Records of ${source} set aside`, columns, rows });
 }
 
-const STATES: Readonly<Record<DeliveryDetails['state'], Tone>> = {
-  waiting: 'quiet',
-  done: 'fine',
-  ignored: 'quiet',
-  dead: 'late',
-};
+const DELIVERY_TONES = { waiting: 'quiet', done: 'fine', ignored: 'quiet', dead: 'late' } as const;
 
-/** What webhooks have told lately, and why some of them were refused. */
+/** Recent deliveries, and why requests were refused. */
 function deliveryTable(
   source: string,
   deliveries: readonly DeliveryDetails[],
@@ -167,8 +160,8 @@ function deliveryTable(
   { now, may }: SectionView,
 ): Markup {
   const rows = deliveries.map((one, at) => [
-    one.received_at === null ? NONE : moment(one.received_at, now),
-    stateWord(STATES[one.state], one.state),
+    one.received_at === null ? NONE : timeAs('moment', one.received_at, now),
+    stateWord(DELIVERY_TONES[one.state], one.state),
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
     reasonOf(one, now),
@@ -180,14 +173,14 @@ function deliveryTable(
     rows.length === 0
       ? markup`<p class="empty">None has come yet. The service has to post them to <code>${webhooks.path}</code>.</p>`
       : dataTable({ id: 'deliveries-table', label: `Deliveries of ${source}`, columns, rows });
-  return markup`${refusals(webhooks)}${replay}${table}`;
+  return markup`${refusedCounts(webhooks)}${replay}${table}`;
 }
 
-function stateWord(tone: Tone, word: string): Markup {
+function stateWord(tone: PageTone, word: string): Markup {
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
 }
 
-function refusals({ refused_by }: WebhookStatus): Markup {
+function refusedCounts({ refused_by }: WebhookStatus): Markup {
   const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
   const told = reasons
@@ -200,7 +193,7 @@ function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: n
   return listed([
     ...(reason === null ? [] : [reason]),
     ...(attempts > 1 ? [`attempt ${attempts}`] : []),
-    ...(due_at !== null && due_at > now ? [markup`again ${until(due_at, now)}`] : []),
+    ...(due_at !== null && due_at > now ? [markup`again ${timeAs('in', due_at, now)}`] : []),
     ...(repeats > 0 ? [`came ${repeats + 1} times`] : []),
   ]);
 }
@@ -211,7 +204,7 @@ function bodyFold(id: string, body: string | null, length: number, size: string)
   return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
 }
 
-/** The files of a source's records, and the pictures among them that came last; null if none are copied. */
+/** Files by status, and the newest pictures; null if the source copies no files. */
 function filesContent(
   { source, resources }: SourceStatus,
   pictures: readonly PictureDetails[],
@@ -229,7 +222,7 @@ function filesTable(source: string, known: readonly { resource: string; files: F
     resource,
     ...FILE_COUNTS.map((status) => countCell(files[status], countText(files[status]))),
     bytesText(files.bytes),
-    troubleOf(files),
+    fileErrorText(files),
   ]);
   const counts = [...FILE_COUNTS, 'size'].map(
     (status) => [`${status.slice(0, 1).toUpperCase()}${status.slice(1)}`, 'number'] as const,
@@ -238,7 +231,7 @@ function filesTable(source: string, known: readonly { resource: string; files: F
   return dataTable({ id: 'files-table', label: `Files of ${source}`, columns, rows });
 }
 
-function troubleOf({ trouble }: FilesStatus): Markup | string {
+function fileErrorText({ trouble }: FilesStatus): Markup | string {
   if (trouble === null) return NONE;
   const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
   return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
@@ -251,7 +244,7 @@ function gallery(source: string, pictures: readonly PictureDetails[], { may, now
   return markup`<h3 class="hidden">The newest pictures</h3><ul class="pictures">${items}</ul>`;
 }
 
-/** Its own size keeps the place of one that has not come yet. */
+/** Width and height reserve the space of a picture that is still loading. */
 function pictureItem(
   { resource, record_id, bytes, width, height, seen_at }: PictureDetails,
   address: string,
@@ -262,5 +255,5 @@ function pictureItem(
   const size = isSized ? markup` width="${width}" height="${height}"` : null;
   const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
   return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
-<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${ago(seen_at, now)}`}</span></li>`;
+<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
 }

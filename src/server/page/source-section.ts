@@ -9,26 +9,26 @@ import {
   rateText,
 } from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
-import type { LimitStatus, RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
+import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
 import { controlBar, heldControls, replayButton } from './controls.ts';
-import { ago, hintLine, icon, listed, markup, moment, problemNote, until, type Markup } from './markup.ts';
+import { timeAs, hintLine, icon, listed, markup, problemNote, type Markup } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
-import { plotMarkup } from './plots.ts';
+import { renderMinutePlot } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
 
-/** How everything stands, in one line. */
+/** The overall state in one line. */
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
   return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
 }
 
-/** All of a source as the overview of a few shows it. */
+/** A source on the overview of a few sources, with its last runs. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
   const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
   return sectionOf(source, view, markup`${heldDeletes(source, view)}${runs}`);
 }
 
-/** A source's facts, controls, resources and traffic, and what follows them. */
+/** A source with its facts, controls, resources and traffic; `more` follows them. */
 export function sectionOf(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
   const { problem } = source.warehouse;
   const { now, root, may } = view;
@@ -42,7 +42,7 @@ ${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, pro
 ${more}</section>`;
 }
 
-/** A source that is not there, with every line that has to be corrected. */
+/** A source whose settings cannot be used, with every line that has to be corrected. */
 export function refusedSection({ source, problem }: RefusedStatus): Markup {
   const lines = problem.message.split('\n').map((line) => markup`<br><code>${line}</code>`);
   return markup`<section class="source stale" id="${source}" aria-labelledby="${source}-title">
@@ -50,7 +50,7 @@ export function refusedSection({ source, problem }: RefusedStatus): Markup {
 <p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${hintLine(problem.hint)}</span></p></section>`;
 }
 
-/** Findings of several resources that say the same, in the place of the first; `more` are those that the list leaves out. */
+/** Lists the findings, equal ones of several resources in one item; `more` is the last item. */
 export function attentionList(
   found: readonly Attention[],
   root: string,
@@ -66,17 +66,17 @@ export function attentionList(
   return markup`<ul class="attention" aria-label="What needs attention">${items}${more}</ul>`;
 }
 
-type Findings = readonly [Attention, ...Attention[]];
+type FindingGroup = readonly [Attention, ...Attention[]];
 
-/** Those that say the same of different sources or resources. */
-export function groupFindings(found: readonly Attention[]): Findings[] {
+/** Groups equal findings of different sources or resources. */
+export function groupFindings(found: readonly Attention[]): FindingGroup[] {
   const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
   return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));
 }
 
 const MAX_NAMES = 3;
 
-function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
+function namesOf(group: FindingGroup, root: string, isNamed: boolean): Markup {
   const left = group.length - MAX_NAMES;
   const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
   return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
@@ -84,7 +84,7 @@ function namesOf(group: Findings, root: string, isNamed: boolean): Markup {
 
 function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {
   if (source === '') return null;
-  // A channel of the alerts, as `alerts.ops`: it has no page of its own.
+  // A channel such as `alerts.ops` has no page.
   if (source.includes('.')) return markup`<b>${source}</b>`;
   const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
   const path = resource === null ? '' : `/${encodeURIComponent(resource)}`;
@@ -97,7 +97,7 @@ function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Mark
     ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
     ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
   ];
-  const read = read_at === null ? null : markup`<span>read ${moment(read_at, now)}</span>`;
+  const read = read_at === null ? null : markup`<span>read ${timeAs('moment', read_at, now)}</span>`;
   return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
 ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
 }
@@ -107,13 +107,13 @@ function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatu
   return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
 }
 
-/** What waits for a person's word, with the commands and the buttons for it. */
+/** Deletes that wait for a decision, with the commands and buttons for it. */
 export function heldDeletes({ source, resources }: SourceStatus, { now, may }: SectionView): Markup | null {
   const held = resources.filter(({ suspects }) => suspects.held > 0);
   if (held.length === 0) return null;
   const rows = held.map(({ resource, rows, suspects: { held, held_since, held_why } }) => {
     const of = rows === null ? null : ` of ${countText(rows.live)} live rows`;
-    const since = held_since === null ? null : markup`, since ${moment(held_since, now)}`;
+    const since = held_since === null ? null : markup`, since ${timeAs('moment', held_since, now)}`;
     const name = `--source ${source} ${resource}`;
     return markup`<li><b>${resource}</b>: ${countText(held)}${of}${since}${held_why && markup`<br><span class="hint">${held_why}</span>`}
 ${heldControls(source, resource, may)}<pre><code>content-sync deletes list ${name}
@@ -124,12 +124,12 @@ content-sync deletes discard ${name}   # they are not</code></pre></li>`;
   return markup`<div class="notes"><details id="${source}-held" open><summary><h4>Held deletes: ${countText(total)}</h4></summary><ul>${rows}</ul></details></div>`;
 }
 
-/** The traffic of a source: how much of the limit was used, and what webhooks brought. */
+/** The traffic of a source: the used part of the limit, and webhooks. */
 function trafficPlots(source: SourceStatus, view: SectionView): Markup {
   const { webhooks } = source;
   const plots =
-    webhooks === null ? [noWebhooks(source)] : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
-  return markup`<div class="plots">${limitPlot(source.source, source.limit, view)}${plots}</div>`;
+    webhooks === null ? noWebhooks(source) : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
+  return markup`<div class="plots">${limitPlot(source, view)}${plots}</div>`;
 }
 
 function figure(
@@ -142,17 +142,17 @@ function figure(
   return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span>${button}</figcaption>${plot}</figure>`;
 }
 
-function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionView): Markup {
+function limitPlot({ source, limit }: SourceStatus, { now, period }: SectionView): Markup {
   const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
   const isKnown = minutes.some((minute) => minute.used !== null);
   const paused =
-    paused_until !== null && paused_until > now ? [markup`paused, goes on ${until(paused_until, now)}`] : [];
+    paused_until !== null && paused_until > now ? [markup`paused, goes on ${timeAs('in', paused_until, now)}`] : [];
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
     countOf(requests, 'request'),
     `${countText(limited)} × 429`,
   ];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-limit`,
     title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
     summary: `${period}: ${notes.join(', ')}`,
@@ -160,9 +160,12 @@ function limitPlot(source: string, limit: LimitStatus, { now, period }: SectionV
     bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
     marks: minutes.map((minute) => minute.limited > 0),
     level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
-    least: isKnown ? 1 : 10,
+    minAxis: isKnown ? 1 : 10,
     axisText: isKnown ? percentText : perMinuteText,
-    minuteText: (index) => limitText(minutes[index]),
+    tooltips: minutes.map((minute) => {
+      const usedText = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
+      return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${usedText}, ${countText(minute.limited)} × 429`;
+    }),
   });
   const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
   return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
@@ -172,34 +175,26 @@ function perMinuteText(value: number): string {
   return `${value < 1_000 ? countText(value) : `${value / 1_000}k`}/min`;
 }
 
-function limitText(minute: LimitStatus['minutes'][number] | undefined): string {
-  if (minute === undefined) return '';
-  const used = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
-  return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${used}, ${countText(minute.limited)} × 429`;
-}
-
 function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
   const { minutes, received, refused, last_received_at: last } = webhooks;
-  const since = last === null ? 'none since the start' : markup`last ${ago(last, now)}`;
+  const since = last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`;
   const notes = [
     `${countText(refused)} refused`,
     `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
   ];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-webhooks`,
     title: 'Webhooks received per minute',
     summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
     minutes: minutes.map(({ at }) => at),
     bars: minutes.map((minute) => minute.received),
     marks: minutes.map((minute) => minute.refused > 0),
-    least: 10,
+    minAxis: 10,
     axisText: perMinuteText,
-    minuteText: (index) => {
-      const minute = minutes[index];
-      return minute === undefined
-        ? ''
-        : `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`;
-    },
+    tooltips: minutes.map(
+      (minute) =>
+        `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`,
+    ),
   });
   return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
 }
@@ -207,7 +202,7 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
 function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
   const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
-  const plot = plotMarkup({
+  const plot = renderMinutePlot({
     id: `${source}-delay`,
     title: 'Delay from a webhook to its row',
     summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
@@ -216,14 +211,12 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, per
       { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
       { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
     ],
-    least: 100,
+    minAxis: 100,
     axisText: delayText,
-    minuteText: (index) => {
-      const minute = minutes[index];
-      return minute === undefined
-        ? ''
-        : `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`;
-    },
+    tooltips: minutes.map(
+      (minute) =>
+        `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`,
+    ),
   });
   const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
   const title = markup`Webhook to row ${period} ${plot && legend}`;

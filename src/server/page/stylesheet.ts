@@ -1,4 +1,4 @@
-/** The page's own style: system fonts, figures in columns, light and dark by the system's choice. */
+/** System fonts, tabular numbers, light and dark by the system's setting. */
 export const STYLESHEET = `
 :root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--field:#858c96;--soft:#f1f3f5;
 --fine:#1a7a48;--look:#8a5a00;--late:#b8430b;--down:#b42318;--main:#2c63c9;--other:#8a5a9e;--fine-bg:#eef8f2;--look-bg:#fdf6e6;--late-bg:#fdf1ea;--down-bg:#fdeeec}
@@ -133,7 +133,7 @@ footer nav a:first-child{margin-left:0}}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 `;
 
-/** What the page of many sources, those of one, and the controls have beside the style that all pages share. */
+/** Further rules for the pages of sources and for controls. */
 export const OVERVIEW_STYLESHEET = `
 h1 a{text-decoration:none}
 .step::before{content:"/";margin:0 7px;color:var(--quiet);font-weight:400}
@@ -191,7 +191,7 @@ main>.controls{justify-content:flex-start}
 @media print{.controls,.choice{display:none}}
 `;
 
-/** What the page of tables has beside the style of the status page. */
+/** Further rules for the page of tables. */
 export const TABLES_STYLESHEET = `
 .tables .contents{margin-bottom:12px}
 .tables .contents a{margin-right:14px}

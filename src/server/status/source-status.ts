@@ -14,7 +14,7 @@ import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { type Minute, type RunningWalk, SourceActivity, type WalkError } from '../../observe/activity.ts';
+import { type RunningWalk, type SeriesMinute, SourceActivity, type WalkError } from '../../observe/activity.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
@@ -181,12 +181,12 @@ function limitStatus(
   };
 }
 
-function rateOf(minute: Minute | undefined): number | null {
+function rateOf(minute: SeriesMinute | undefined): number | null {
   return minute === undefined || minute.count === 0 ? null : minute.sum / minute.count / 1_000;
 }
 
 /** Null before the process began, in a minute that has just begun, and if no limit is known. */
-function usedIn({ at, count }: Minute, rate: number | null, { now, startedAt }: Times): number | null {
+function usedIn({ at, count }: SeriesMinute, rate: number | null, { now, startedAt }: Times): number | null {
   const ms = Math.min(at + MINUTE_MS, now) - Math.max(at, startedAt);
   return rate === null || ms < LEAST_MS ? null : count / (rate * (ms / 1_000));
 }

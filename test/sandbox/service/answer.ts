@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Clock } from '../../../src/model/clock.ts';
 import type { PageParts } from './pages/listing-page.ts';
@@ -30,18 +30,7 @@ export interface Answer {
   deliver?: Delivery | undefined;
 }
 
-/** One request as the routes see it. */
-export interface ApiRequest {
-  method: string;
-  url: URL;
-  headers: IncomingHttpHeaders;
-  /** Parts of the path named in the route, decoded. */
-  params: Readonly<Record<string, string>>;
-  /** The whole body; rejects with a `RefusedRequest` (413) beyond the limit. */
-  body(): Promise<Uint8Array>;
-}
-
-export { RefusedRequest } from '../../../src/sandbox/records/record-changes.ts';
+export { RefusedRequest } from '../../../src/sandbox/records/record-json.ts';
 
 /** An error answer in the form of RFC 9457. */
 export function problem(status: number, detail: string, headers: AnswerHeaders = {}): Answer {
@@ -59,16 +48,8 @@ export function json(status: number, value: unknown, headers: AnswerHeaders = {}
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
 }
 
-/** 204. */
-export function nothing(): Answer {
-  return { status: 204, headers: {}, body: Buffer.alloc(0) };
-}
-
 /** Smaller answers are not worth compressing. */
 const SMALLEST_PACKED = 1_024;
-
-/** Compressed bodies, for as long as the plain ones are kept (cached pages). */
-const packed = new WeakMap<Uint8Array, Uint8Array>();
 
 /** Sends an answer the ordinary way; also what every delivery fault falls back on. */
 export function sendPlain(wire: Wire, answer: Answer): void {
@@ -87,8 +68,7 @@ export function gzipped(answer: Answer, acceptEncoding: string | string[] | unde
   const wanted = /\bgzip\b/.test(String(acceptEncoding ?? ''));
   if (!wanted || answer.body.length < SMALLEST_PACKED || answer.headers['content-encoding'] !== undefined)
     return answer;
-  const body = packed.get(answer.body) ?? gzipSync(answer.body, { level: 1 });
-  packed.set(answer.body, body);
+  const body = gzipSync(answer.body, { level: 1 });
   return { ...answer, body, headers: { ...answer.headers, 'content-encoding': 'gzip', vary: 'accept-encoding' } };
 }
 

@@ -1,13 +1,8 @@
 import type { Clock } from '../../../src/model/clock.ts';
 import type { AnswerHeaders } from './answer.ts';
 
-/** Names of the rate-limit header dialects. */
-export const RATE_DIALECTS = ['ietf', 'legacy', 'github', 'none'] as const;
-export type RateDialect = (typeof RATE_DIALECTS)[number];
-
-/** Forms of a 429's Retry-After. */
-export const RETRY_AFTER_FORMS = ['seconds', 'date', 'none'] as const;
-export type RetryAfterForm = (typeof RETRY_AFTER_FORMS)[number];
+/** Dialects of rate-limit headers. */
+export type RateDialect = 'ietf' | 'legacy' | 'github' | 'none';
 
 /** May be changed at run time. */
 export interface Rate {
@@ -23,8 +18,6 @@ export interface Rate {
 interface RateVerdict {
   allowed: boolean;
   headers: AnswerHeaders;
-  /** Epoch milliseconds on the machine's monotonic clock before which a refused client must not come back. */
-  notBefore: number | null;
 }
 
 export type RateLimiter = ReturnType<typeof rateLimiter>;
@@ -42,7 +35,7 @@ interface CallerUsage {
 const ROUNDING = 1e-6;
 
 /** A token bucket over all requests of the account. A refused request takes nothing. */
-export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterForm, clock: Clock) {
+export function rateLimiter(start: Rate, dialect: RateDialect, clock: Clock) {
   let limits = start;
   let tokens = burstOf(start);
   let filledAt = clock.monotonic();
@@ -53,15 +46,15 @@ export function rateLimiter(start: Rate, dialect: RateDialect, form: RetryAfterF
   };
   return {
     take: (inFlight: number): RateVerdict => {
-      if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {}, form, clock);
-      if (limits.rate === null) return { allowed: true, headers: {}, notBefore: null };
+      if (inFlight > (limits.concurrency ?? Number.POSITIVE_INFINITY)) return refused(1_000, {});
+      if (limits.rate === null) return { allowed: true, headers: {} };
       fill();
       const allowed = tokens >= 1 - ROUNDING;
       if (allowed) tokens = Math.max(0, tokens - 1);
       const usage = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
       const headers = DIALECTS[dialect](usage);
-      if (allowed) return { allowed, headers, notBefore: null };
-      return refused(((1 - tokens) / limits.rate) * 1_000, headers, form, clock);
+      if (allowed) return { allowed, headers };
+      return refused(((1 - tokens) / limits.rate) * 1_000, headers);
     },
     set: (rate: Partial<Rate>): void => {
       fill();
@@ -95,22 +88,10 @@ const DIALECTS: Readonly<Record<RateDialect, (usage: CallerUsage) => AnswerHeade
   none: () => ({}),
 };
 
-const RETRY_AFTER: Readonly<Record<RetryAfterForm, (waitMs: number, clock: Clock) => [AnswerHeaders, number]>> = {
-  seconds: (waitMs) => {
-    const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
-    return [{ 'retry-after': String(seconds) }, seconds * 1_000];
-  },
-  date: (waitMs, clock) => {
-    const now = clock.now();
-    const until = Math.ceil((now + waitMs) / 1_000) * 1_000;
-    return [{ 'retry-after': new Date(until).toUTCString() }, until - now];
-  },
-  none: (waitMs) => [{}, waitMs],
-};
-
-function refused(waitMs: number, headers: AnswerHeaders, form: RetryAfterForm, clock: Clock): RateVerdict {
-  const [retryAfter, statedMs] = RETRY_AFTER[form](waitMs, clock);
-  return { allowed: false, headers: { ...headers, ...retryAfter }, notBefore: clock.monotonic() + statedMs };
+/** A 429 whose `Retry-After` is in whole seconds. */
+function refused(waitMs: number, headers: AnswerHeaders): RateVerdict {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  return { allowed: false, headers: { ...headers, 'retry-after': String(seconds) } };
 }
 
 function burstOf(limits: Rate): number {

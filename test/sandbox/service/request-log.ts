@@ -9,8 +9,6 @@ export interface RequestEntry {
   resource: string | null;
   /** 0 until it is answered, and for good if a fault ended it without an answer. */
   status: number;
-  /** After a 429: the moment, on the clock of `at`, before which the client must not come back; else null. */
-  notBefore: number | null;
 }
 
 const RING = 100_000;
@@ -21,13 +19,10 @@ export class RequestLog {
   total = 0;
   /** Answers by status. */
   byStatus: Record<number, number> = {};
-  /** Requests that arrived before the wait named by an earlier 429 was over. */
-  early = 0;
   /** Requests being answered now, and the most there ever were at once. */
   inFlight = 0;
   peakInFlight = 0;
   #ring: RequestEntry[] = [];
-  #closedUntil = 0;
 
   /** The newest requests (up to 100,000), oldest first. */
   entries(): RequestEntry[] {
@@ -38,7 +33,7 @@ export class RequestLog {
   clear(): void {
     this.#ring = [];
     this.byStatus = {};
-    [this.total, this.early, this.peakInFlight, this.#closedUntil] = [0, 0, this.inFlight, 0];
+    [this.total, this.peakInFlight] = [0, this.inFlight];
   }
 
   arrived(entry: RequestEntry): void {
@@ -46,13 +41,11 @@ export class RequestLog {
     this.total += 1;
     this.inFlight += 1;
     this.peakInFlight = Math.max(this.peakInFlight, this.inFlight);
-    if (entry.at < this.#closedUntil) this.early += 1;
   }
 
   answered(entry: RequestEntry, status: number): void {
     entry.status = status;
     this.byStatus[status] = (this.byStatus[status] ?? 0) + 1;
-    if (entry.notBefore !== null) this.#closedUntil = Math.max(this.#closedUntil, entry.notBefore);
   }
 
   /** Called when the connection is done with the request, answered or not. */

@@ -1,103 +1,68 @@
 import type { Sort } from '../../../src/sandbox/records/collection.ts';
 import type { FaultScript } from './faults/fault-script.ts';
 import type { Pagination } from './pages/listing-page.ts';
-import type { RateDialect, RetryAfterForm } from './rate-limit.ts';
-
-/** All settings of a sandbox; sizes in bytes, `tokenLifetime` in seconds, other times in milliseconds. */
-export interface SandboxSettings {
-  /** 0 picks a free one. */
-  port: number;
-  host: string;
-  /** Made up when null, like the secret of the OAuth client. */
-  apiKey: string | null;
-  clientId: string;
-  clientSecret: string | null;
-  /** How long an access token holds. */
-  tokenLifetime: number;
-  /** A new access token ends the one before it. */
-  oneToken: boolean;
-  /** A folder with `<resource>.ndjson` and `files/`. */
-  data: string | null;
-  /** Records to make up, by resource; any name is a resource. */
-  generate: Readonly<Record<string, number>>;
-  pagination: Pagination;
-  /** False: does not tell how many records there are. */
-  total: boolean;
-  /** By (updated_at, id) or in no order. */
-  sort: Sort;
-  /** Page size where none is asked for, and the largest page: a larger `limit` is cut to it. */
-  limit: number;
-  maxLimit: number;
-  /** Listings show a write so much later. */
-  visibilityLag: number;
-  /** Every answer waits so long. */
-  latency: number;
-  /** The service is ahead by (negative: behind). */
-  clockSkew: number;
-  /** Requests per second that are allowed; that may come at once, the rate when null; that may be under way at once. */
-  rate: number | null;
-  burst: number | null;
-  concurrency: number | null;
-  rateHeaders: RateDialect;
-  retryAfter: RetryAfterForm;
-  /** Names of reports by day. */
-  report: readonly string[];
-  /** Figures of a report change so many days after their day. */
-  restate: number;
-  /** Rows that a report lists per query. */
-  windowCap: number | null;
-  reportStart: string;
-  /** Another one gives other figures in reports. */
-  seed: number;
-  /** Wait before a webhook is sent again; doubles. */
-  webhookRetry: number;
-  /** Compresses answers for clients that take it. */
-  gzip: boolean;
-  /** Largest body of a request. */
-  maxBody: number;
-  /** Memory for ready-made pages. */
-  cache: number;
-  fault: readonly FaultScript[];
-}
+import type { RateDialect } from './rate-limit.ts';
 
 const MIB = 1_048_576;
 
-const DEFAULTS: SandboxSettings = {
+/** Gives a default the type of its setting. */
+const typed = <T>(value: T): T => value;
+
+/** All settings of the service with their defaults; sizes in bytes, times in milliseconds. */
+const DEFAULTS = {
+  /** 0 picks a free port. */
   port: 0,
   host: '127.0.0.1',
-  apiKey: null,
+  /** Generated if null, like the secret of the OAuth client. */
+  apiKey: typed<string | null>(null),
   clientId: 'content-sync',
-  clientSecret: null,
-  tokenLifetime: 3_600,
-  oneToken: false,
-  data: null,
-  generate: {},
-  pagination: 'cursor',
+  clientSecret: typed<string | null>(null),
+  /** A folder with `<resource>.ndjson` and `files/`. */
+  data: typed<string | null>(null),
+  /** Records to generate, by resource; any name is a resource. */
+  generate: typed<Readonly<Record<string, number>>>({}),
+  pagination: typed<Pagination>('cursor'),
+  /** False to leave out the number of records. */
   total: true,
-  sort: 'updated',
+  /** By (updated_at, id) or in no order. */
+  sort: typed<Sort>('updated'),
+  /** Default page size, and the maximum to which a larger `limit` is cut. */
   limit: 100,
   maxLimit: 1_000,
+  /** Listings show a write after this time. */
   visibilityLag: 0,
+  /** Delay of every response. */
   latency: 0,
+  /** Difference to the machine's clock; negative if the service is behind. */
   clockSkew: 0,
-  rate: null,
-  burst: null,
-  concurrency: null,
-  rateHeaders: 'ietf',
-  retryAfter: 'seconds',
-  report: [],
+  /** Allowed requests per second; requests at once (the rate if null); requests in flight. */
+  rate: typed<number | null>(null),
+  burst: typed<number | null>(null),
+  concurrency: typed<number | null>(null),
+  rateHeaders: typed<RateDialect>('ietf'),
+  /** Names of reports by day. */
+  report: typed<readonly string[]>([]),
+  /** Days after which the figures of a day are final. */
   restate: 3,
-  windowCap: null,
+  /** Maximum number of rows that a report lists per query. */
+  windowCap: typed<number | null>(null),
   reportStart: '2025-01-01',
+  /** Another seed gives other figures in reports. */
   seed: 1,
+  /** Delay before a webhook is sent again; it doubles each time. */
   webhookRetry: 1_000,
+  /** True to compress responses for clients that accept it. */
   gzip: false,
+  /** Maximum size of an uploaded file. */
   maxBody: MIB,
+  /** Memory for pages that are rendered in advance. */
   cache: 256 * MIB,
-  fault: [],
+  fault: typed<readonly FaultScript[]>([]),
 };
 
-/** The given settings, with defaults for the others. */
+export type SandboxSettings = typeof DEFAULTS;
+
+/** Completes the given settings with defaults. */
 export function settingsFrom(given: Partial<SandboxSettings>): SandboxSettings {
   return { ...DEFAULTS, ...given };
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { FileRow } from '../../../src/database/own-tables.ts';
 import { DATABASES, type TestDatabase } from '../../support/databases.ts';
 import { fileRow, hashOf, putFiles } from '../../support/file-rows.ts';
+import { clockShowing } from '../../support/hurried-clock.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { codeBlocks, readReadme } from '../../support/readme.ts';
-import { clockShowing } from '../../support/hurried-clock.ts';
 import { asking } from '../ask.ts';
-import type { FileRow } from '../../../src/database/own-tables.ts';
 
 const STORED = { files: { store: 'disk:files' } };
 const FIRST = Date.parse('2025-11-10T00:00:00Z');
@@ -62,7 +62,7 @@ async function blog(database: TestDatabase): Promise<Journey> {
 }
 
 describe.for(DATABASES)('views of files on $name', (database) => {
-  it('are there where the profile names files and there is a store, and nowhere else', async () => {
+  it('exist if the profile names files and there is a store', async () => {
     const stage = await journey({ database, sandbox: { generate: { content: 1, images: 2 } } });
     await run(stage);
     expect(await viewNames(database, stage)).toEqual([]);
@@ -71,7 +71,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await viewNames(database, stage)).toEqual(['images_files', 'images_files_live']);
   });
 
-  it('stay where the store is taken away again, as long as something was copied', async () => {
+  it('stay after the store is removed, if files were copied', async () => {
     const stage = await journey({ database, sandbox: { generate: { images: 2 } } });
     await run(stage);
     await put(stage, [fileRow('img_000000000')]);
@@ -85,7 +85,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     ]);
   });
 
-  it('show all contents, and those of live records as they are now', async () => {
+  it('show all contents, and the current files of live records', async () => {
     const stage = await blog(database);
     const columns = 'images_id, position, sha256, bytes, type, status, error, valid_from, valid_to';
     const rows = await ask(
@@ -111,25 +111,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await ask(database, stage, told)).toContainEqual({ column_name: 'images_id', key: 'images.id' });
   });
 
-  it('leave their names to the table of a list that has the same one', async () => {
-    const stage = await journey({ database });
-    stage.sandbox.store.put('images', { id: 'a', has_file: false, files: ['x', 'y'] });
-    await run(stage);
-    stage.setSource(STORED);
-    await run(stage, LATER);
-    expect(await viewNames(database, stage)).toEqual([
-      'images_files_live',
-      'images_files_live_view',
-      'images_files_view',
-    ]);
-    expect(await ask(database, stage, 'SELECT value FROM images_files_live ORDER BY value')).toHaveLength(2);
-    await put(stage, [fileRow('a')]);
-    expect(await ask(database, stage, 'SELECT images_id, type FROM images_files_live_view')).toEqual([
-      { images_id: 'a', type: 'image/png' },
-    ]);
-  });
-
-  it('keep them where the list comes later, whose table is called otherwise', async () => {
+  it('keep their names when a list with such a name appears later', async () => {
     const stage = await journey({ database, source: STORED });
     stage.sandbox.store.put('images', { id: 'a', has_file: false });
     await run(stage);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ask } from '../../support/asking.ts';
-import { blogLines, hasBlog, jsonSuite, naughtyStrings } from '../../support/corpora.ts';
+import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 import { DATABASES } from '../../support/databases.ts';
 import { ownService, type OwnService } from '../../support/own-service.ts';
 
@@ -80,17 +80,5 @@ describe.for(DATABASES)('the views of history on $name', (database) => {
     const live = await ask(address, 'SELECT id, words FROM report_live ORDER BY id');
     expect(live).toHaveLength(strings.length);
     expect(await ask(address, 'SELECT id, words FROM report_history ORDER BY id')).toEqual(live);
-  });
-
-  it.skipIf(!hasBlog())('show the real blog as the view of live rows does', async () => {
-    const { address } = await copied(database, blogLines('content'));
-    const columns = (await ask(address, "SELECT column_name FROM _sync_columns WHERE table_name = 'report'"))
-      .map((row) => `"${row['column_name'] ?? ''}"`)
-      .join(', ');
-    const live = await ask(address, `SELECT ${columns} FROM report_live ORDER BY id`);
-    expect(live.length).toBeGreaterThan(500);
-    expect(await ask(address, `SELECT ${columns} FROM report_history ORDER BY id`)).toEqual(live);
-    const tags = await ask(address, 'SELECT tags FROM report_history WHERE tags IS NOT NULL ORDER BY id');
-    expect(tags.every((row) => Array.isArray(JSON.parse(row['tags'] ?? '')))).toBe(true);
   });
 });

@@ -9,7 +9,7 @@ export interface ReportStage extends Journey {
   rowsNow(): ReportRow[];
 }
 
-export const REPORT_RULES = (start: string): ReportRules => ({ seed: 1, zone: 'UTC', start, restate: 3 });
+export const REPORT_RULES = (start: string): ReportRules => ({ seed: 1, start, restate: 3 });
 
 /** The sandbox's report of traffic from `start` on, on a clock that shows `now` and can be put forward. */
 export async function reportStage(

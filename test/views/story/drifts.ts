@@ -2,7 +2,7 @@ import type { Image, Post, Reading, Records } from './records.ts';
 import type { Step } from './story.ts';
 
 /** Marks all that drifts: rows of answers with it in them are none of the old ones. */
-export const MARK = 'drift';
+const MARK = 'drift';
 
 /** A post with an image and a reading of its own, of a kind that changes no figure of the others. */
 export function addDrifter({ content, images, analytics }: Records): void {

@@ -2,7 +2,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { type Answer, json, problem } from '../answer.ts';
 import type { JsonObject } from '../../../../src/model/json.ts';
 import { cursorAtStart, type PageParts, type PageQuery } from '../pages/listing-page.ts';
-import { isObject, parseExactly } from '../../../../src/sandbox/records/record-facts.ts';
+import { isObject, parseExactly } from '../../../../src/sandbox/records/record-json.ts';
 
 /** A parameter of a fault; on the command line only text and numbers. */
 export type FaultValue = string | number | Uint8Array | Readonly<Record<string, string>>;
@@ -79,8 +79,6 @@ export const ANSWER_FAULTS = {
     headers: { 'content-type': type },
     body: Buffer.from(HTML),
   })),
-  'empty-body': fault('200 with no body', {}, () => json(200, Buffer.alloc(0))),
-  'null-body': fault('200 with the body null', {}, () => json(200, null)),
   'malformed-json': fault('the last bytes of the body are missing, its length says so', { cut: 3 }, (answer, { cut }) =>
     withBody(answer, answer.body.subarray(0, Math.max(0, answer.body.length - cut))),
   ),

@@ -1,4 +1,3 @@
-import { ConfigError } from '../../../../src/model/errors.ts';
 import { type Answer, type Delivery, sendPlain, type Wire, writeHead } from '../answer.ts';
 import type { RequestEntry } from '../request-log.ts';
 import {
@@ -158,8 +157,6 @@ export interface AppliedFaults extends Faults {
   apply(answer: Answer, occasion: FaultOccasion, context: Omit<FaultContext, 'memory'>): Answer;
 }
 
-const WHEN = ['resource', 'method', 'path', 'page', 'nth', 'every', 'times', 'probability', 'seed'] as const;
-
 interface Added {
   script: FaultScript;
   memory: Map<string, string>;
@@ -172,7 +169,6 @@ export function faultScript(): AppliedFaults {
   let added: Added[] = [];
   return {
     add: (script) => {
-      checkScript(script);
       const memory = new Map<string, string>();
       const one = { script, memory, matched: 0, fired: 0, random: randomFrom(script.seed ?? 1) };
       added.push(one);
@@ -198,25 +194,6 @@ export function faultScript(): AppliedFaults {
       return spoiled;
     },
   };
-}
-
-/** Throws ConfigError if the fault, or one of its parameters, does not exist. */
-function checkScript(script: FaultScript): void {
-  const name = knownFault(script.fault);
-  const known = [...WHEN, ...Object.keys(FAULTS[name].defaults)];
-  const unknown = Object.keys(script).find((key) => key !== 'fault' && !known.includes(key));
-  if (unknown === undefined) return;
-  throw new ConfigError('usage', `The fault "${name}" has no parameter "${unknown}".`, {
-    hint: `It knows: ${known.join(', ')}.`,
-  });
-}
-
-/** Throws ConfigError with the list of names if there is no such fault. */
-function knownFault(name: string): FaultName {
-  if (isFaultName(name)) return name;
-  throw new ConfigError('usage', `There is no fault "${name}".`, {
-    hint: `Choose one of: ${Object.keys(FAULTS).join(', ')}.`,
-  });
 }
 
 function fires(one: Added, occasion: FaultOccasion): boolean {
@@ -265,7 +242,3 @@ function randomFrom(seed: number): () => number {
 export const FAULTS = { ...WIRE_FAULTS, ...ANSWER_FAULTS, ...PAGE_FAULTS } as const;
 
 type FaultName = keyof typeof FAULTS;
-
-function isFaultName(name: string): name is FaultName {
-  return Object.hasOwn(FAULTS, name);
-}

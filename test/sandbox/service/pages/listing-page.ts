@@ -1,5 +1,5 @@
 import { type Answer, json, RefusedRequest } from '../answer.ts';
-import type { Collection, Entry, PageStart } from '../../../../src/sandbox/records/collection.ts';
+import type { Collection, CollectionEntry, PageStart } from '../../../../src/sandbox/records/collection.ts';
 
 /** How a listing is cut into pages. */
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
@@ -64,7 +64,7 @@ function readCursor(text: string): CursorPlace {
       return { rank, key, number, since: typeof since === 'number' ? since : null };
     }
   } catch {
-    // Falls through to the refusal: a cursor that cannot be read and one that is no cursor are the same to the caller.
+    // Refused below.
   }
   throw new RefusedRequest(400, 'The cursor is not one that this service gave out.');
 }
@@ -77,7 +77,7 @@ function wholeNumber(url: URL, name: string, least: number): number | null {
   throw new RefusedRequest(400, `"${name}" must be a whole number from ${least} on, not "${text.slice(0, 40)}".`);
 }
 
-/** ISO 8601 with a date at least, or a Unix time in seconds or (from 12 digits on) milliseconds. */
+/** ISO 8601, or a Unix time in seconds or (from 12 digits on) milliseconds. */
 function moment(text: string | null): number | null {
   if (text === null || text === '') return null;
   if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
@@ -106,7 +106,7 @@ export function cursorAtStart(query: PageQuery): string {
   return cursorText({ ...place, number: query.number + 1, since: query.since });
 }
 
-function cursorAfter(query: PageQuery, last: Entry): string {
+function cursorAfter(query: PageQuery, last: CollectionEntry): string {
   return cursorText({ rank: last.rank, key: last.key, number: query.number + 1, since: query.since });
 }
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { timeZone } from '../../../../src/model/time-zone.ts';
 
 /** One row of a report: figures of a day by page and referrer; null stands for pages and referrers that are not known. */
 export interface ReportRow {
@@ -13,14 +12,10 @@ export interface ReportRow {
 /** What the figures go by. */
 export interface ReportRules {
   seed: number;
-  /** Whose days they are. */
-  zone: string;
   /** The first day, `YYYY-MM-DD`. */
   start: string;
   /** Days after its end for which the figures of a day change. */
   restate: number;
-  /** Pages besides the usual ones: `/blog/1` and so on. */
-  posts?: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -35,11 +30,6 @@ const WITHDRAWN = 0.05;
 /** Part of the figures that is counted by the end of a day; the rest comes while it is restated. */
 const BY_THE_END = 0.8;
 
-/** The day that it is. */
-function reportDay(now: number, zone: string): string {
-  return new Date(timeZone(zone).toLocal(now)).toISOString().slice(0, 10);
-}
-
 /**
  * The rows of the days from `from` to `to`, both with them, as the service tells them at a moment (epoch milliseconds).
  * They are the same whenever they are asked for, but for days that are still restated.
@@ -50,31 +40,25 @@ export function reportRows(
   rules: ReportRules,
   now: number,
 ): ReportRow[] {
-  const today = reportDay(now, rules.zone);
+  const today = new Date(now).toISOString().slice(0, 10);
   const first = range.from < rules.start ? rules.start : range.from;
   const last = range.to > today ? today : range.to;
-  const posts = Array.from({ length: rules.posts ?? 0 }, (_, nth) => `/blog/${nth + 1}`);
-  const pages = [...PAGES, ...posts];
   const rows: ReportRow[] = [];
   for (let day = Date.parse(first); day <= Date.parse(last); day += DAY_MS)
-    rows.push(...rowsOfDay({ name, day, pages }, rules, now));
+    rows.push(...rowsOfDay(name, day, rules, now));
   return rows;
 }
 
-function rowsOfDay(
-  { name, day, pages }: { name: string; day: number; pages: readonly (string | null)[] },
-  rules: ReportRules,
-  now: number,
-): ReportRow[] {
-  const date = new Date(day).toISOString().slice(0, 10);
-  const { begin, end } = bounds(day, rules.zone);
+function rowsOfDay(name: string, begin: number, rules: ReportRules, now: number): ReportRow[] {
+  const date = new Date(begin).toISOString().slice(0, 10);
+  const end = begin + DAY_MS;
   const until = end + rules.restate * DAY_MS;
   const at = Math.min(now, until);
   const counted = Math.min(1, (at - begin) / (end - begin)) * BY_THE_END;
   const restated = until === end ? 1 : Math.max(0, at - end) / (until - end);
   const revision = Math.floor(Math.max(0, at - begin) / REVISION_MS);
   const part = counted + (1 - BY_THE_END) * (now >= until ? 1 : restated);
-  return pages.flatMap((page) =>
+  return PAGES.flatMap((page) =>
     REFERRERS.flatMap((referrer) => {
       const key = `${rules.seed} ${name} ${date} ${page} ${referrer}`;
       const [fate, size, unsteady] = [chance(key), chance(`${key} views`), chance(`${key} ${revision}`)];
@@ -86,12 +70,6 @@ function rowsOfDay(
       return views === 0 ? [] : [{ date, page, referrer, views, visitors: Math.ceil(views * (0.4 + 0.4 * size)) }];
     }),
   );
-}
-
-/** The first moment of a day, and that of the next one. */
-function bounds(day: number, zone: string): { begin: number; end: number } {
-  const place = timeZone(zone);
-  return { begin: place.earliest(day), end: place.earliest(day + DAY_MS) };
 }
 
 /** 0 up to 1, the same for the same text. */

@@ -1,0 +1,259 @@
+import type { Column, TableShape } from '../model/table.ts';
+import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/source-path.ts';
+import { widen } from '../rows/columns/type-lattice.ts';
+import type { ViewDialect } from '../database/view-dialect.ts';
+import { finalColumn } from './report-windows.ts';
+import {
+  ownColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
+
+/** Computed columns whose names a field of the source does not take. */
+const COMPUTED: ReadonlySet<string> = new Set(['version', 'valid_from', 'valid_to', 'is_current', 'is_deleted']);
+
+/** `<resource>_history` for resources that keep all versions: what a record was, and from when to when. */
+export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
+  return withHistory(model).flatMap((resource): View[] => {
+    const [own] = resource.tables;
+    const live = own === undefined ? undefined : planned.get(`${own.name}_live`);
+    if (own === undefined || live === undefined) return [];
+    const { dialect } = model;
+    const key = keyColumn(model, own, live);
+    return [
+      {
+        name: `${resource.resource}_history`,
+        resource: resource.resource,
+        description: `Every version of each ${resource.resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
+        columns: [
+          key,
+          ...versionColumns(model),
+          ...recordColumns(model, resource, live),
+          ...finalColumns(model, resource),
+        ],
+        from: `${dialect.bodies.from} WHERE v.${dialect.id('resource')} = ${dialect.literal(resource.resource)}`,
+        asOf: `${resource.resource}_as_of`,
+      },
+    ];
+  });
+}
+
+function withHistory({ resources }: ViewModel): ViewedResource[] {
+  return resources.filter(({ profile }) => profile.history === 'all');
+}
+
+/** `is_final` of a version is that of its record's row, because the day is part of the key. */
+function finalColumns(model: ViewModel, resource: ViewedResource): ViewColumn[] {
+  const [own] = resource.tables;
+  const id = (name: string): string => model.dialect.id(name);
+  const row = ` FROM ${id(own?.name ?? '')} AS r WHERE r.${id(own?.key[0] ?? '')} = v.${id('id')}`;
+  return finalColumn(model, resource, 'r.').map((column) =>
+    Object.assign(column, { sql: `(SELECT ${column.sql}${row})` }),
+  );
+}
+
+function keyColumn({ dialect }: ViewModel, { key: [name = ''] }: TableShape, live: PlannedView): ViewColumn {
+  const description = live.columns.find((column) => column.name === name)?.description ?? null;
+  const freeName = COMPUTED.has(name) ? `source_${name}` : name;
+  return ownColumn(freeName, 'text', `v.${dialect.id('id')}`, description);
+}
+
+function versionColumns({ dialect }: ViewModel): ViewColumn[] {
+  const [since, until] = [`v.${dialect.id('valid_from')}`, `v.${dialect.id('valid_to')}`];
+  const isDeleted = `(v.${dialect.id('op')} = 'delete')`;
+  const deletedText = 'True for a version that says that the record is gone: all else is null.';
+  return [
+    ownColumn('version', 'integer', `v.${dialect.id('version')}`, 'Which version of the record it is, from 1.'),
+    ownColumn('valid_from', 'timestamp', since, 'From when on the record was so: when it was asked for.'),
+    ownColumn('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
+    ownColumn('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
+    ownColumn('is_deleted', 'boolean', isDeleted, deletedText),
+  ];
+}
+
+/** The fields of a version, named and typed as in the view of live rows, then its lists. */
+function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView): ViewColumn[] {
+  const [own] = resource.tables;
+  if (own === undefined) return [];
+  const bySource = new Map(own.columns.map((column) => [visibleText(pathText(column.path)), column]));
+  const columns = live.columns.flatMap(({ name, description, source, references, type, needs }): ViewColumn[] => {
+    const column = source === null ? undefined : bySource.get(source);
+    if (source === null || column === undefined || column.path.at(-1) === OVERFLOW) return [];
+    // A second column of the field holds the exact text of a number; `planView` adds one to this view as well.
+    bySource.delete(source);
+    // Earlier versions may hold values that need the wider type of the view.
+    const readType = widen(column.type, needs ?? type);
+    const sql = bodyValue(dialect, resource, { ...column, type: readType });
+    return [{ name, type: readType, sql, description, source, references }];
+  });
+  const sources = new Set(columns.map(({ source }) => source));
+  return [...columns, ...listColumns(dialect, resource).filter(({ source }) => !sources.has(source))];
+}
+
+/** The value of a column as an expression over the body of a version. */
+function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, type }: Omit<Column, 'name'>): string {
+  const { times, fields } = profile;
+  const zone = zoneNameAt(times, pathText(path));
+  const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
+  if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
+  // Values of a field whose type the profile pins may have another notation, such as numbers in texts.
+  const text = dialect.bodies.value(keysOf(path), 'text', null);
+  return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
+}
+
+/** The lists of the record itself; nested lists are part of their values. */
+function listColumns(dialect: ViewDialect, { tables }: ViewedResource): ViewColumn[] {
+  const parent = `${tables[0]?.name ?? ''}_`;
+  const lists = tables.filter(({ path }) => path.length > 0 && path.indexOf(EACH) === path.length - 1);
+  return lists.map(({ name: table, path }) => {
+    const source = visibleText(pathText(path));
+    return {
+      // Names of tables are unique, while two fields may have one name in snake_case.
+      name: table.startsWith(parent) ? table.slice(parent.length) : table,
+      type: 'json',
+      sql: dialect.bodies.list(keysOf(path)),
+      description: `The list ${source} as JSON, in the order of the service.`,
+      source,
+      references: null,
+    };
+  });
+}
+
+/** `<resource>_changes`: each field that a version has changed, as texts, with deletes and restores. */
+export function changesViews(model: ViewModel, planned: PlannedViews): View[] {
+  return withHistory(model).flatMap(({ resource }): View[] => {
+    const history = planned.get(`${resource}_history`);
+    if (history === undefined) return [];
+    const [key] = history.columns;
+    const { dialect } = model;
+    const column = (name: string, type: ColumnType, description: string): ViewColumn =>
+      ownColumn(name, type, `c.${dialect.id(name)}`, description);
+    // The parts of the union have different types.
+    const text = (name: string, description: string): ViewColumn =>
+      ownColumn(name, 'text', dialect.declared(`c.${dialect.id(name)}`, 'text'), description);
+    return [
+      {
+        name: `${resource}_changes`,
+        resource,
+        description: `What each version of a ${resource} record has changed: one row a field. The first version is no change.`,
+        columns: [
+          column(key?.name ?? '', 'text', key?.description ?? ''),
+          column('version', 'integer', 'The version that has changed it.'),
+          column('changed_at', 'timestamp', 'When the service was asked for that version.'),
+          text('field', 'The column; _deleted_at where the record was deleted or came back.'),
+          text('old_value', 'What it was, as a text; a list as JSON.'),
+          text('new_value', 'What it is from then on.'),
+        ],
+        from: ` FROM (${[editRows(dialect, history), ...deleteRows(dialect, history)].join(' UNION ALL ')}) AS c`,
+      },
+    ];
+  });
+}
+
+/** Versions compared with the one before, or with the one before a delete. */
+function editRows(dialect: ViewDialect, history: PlannedView): string {
+  const id = (name: string): string => dialect.id(name);
+  const fields = comparedColumns(history).map(({ field, shown }) => ({
+    field,
+    before: dialect.text(`o.${id(shown.name)}`, shown.type),
+    after: dialect.text(`n.${id(shown.name)}`, shown.type),
+  }));
+  const rows = dialect.differing(fields);
+  const key = id(history.columns[0]?.name ?? '');
+  const last = `SELECT max(e.version) FROM ${id('_sync_versions')} AS e WHERE e.resource = ${dialect.literal(history.resource ?? '')} AND e.id = n.${key} AND e.version < n.version AND e.op = 'upsert'`;
+  return `SELECT n.${key}, n.version AS version, n.valid_from AS changed_at, ${rows.field} AS field, ${rows.before} AS old_value, ${rows.after} AS new_value FROM ${id(history.name)} AS n JOIN ${id(history.name)} AS o ON o.${key} = n.${key} AND o.version = (${last})${rows.join} WHERE NOT n.is_deleted AND ${rows.where}`;
+}
+
+/** The fields of the source. If a second column holds the exact text of a field, that column is compared. */
+function comparedColumns({ columns }: PlannedView): { field: string; shown: ViewColumn }[] {
+  const fields = Map.groupBy(
+    columns.filter(({ source }) => source !== null),
+    ({ source }) => source,
+  );
+  return [...fields.values()].flatMap(([first, second]) =>
+    first === undefined ? [] : [{ field: first.name, shown: second ?? first }],
+  );
+}
+
+/** Deletes, and restores after them, as changes of `_deleted_at`. */
+function deleteRows(dialect: ViewDialect, { name, columns }: PlannedView): string[] {
+  const [view, key] = [dialect.id(name), dialect.id(columns[0]?.name ?? '')];
+  const none = dialect.converted('NULL', 'text', 'text');
+  const at = (alias: string): string => dialect.text(`${alias}.valid_from`, 'timestamp');
+  const change = `SELECT n.${key}, n.version, n.valid_from, '_deleted_at'`;
+  return [
+    `${change}, ${none}, ${at('n')} FROM ${view} AS n WHERE n.is_deleted`,
+    `${change}, ${at('o')}, ${none} FROM ${view} AS n JOIN ${view} AS o ON o.${key} = n.${key} AND o.version = n.version - 1 WHERE o.is_deleted AND NOT n.is_deleted`,
+  ];
+}
+
+/** `<resource>_states`: each period in which a record had one state of publishing and was not deleted. */
+export function statesViews(model: ViewModel, planned: PlannedViews): View[] {
+  return withHistory(model).flatMap((resource) => {
+    const history = planned.get(`${resource.resource}_history`);
+    const column = stateColumn(resource);
+    const source = column === null ? null : visibleText(pathText(column.path));
+    // If two columns show the field, the last one is its exact text.
+    const state = history?.columns.findLast((each) => each.source !== null && each.source === source);
+    return history === undefined || state === undefined ? [] : [statesView(model, resource, history, state)];
+  });
+}
+
+function statesView(model: ViewModel, resource: ViewedResource, history: PlannedView, state: ViewColumn): View {
+  const [key] = history.columns;
+  const { dialect } = model;
+  const computed = (name: string, type: ColumnType, description: string): ViewColumn =>
+    ownColumn(name, type, dialect.declared(`s.${name}`, type), description);
+  return {
+    name: `${resource.resource}_states`,
+    resource: resource.resource,
+    description: `The stretches of time in which a ${resource.resource} record was in one state, without interruption: one row each.`,
+    columns: [
+      ownColumn(key?.name ?? '', 'text', `s.${dialect.id(key?.name ?? '')}`, key?.description ?? ''),
+      computed('state', 'text', `What ${state.name} was.`),
+      computed('valid_from', 'timestamp', 'Since when the record was in this state.'),
+      computed('valid_to', 'timestamp', 'Until when; null if it is still in it.'),
+      ownColumn('is_published', 'boolean', isPublished(model, resource, 's.state'), 'True if it was published then.'),
+    ],
+    from: ` FROM (${statePeriods(dialect, history, state)}) AS s`,
+  };
+}
+
+/** Each version counts the periods that have begun by then; a version that marks a delete belongs to no period. */
+function statePeriods(dialect: ViewDialect, history: PlannedView, { name, type }: ViewColumn): string {
+  const key = dialect.id(history.columns[0]?.name ?? '');
+  const versions = `SELECT h.${key}, h.version, h.valid_from, h.valid_to, h.is_deleted, ${dialect.text(`h.${dialect.id(name)}`, type)} AS state FROM ${dialect.id(history.name)} AS h`;
+  const begun = `SELECT v.*, CASE WHEN lag(NOT v.is_deleted) OVER w AND COALESCE(lag(v.state) OVER w, '') = COALESCE(v.state, '') AND (lag(v.state) OVER w IS NULL) = (v.state IS NULL) THEN 0 ELSE 1 END AS begins FROM (${versions}) AS v WINDOW w AS (PARTITION BY v.${key} ORDER BY v.version)`;
+  const counted = `SELECT b.*, sum(b.begins) OVER (PARTITION BY b.${key} ORDER BY b.version) AS stretch FROM (${begun}) AS b`;
+  return `SELECT c.${key}, c.state, min(c.valid_from) AS valid_from, CASE WHEN count(*) = count(c.valid_to) THEN max(c.valid_to) END AS valid_to FROM (${counted}) AS c WHERE NOT c.is_deleted GROUP BY c.${key}, c.stretch, c.state`;
+}
+
+/** The column with the state of publishing; null before its first value, or if the profile names no field. */
+function stateColumn({ profile, tables }: ViewedResource): Column | null {
+  const path = profile.state === null ? null : columnPathOf(profile.state.field);
+  if (path === null) return null;
+  const wanted = pathText(path);
+  return tables[0]?.columns.find((column) => pathText(column.path) === wanted) ?? null;
+}
+
+/** True for a published state, given as a text; false if there is no state. */
+function isPublished({ dialect }: ViewModel, { profile }: ViewedResource, state: string): string {
+  const values = (profile.state?.published ?? []).map((value) => dialect.literal(String(value)));
+  return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
+}
+
+/** `is_published` for a view of the resource's own table. */
+export function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
+  const state = stateColumn(resource);
+  if (state === null) return [];
+  const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
+  const sql = isPublished(model, resource, text);
+  return [ownColumn('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`)];
+}
