@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { isShared } from '../server/cluster/join-cluster.ts';
+import { isShared } from '../server/cluster/cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';

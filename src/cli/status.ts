@@ -5,16 +5,16 @@ import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { type Attention, attentionOf, headlineOf, lastError, type Severity } from '../server/status/attention.ts';
-import { createCollector } from '../server/status/collect.ts';
-import type { ApiStatus, FilesStatus, StatusSnapshot } from '../server/status/snapshot.ts';
-import { apiStatus, readSuccesses, type StatusParts, storedParts } from '../server/status/source-status.ts';
+import { readStatusOnce } from '../server/status/collect.ts';
+import type { ApiStatus, FilesStatus, StatusSnapshot, StoredResource } from '../server/status/snapshot.ts';
+import { apiStatus, type StatusParts, storedParts } from '../server/status/source-status.ts';
 import {
   countRows,
   filesText,
   NO_FILES,
+  NOTHING_STORED,
   readFileStatus,
-  readResource,
-  type StoredResource,
+  readResources,
 } from '../server/status/stored.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { versionText } from '../config/profile/http-fields.ts';
@@ -152,7 +152,7 @@ async function statusOf(
   now: number,
 ): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
-  const stored = await readResource(warehouse.own, resource, checkpoint);
+  const [stored = NOTHING_STORED] = (await readResources(warehouse.own, [resource])).values();
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
   const { live, deleted } = await countRows(warehouse, resource);
   const [run] = runs;
@@ -281,26 +281,17 @@ async function snapshotOf(
   warehouse: WarehouseReader,
 ): Promise<StatusSnapshot> {
   const now = clock.now();
-  const successes = await readSuccesses(source, warehouse.own);
   const metrics = createMetrics(version, () => 0);
   try {
-    const parts = storedParts(source, {
+    const parts = await storedParts(source, {
       clock,
       metrics,
       secrets,
-      successes,
       read: (work) => work(warehouse),
       inbox: source.webhook === null ? null : () => waitingIn(source.warehouse, clock),
     });
-    const collector = createCollector({
-      version,
-      clock,
-      startedAt: now,
-      sources: () => [parts],
-      stopping: () => false,
-    });
-    const { sources, ...rest } = await collector.snapshot();
-    return { ...rest, sources: sources.map(withoutOwners) };
+    const sources = [withoutOwners(await readStatusOnce(parts, clock))];
+    return { at: now, version, started_at: now, stopping: false, sources, refused: [], settings: null };
   } finally {
     metrics.close();
   }

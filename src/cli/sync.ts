@@ -180,9 +180,9 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[])
   if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
   const { log } = first.chosen;
   try {
-    const { tellOnce } = await import('../server/alerts/tell-once.ts');
+    const { reportAlertsOnce } = await import('../server/alerts/alerts.ts');
     const sources = synced.map(({ chosen }) => chosen.source);
-    await tellOnce({ ...context, ...alertSettings(first.settings), sources, log });
+    await reportAlertsOnce({ ...context, ...alertSettings(first.settings), sources, log });
   } catch (error) {
     log.warn({ error }, 'alerts could not be reported');
   }

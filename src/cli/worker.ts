@@ -5,8 +5,8 @@ import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import type { ClusterSource } from '../server/cluster/cluster-work.ts';
-import { Cluster, isShared } from '../server/cluster/join-cluster.ts';
+import { Cluster, isShared } from '../server/cluster/cluster.ts';
+import type { WatchedSource as ClusterSource } from '../server/keeper.ts';
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
@@ -52,13 +52,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   };
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
-  const cluster = new Cluster({
-    sources,
-    clock,
-    log,
-    secrets,
-    ...(atOnce === undefined ? {} : { atOnce }),
-  });
+  const cluster = new Cluster({ clock, log, secrets, atOnce });
+  for (const source of sources) cluster.join(source);
   let current = settings;
   const serve = () => ({ ...current.serve, ...hostOf(current, options) });
   const parts: ListenParts = {
@@ -142,7 +137,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
   const { host } = hostOf(settings, options);
   const { port: wanted = settings.worker.port } = options;
   if (wanted === null) return null;
-  for (const { message, hint } of openPages({ host, auth }, 'worker', 'the metrics')) log.warn({ hint }, message);
+  for (const { message, hint } of openPages(host, auth, 'worker', 'the metrics')) log.warn({ hint }, message);
   return startReceiver({
     setting: 'worker',
     serve: { host, port: wanted },

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { ReceivedInbox } from '../received-inbox.ts';
+import type { ReceivedInbox } from '../keeper.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { bodyBudget } from './body.ts';
 import { createRefusalLog } from './refusal-log.ts';

@@ -3,7 +3,7 @@ import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
 import { begunMessage, type Message, sendMessage } from '../../../src/server/alerts/message.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
-import { channelWith, conditionOf } from './telling.ts';
+import { channelWith, conditionOf } from './alert-samples.ts';
 
 const PASSWORD = 'correct horse battery staple';
 const { signal } = new AbortController();

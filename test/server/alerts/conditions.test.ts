@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertOf, judge, type Condition } from '../../../src/server/alerts/plan-telling.ts';
+import { alertOf, type Condition, judge } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import {
   NOW,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { judge } from '../../../src/server/alerts/plan-telling.ts';
+import { judge } from '../../../src/server/alerts/plan-alerts.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import type { FilesStatus } from '../../../src/server/status/snapshot.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../endpoints/sample-status.ts';
