@@ -6,7 +6,7 @@ import { SourceActivity } from '../observe/activity.ts';
 import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
-import type { WatchedSource as ClusterSource } from '../server/keeper.ts';
+import type { WatchedSource } from '../server/keeper.ts';
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
@@ -44,8 +44,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
   const metrics = createMetrics(version, () => lostLines(stderr));
-  const known = new Map<string, WatchedSource>();
-  const watch = (source: SourceSettings): WatchedSource => {
+  const known = new Map<string, WorkerSource>();
+  const watch = (source: SourceSettings): WorkerSource => {
     const watchedSource = watched(source, { context, log, metrics });
     known.set(source.name, watchedSource);
     return watchedSource;
@@ -111,11 +111,11 @@ interface WorkerParts {
   metrics: Metrics;
 }
 
-interface WatchedSource extends ClusterSource {
+interface WorkerSource extends WatchedSource {
   activity: SourceActivity;
 }
 
-function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WatchedSource {
+function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WorkerSource {
   const { clock } = context;
   const own = log.child({ source: source.name });
   const activity = new SourceActivity(source.name, clock, metrics);
@@ -126,7 +126,7 @@ function watched(source: SourceSettings, { context, log, metrics }: WorkerParts)
 
 interface ListenParts extends WorkerParts {
   cluster: Cluster;
-  known: ReadonlyMap<string, WatchedSource>;
+  known: ReadonlyMap<string, WorkerSource>;
   door: PagesOptions['door'];
 }
 

@@ -23,7 +23,7 @@ import { createScheduler, type Scheduler, type TickSource } from './schedule/sch
 import type { SourceWatcher } from './source-watcher.ts';
 import { syncedResources } from './start-drain.ts';
 
-/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/queued-work.ts`). */
+/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
   /** Between two rounds of upkeep. */
   readonly upkeepMs: number;
@@ -54,7 +54,12 @@ export interface OpenSource {
 }
 
 /** The inbox of a source, in which the receiver stores deliveries. */
-export type ReceivedInbox = Pick<Inbox, 'waiting' | 'settle' | 'figures' | 'list'>;
+export interface ReceivedInbox {
+  waiting: Inbox['waiting'];
+  settle: Inbox['settle'];
+  figures: Inbox['figures'];
+  list: Inbox['list'];
+}
 
 /** A source and what a process needs to sync it. */
 export interface WatchedSource {

@@ -35,7 +35,7 @@ export interface ServeSourcesOptions extends Omit<SourceSetOptions, 'control'> {
 /** The sources that a process keeps fresh, for the receiver and the page. */
 export interface ServedSources extends Collector {
   /** Starts to keep all sources fresh. */
-  start(receiving: Receiving): void;
+  start(receiving: WebhookReceiver): void;
   /** Called when deliveries for a source have been stored. */
   wake(source: string): void;
   /** Called for each webhook request, with its result and how long that took. */
@@ -118,7 +118,7 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
 }
 
 /** The receiver of webhooks. */
-interface Receiving {
+interface WebhookReceiver {
   /** The inbox of a source that receives webhooks. */
   inbox(source: string): ReceivedInbox;
   /** Answers deliveries by these settings from now on, without a gap; its inbox may be another one. */
@@ -158,7 +158,7 @@ class SourceSet {
   readonly #opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #ticks = sharedTicks(cronTick());
   #settings: Settings;
-  #receiving: Receiving | null = null;
+  #receiving: WebhookReceiver | null = null;
   #isStopping = false;
   /** A change of the settings that is being applied. */
   #applying: Promise<void> = Promise.resolve();
@@ -198,7 +198,7 @@ class SourceSet {
     return this.#cluster.ready();
   }
 
-  start(receiving: Receiving): void {
+  start(receiving: WebhookReceiver): void {
     this.#receiving = receiving;
     for (const source of Object.values(this.#settings.sources)) this.#keep(source);
     this.#cluster.lead();

@@ -12,8 +12,8 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import { readStatusOnce } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { storedParts } from '../status/source-status.ts';
-import { begunMessage, type Message, overMessage, sendMessage } from './message.ts';
-import { judge, type Judgement, NO_NOTES, planAlerts, reportedRows } from './plan-alerts.ts';
+import { begunMessage, type AlertMessage, overMessage, sendMessage } from './message.ts';
+import { judge, type Judgement, keyOf, NO_NOTES, planAlerts, reportedRows } from './plan-alerts.ts';
 
 /** The channels, and the address of the page. */
 interface AlertSettings {
@@ -79,15 +79,15 @@ export class Alerts {
   /** Checks once, reports without a grace period, and resolves after each channel has accepted it or failed. */
   async checkOnce(): Promise<void> {
     await this.#check(true);
-    await Promise.all(this.#channels.map(({ idle }) => idle));
+    await this.#idle();
   }
 
-  /** Applies other settings. The store remembers what the channels have reported. */
+  /** Applies other settings. The store knows what the channels have reported. */
   configure({ channels, publicUrl }: AlertSettings): void {
-    this.#replaced = Promise.all([this.#replaced, ...this.#channels.map(({ idle }) => idle)]);
+    this.#replaced = this.#idle();
     const shared = { ...this.#options, publicUrl, store: this.#store, signal: this.#stopping.signal };
     this.#channels = Object.entries(channels).map(
-      ([name, settings]) => new AlertChannel({ ...shared, name, settings }),
+      ([name, own]) => new AlertChannel({ ...shared, name, settings: own }),
     );
   }
 
@@ -99,16 +99,31 @@ export class Alerts {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#checking;
+    await this.#idle();
+    await this.#store.write([]);
+  }
+
+  async #idle(): Promise<void> {
     await Promise.all([this.#replaced, ...this.#channels.map(({ idle }) => idle)]);
-    await this.#store.write();
   }
 
   async #check(isOnce: boolean): Promise<void> {
-    if (this.#channels.length === 0) return;
-    const found = judge(await this.#options.snapshot());
-    const judgement = this.#store.reportable(found, await this.#store.read());
-    for (const channel of this.#channels) channel.report(judgement, isOnce);
-    await this.#store.write();
+    // The rows of a busy channel may change while they are read.
+    const ready = this.#channels.filter(({ isBusy }) => !isBusy);
+    if (ready.length === 0) return;
+    const { conditions, readable, copied } = judge(await this.#options.snapshot());
+    const { told, known } = await this.#store.read();
+    const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
+    const isKnown = (name: string): boolean => known.has(name) || !led.has(name);
+    const judgement = {
+      // Of a source whose alerts were not read, only that it cannot be read is reported.
+      conditions: conditions.filter(({ source, resource }) =>
+        resource === null ? led.get(source) !== false : isKnown(source),
+      ),
+      readable: new Set([...readable].filter(isKnown)),
+      copied: copied.filter(({ source }) => isKnown(source)),
+    };
+    for (const channel of ready) channel.report(judgement, told, isOnce);
   }
 }
 
@@ -121,75 +136,80 @@ interface ChannelOptions extends AlertsOptions {
 
 /** One channel over time: what it reports, and how long it waits after a failure. */
 class AlertChannel {
-  /** Resolves once nothing is in flight. */
+  /** Resolves once no message is in flight. */
   idle = Promise.resolve();
+  isBusy = false;
   readonly #options: ChannelOptions;
   #notes = NO_NOTES;
   #failures = 0;
   #tryAt = -Infinity;
-  #problem: string | null = null;
-  #since: number | null = null;
-  #isBusy = false;
+  readonly #status: AlertChannelStatus;
 
   constructor(options: ChannelOptions) {
     this.#options = options;
+    this.#status = { channel: options.name, problem: null, since: null, open: 0 };
   }
 
   status(): AlertChannelStatus {
-    const { name: channel, store } = this.#options;
-    const isOpen = ({ alert, over_at }: ToldAlert): boolean => over_at === null && !alert.startsWith('schema_change');
-    const open = store.rowsOf(channel).filter(isOpen).length;
-    return { channel, problem: this.#problem, since: this.#since, open };
+    return { ...this.#status };
   }
 
-  /** Reports without the caller waiting; does nothing while an earlier message is in flight. */
-  report(judgement: Judgement, isOnce: boolean): void {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    this.idle = this.#report(judgement, isOnce).finally(() => (this.#isBusy = false));
+  /** Reports without the caller waiting. Must not be called while the channel is busy. */
+  report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): void {
+    this.isBusy = true;
+    const own = told.filter(({ channel }) => channel === this.#options.name);
+    this.idle = this.#report(judgement, own, isOnce)
+      .catch((error: unknown) => this.#options.log.error({ error }, `alerts were deferred: ${messageOf(error)}`))
+      .finally(() => (this.isBusy = false));
   }
 
-  async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
+  async #report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, told: store.rowsOf(channel), notes: this.#notes, now, isOnce };
+    const input = { channel, settings, judgement, told, notes: this.#notes, now, isOnce };
     const { begun, over, keep, seen } = planAlerts(input);
     this.#notes = { ...this.#notes, seen };
-    store.keep(keep);
+    const isOpen = ({ alert, over_at }: ToldAlert): boolean => over_at === null && !alert.startsWith('schema_change');
+    const open = new Set(told.filter(isOpen).map(({ source, alert }) => keyOf(source, alert)));
+    this.#status.open = open.size;
+    await store.write(keep);
     if (clock.monotonic() < this.#tryAt) return;
     const context = { now, publicUrl, scrub: (text: string) => scrubOwn(text, secrets) };
     if (begun.length > 0) {
       if (!(await this.#send(begunMessage(begun, context)))) return;
       this.#notes = { ...this.#notes, begunAt: now };
-      store.keep(reportedRows(begun, input));
-      await store.write();
+      const rows = reportedRows(begun, input);
+      for (const row of rows.filter(isOpen)) open.add(keyOf(row.source, row.alert));
+      this.#status.open = open.size;
+      await store.write(rows);
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
       this.#notes = { ...this.#notes, overAt: now };
-      store.keep(over.map((row) => Object.assign({}, row, { over_at: now })));
-      await store.write();
+      this.#status.open -= over.length;
+      await store.write(over.map((row) => Object.assign({}, row, { over_at: now })));
     }
   }
 
   /** Returns false if the message was not accepted. */
-  async #send(message: Message): Promise<boolean> {
+  async #send(message: AlertMessage): Promise<boolean> {
     const { name: channel, settings, signal, clock, log, metrics, secrets } = this.#options;
     const about = { channel, count: message.count, title: message.title };
     const failed = await sendMessage(settings, message, signal);
     if (failed !== null && signal.aborted) return false;
     metrics.alerted(channel, failed === null ? 'sent' : 'failed');
-    this.#problem = failed && scrubOwn(failed.problem, secrets);
     if (failed === null) {
       log.info(about, 'alert sent');
-      [this.#failures, this.#since] = [0, null];
+      this.#failures = 0;
+      Object.assign(this.#status, { problem: null, since: null });
       return true;
     }
+    const problem = scrubOwn(failed.problem, secrets);
     const waitMs = Math.max(failed.waitMs ?? 0, Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#failures));
     this.#failures += 1;
     this.#tryAt = clock.monotonic() + waitMs;
-    this.#since ??= clock.now();
+    Object.assign(this.#status, { problem, since: this.#status.since ?? clock.now() });
     const hint = `content-sync alerts test ${channel}`;
-    log.warn({ ...about, problem: this.#problem, again_in_ms: waitMs, hint }, 'alert not sent');
+    log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
     return false;
   }
 }
@@ -199,76 +219,37 @@ class AlertChannel {
  * other process reports it again. What cannot be written now is written later.
  */
 class AlertStore {
-  /** By source; of each, by channel and alert. */
-  readonly #rows = new Map<string, Map<string, ToldAlert>>();
-  readonly #unwritten = new Set<ToldAlert>();
   readonly #options: AlertsOptions;
-  /** Grows with each row that is kept or written. */
-  #changes = 0;
+  #unwritten = new Map<string, ToldAlert>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
   }
 
-  /** Reads the led sources, and returns the names of those that could be read. Never rejects. */
-  async read(): Promise<ReadonlySet<string>> {
-    const readable = new Set<string>();
+  /** Reads the sources that this process leads; `known` has the names of those that could be read. Never rejects. */
+  async read(): Promise<{ told: ToldAlert[]; known: ReadonlySet<string> }> {
+    const rows = new Map<string, ToldAlert>();
+    const known = new Set<string>();
     for (const { name, isLed, use } of this.#options.sources()) {
-      let stored: ToldAlert[] | null = [];
-      for (let changes = -1; isLed() && stored !== null && changes !== this.#changes;) {
-        // A channel that keeps rows in the meantime makes what was read out of date.
-        changes = this.#changes;
-        stored = await use(({ own }) => readTold(own, name)).catch(() => null);
-      }
+      const stored = isLed() ? await use(({ own }) => readTold(own, name)).catch(() => null) : null;
       if (stored === null) continue;
-      if (isLed()) readable.add(name);
-      // What is not written yet is newer than what is stored.
-      const unwritten = [...this.#unwritten].filter(({ source }) => source === name);
-      this.#rows.set(name, new Map([...stored, ...unwritten].map((row) => [rowKey(row), row])));
+      known.add(name);
+      for (const row of stored) rows.set(rowKey(row), row);
     }
-    return readable;
+    for (const [key, row] of this.#unwritten) rows.set(key, row);
+    return { told: [...rows.values()], known };
   }
 
-  /** The part of a judgement that can be reported: of a source that was not read, only that it cannot be. */
-  reportable({ conditions, readable, copied }: Judgement, read: ReadonlySet<string>): Judgement {
-    const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
-    const isKnown = (name: string): boolean => read.has(name) || !led.has(name);
-    return {
-      conditions: conditions.filter(({ source, resource }) =>
-        resource === null ? led.get(source) !== false : isKnown(source),
-      ),
-      readable: new Set([...readable].filter(isKnown)),
-      copied: copied.filter(({ source }) => isKnown(source)),
-    };
-  }
-
-  /** What a channel has reported of all sources. */
-  rowsOf(channel: string): ToldAlert[] {
-    const all = [...this.#rows.values()].flatMap((rows) => Array.from(rows.values()));
-    return all.filter((row) => row.channel === channel);
-  }
-
-  keep(rows: readonly ToldAlert[]): void {
-    for (const row of rows) {
-      const known = this.#rows.get(row.source) ?? new Map<string, ToldAlert>();
-      this.#rows.set(row.source, known);
-      const before = known.get(rowKey(row));
-      if (before !== undefined) this.#unwritten.delete(before);
-      known.set(rowKey(row), row);
-      this.#unwritten.add(row);
-      this.#changes += 1;
-    }
-  }
-
-  /** Writes what has changed; what cannot be written is tried again the next time. Never rejects. */
-  async write(): Promise<void> {
+  /** Writes rows, and those that could not be written before. Never rejects. */
+  async write(rows: readonly ToldAlert[]): Promise<void> {
+    for (const row of rows) this.#unwritten.set(rowKey(row), row);
     for (const { name, use } of this.#options.sources()) {
-      const rows = [...this.#unwritten].filter(({ source }) => source === name);
-      if (rows.length === 0) continue;
+      const batch = [...this.#unwritten].filter(([, { source }]) => source === name);
+      if (batch.length === 0) continue;
       try {
-        await use((open) => open.apply(rows.map((row) => keepTold(open.own, row))));
-        for (const row of rows) this.#unwritten.delete(row);
-        this.#changes += 1;
+        await use((open) => open.apply(batch.map(([, row]) => keepTold(open.own, row))));
+        // A row that has changed in the meantime is written the next time.
+        for (const [key, row] of batch) if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
       } catch (error) {
         this.#options.log.warn({ source: name, error }, `sent alerts could not be stored: ${messageOf(error)}`);
       }
@@ -276,8 +257,8 @@ class AlertStore {
   }
 }
 
-function rowKey({ channel, alert }: ToldAlert): string {
-  return `${channel}\n${alert}`;
+function rowKey({ channel, source, alert }: ToldAlert): string {
+  return `${channel}\n${keyOf(source, alert)}`;
 }
 
 interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' | 'metrics'> {

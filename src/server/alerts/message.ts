@@ -17,7 +17,7 @@ import type { Condition } from './plan-alerts.ts';
 type Thing = Omit<Condition, 'count' | 'detail'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
-export interface Message {
+export interface AlertMessage {
   status: 'firing' | 'over' | 'test';
   /** One line. */
   title: string;
@@ -62,12 +62,12 @@ const MAX_THINGS = 100;
 const MAX_LINE_CHARS = 500;
 
 /** Reports what has begun, or lasts. `begun` must not be empty. */
-export function begunMessage(begun: readonly Condition[], context: MessageContext): Message {
+export function begunMessage(begun: readonly Condition[], context: MessageContext): AlertMessage {
   return toMessage('firing', begun, context);
 }
 
 /** Reports what has ended. `over` must not be empty. */
-export function overMessage(over: readonly ToldAlert[], context: MessageContext): Message {
+export function overMessage(over: readonly ToldAlert[], context: MessageContext): AlertMessage {
   const things = over.map(({ source, alert, what, since }): Thing => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
@@ -77,14 +77,14 @@ export function overMessage(over: readonly ToldAlert[], context: MessageContext)
 }
 
 /** The message of `alerts test`. */
-export function testMessage(channel: string, now: number, url: string | null): Message {
+export function testMessage(channel: string, now: number, url: string | null): AlertMessage {
   const at = new Date(now).toISOString();
   const title = `content-sync: test of the alerts to ${channel}`;
   const text = 'This is a test (`content-sync alerts test`). Nothing is wrong, and there is nothing to do.';
   return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
 }
 
-function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: MessageContext): Message {
+function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: MessageContext): AlertMessage {
   const { now, publicUrl, scrub } = context;
   const toLine = (text: string): string => {
     const clean = scrub(text).replaceAll(/\s+/g, ' ');
@@ -168,7 +168,7 @@ const MAIL_PORTS: Readonly<Record<EmailSettings['tls'], number>> = { starttls: 5
 /** Sends a message by one channel. Resolves with null once the receiver has accepted it; never rejects. */
 export async function sendMessage(
   settings: ChannelSettings,
-  message: Message,
+  message: AlertMessage,
   signal: AbortSignal,
 ): Promise<NotSent | null> {
   const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
@@ -182,7 +182,7 @@ export async function sendMessage(
   }
 }
 
-async function sendMail(settings: EmailSettings, { title, text }: Message): Promise<void> {
+async function sendMail(settings: EmailSettings, { title, text }: AlertMessage): Promise<void> {
   const { host, port, tls, user, password, from, to } = settings;
   // The library is loaded with the first mail, because most processes never send one.
   const { createTransport } = await import('nodemailer');
@@ -204,7 +204,11 @@ async function sendMail(settings: EmailSettings, { title, text }: Message): Prom
 }
 
 /** Does not follow redirects: what is meant for one address must not reach another. */
-async function postMessage(settings: PostSettings, message: Message, signal: AbortSignal): Promise<NotSent | null> {
+async function postMessage(
+  settings: PostSettings,
+  message: AlertMessage,
+  signal: AbortSignal,
+): Promise<NotSent | null> {
   const own = settings.type === 'slack' ? {} : settings.headers;
   const all = Object.entries({ 'user-agent': 'content-sync', 'content-type': JSON_TYPE, ...own });
   // Lower case, so that a header of the settings replaces the usual one.
@@ -223,7 +227,7 @@ async function postMessage(settings: PostSettings, message: Message, signal: Abo
   }
 }
 
-function toBody(settings: PostSettings, message: Message): string {
+function toBody(settings: PostSettings, message: AlertMessage): string {
   if (settings.type === 'slack') {
     // Escaped, so that Slack reads no mention, link or command in it.
     const written = `*${message.title}*\n${message.text}`;

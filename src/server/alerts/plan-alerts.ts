@@ -35,7 +35,7 @@ export interface Judgement {
 }
 
 /** The name under which the warehouse of the source stores a condition. */
-export function alertOf({ kind, resource, detail }: Pick<Condition, 'kind' | 'resource' | 'detail'>): string {
+export function alertName({ kind, resource, detail }: Condition): string {
   return [kind, resource, detail].filter((part) => part !== null && part !== '').join(' ');
 }
 
@@ -92,10 +92,7 @@ function withoutFiles(run: PastRun): PastRun {
   return { ...run, warnings, status: endedStatus(run, warnings) };
 }
 
-function explainRun(
-  { error, warnings, rejected, held }: PastRun,
-  kind: 'failed' | 'partial',
-): Pick<Condition, 'what' | 'next' | 'cause'> {
+function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed' | 'partial') {
   const isFailed = kind === 'failed';
   const reason = isFailed ? error : warnings.find(({ accepted }) => accepted !== true);
   const what = isFailed ? 'The last run failed' : 'The last run was partial';
@@ -155,7 +152,7 @@ export function keyOf(source: string, alert: string): string {
 }
 
 function keyOfCondition(condition: Condition): string {
-  return keyOf(condition.source, alertOf(condition));
+  return keyOf(condition.source, alertName(condition));
 }
 
 function rowsByKey(told: readonly ToldAlert[]): ReadonlyMap<string, ToldAlert> {
@@ -249,7 +246,7 @@ function endedNow(gone: readonly GoneAlert[], input: AlertsInput): ToldAlert[] {
 function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): ToldAlert[] {
   const { channel, settings, judgement, now } = input;
   return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
-    const alert = alertOf({ kind: 'schema_change', resource, detail: '' });
+    const alert = `schema_change ${resource}`;
     if (rows.has(keyOf(source, alert)) || !isCovered(settings, 'schema_change', source)) return [];
     return [{ channel, source, alert, what: '', since, told_at: now, gone_at: null, over_at: null, returns: 0 }];
   });
@@ -267,7 +264,7 @@ export function reportedRows(begun: readonly Condition[], { channel, told, now }
       const since = isOpen && condition.kind !== 'schema_change' ? before.since : condition.since;
       const returns = isReturn ? before.returns + (isOpen ? 0 : 1) : 0;
       const { source, what } = condition;
-      const alert = alertOf(condition);
+      const alert = alertName(condition);
       return { channel, source, alert, what, since, told_at: now, gone_at: null, over_at: null, returns };
     });
 }

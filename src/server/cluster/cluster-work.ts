@@ -5,13 +5,15 @@ import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
+import { unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
+import { type Control, type ControlEnd, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import type { ClusterOptions } from './cluster.ts';
-import { keepLead, takeControls } from './coordinate.ts';
+import { keepLead } from './lead.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
 import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
 
@@ -38,6 +40,7 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
+const MAX_CONTROLS = 64;
 
 /** A source for as long as this process works on it with the same settings. */
 interface JoinedSource extends WatchedSource {
@@ -62,7 +65,6 @@ export class ClusterWork {
   #led: ReadonlySet<string> = new Set();
   /** Null until this process takes leads. */
   #lead: ReturnType<typeof keepLead> | null = null;
-  readonly #controls: ReturnType<typeof takeControls>;
   /** The sources that are open now. */
   readonly #apps: SharedResources<OpenApp>;
   #closingIdle = Promise.resolve();
@@ -72,29 +74,19 @@ export class ClusterWork {
   constructor(options: ClusterWorkOptions) {
     const { address, clock, atOnce = MAX_WALKS, control } = options;
     this.#options = options;
-    const failed = errorLogger(options.log, clock);
-    this.#failed = failed;
-    this.queue = new WorkQueue({ address, clock, failed });
+    this.#failed = errorLogger(options.log, clock);
+    this.queue = new WorkQueue({ address, clock, failed: this.#failed });
     this.#apps = new SharedResources({
       open: (name) => this.opening.add(() => this.#open(name)),
       close: async (open) => open[Symbol.asyncDispose](),
       linger: { clock, ms: OPEN_LINGER_MS },
     });
-    this.#controls = takeControls({
-      address,
-      sources: () => this.names,
-      clock,
-      failed,
-      heard: (source, { action }) => {
-        if (action === 'retry') void this.retry(source, false);
-      },
-      leaderOf: (name) => {
-        const keeper = this.#keepers.get(name);
-        return control === undefined || keeper?.isLed !== true ? null : { name: keeper.source.name, control };
-      },
-    });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
+    if (control === undefined) return;
+    const isOther = (name: string): boolean => this.#keepers.get(name)?.isLed !== true;
+    const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
+    this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
 
   /** The sources that this process works on, by their names in the queue. */
@@ -172,7 +164,7 @@ export class ClusterWork {
 
   /** Gives back the items in progress and the leads, and closes. */
   async stop(): Promise<void> {
-    await Promise.all([this.#stopWork(), this.#lead?.stop(), this.#controls.stop()]);
+    await Promise.all([this.#stopWork(), this.#lead?.stop()]);
   }
 
   async #stopWork(): Promise<void> {
@@ -234,6 +226,22 @@ export class ClusterWork {
       );
       return { is: 'done', result: null };
     });
+  }
+
+  /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
+  async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
+    const { source, request, by } = item;
+    const keeper = this.#keepers.get(source);
+    if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
+    // The source may have another name in the settings of the process that asks.
+    const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
+    try {
+      const { answer, report } = await unlessAborted(control(own, { via: 'database', by }), signal);
+      return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return { is: 'done', result: { answer: failed(error), report: null } };
+    }
   }
 
   /** Works on an item until it is done; gives it back if the signal is aborted or the source leaves. */

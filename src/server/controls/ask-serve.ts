@@ -6,15 +6,16 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { unlessAborted } from '../../model/waiting.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { ControlPost } from '../../database/coordination.ts';
-import type { SharedDatabase } from '../../database/database.ts';
+import type { SharedDatabase, SharedStatements } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
+import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
 import {
+  done,
   errorOf,
   originText,
-  type Begun,
+  type ControlResult,
   type Control,
   type controlBodySchema,
   type ControlAnswer,
@@ -27,7 +28,7 @@ export interface ServeDoor {
    * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
    * throw `SyncError('serve_gone')` if the process ends before.
    */
-  ask(request: ControlRequest, signal: AbortSignal): Promise<Begun>;
+  ask(request: ControlRequest, signal: AbortSignal): Promise<ControlResult>;
 }
 
 /** An answer as another process, of this version or another one, has written it. */
@@ -45,6 +46,8 @@ const reportShape = z.object({
   status: z.string(),
   resources: z.array(z.object({ resource: z.string(), status: z.string() })),
 });
+/** What a leader leaves in the queue. */
+const controlEnd = z.object({ answer: answerSchema, report: reportSchema.nullable() });
 const endSchema = z.union([z.object({ report: reportSchema }), z.object({ failed: answerSchema })]);
 
 /** Connects to the control socket at this path; null if no process listens. Throws `SyncError` if it is another user's. */
@@ -76,7 +79,11 @@ async function isListening(path: string): Promise<boolean> {
 }
 
 /** The answer is a line of JSON; the end of the syncs is another one. */
-async function askSocket(path: string, asked: z.input<typeof controlBodySchema>, signal: AbortSignal): Promise<Begun> {
+async function askSocket(
+  path: string,
+  asked: z.input<typeof controlBodySchema>,
+  signal: AbortSignal,
+): Promise<ControlResult> {
   const client = new Client('http://localhost', { socketPath: path, headersTimeout: 0, bodyTimeout: 0 });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => client.destroy());
@@ -129,18 +136,23 @@ interface LeaderAddress {
 }
 
 const POLL_MS = 500;
-/** Processes poll for requests every second. */
-const ANSWER_TIMEOUT_MS = 20_000;
+/** A leader takes requests every second; if it ends, another process leads by then. */
+const LEADER_TIMEOUT_MS = 20_000;
+/** A request that cannot be carried out is refused by then. */
+const REFUSAL_MS = 1_500;
+
+const STATE = `SELECT state::text AS state, output::text AS output FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid`;
+const WITHDRAW = `DELETE FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid AND state < 'active'`;
 
 /**
- * The process that leads a source, on any machine, reached through the database that they share; null if no process
- * does, or if one process does all the work. Throws what the database throws.
+ * The process that leads a source, on any machine, reached through the queue in the database that they share; null if
+ * no process does, or if one process does all the work. Throws what the database throws.
  */
 export async function findLeader(address: LeaderAddress): Promise<ServeDoor | null> {
   const shared = sharedDatabase(address.warehouse);
   if (shared === null) return null;
-  const post = await shared.openCoordination(address.clock);
-  const isLed = await post.isLed(shared.namespace).finally(() => post.close());
+  const coordination = await shared.openCoordination(address.clock);
+  const isLed = await coordination.isLed(shared.namespace).finally(() => coordination.close());
   return isLed ? { ask: (request, signal) => askLeader(shared, address, request, signal) } : null;
 }
 
@@ -156,43 +168,46 @@ async function askLeader(
   { clock, by }: LeaderAddress,
   request: ControlRequest,
   signal?: AbortSignal,
-): Promise<Begun> {
+): Promise<ControlResult> {
   const id = randomUUID();
-  const post = await shared.openCoordination(clock);
+  const statements = shared.connect(clock);
   await using opened = new AsyncDisposableStack();
-  opened.defer(() => post.close());
-  await post.putControl({ id, source: shared.namespace, request: JSON.stringify(request), by });
-  const answer = await pollAnswer(post, id, clock, signal);
-  if (request.action !== 'sync' || !answer.done) return { answer, report: null };
+  opened.defer(() => statements.close());
+  const source = shared.namespace;
+  await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  const ended = pollEnd(statements, id, clock, signal);
+  const early = request.action === 'sync' ? await waitAtMost(clock, REFUSAL_MS, ended) : { value: await ended };
+  if (early !== null)
+    return { answer: early.value.answer, report: early.value.report && Promise.resolve(early.value.report) };
   const following = opened.move();
-  return { answer, report: pollReport(post, id, clock, signal).finally(() => following.disposeAsync()) };
+  const report = ended.then((end) => {
+    if (end.report === null) throw errorOf(end.answer);
+    return end.report;
+  });
+  return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };
 }
 
-async function pollAnswer(post: ControlPost, id: string, clock: Clock, signal?: AbortSignal): Promise<ControlAnswer> {
-  const until = clock.monotonic() + ANSWER_TIMEOUT_MS;
-  while (clock.monotonic() < until) {
+/** Polls the queue until a leader has carried out the request. Withdraws the request if no leader takes it. */
+async function pollEnd(
+  statements: SharedStatements,
+  id: string,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<z.output<typeof controlEnd>> {
+  for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
     await clock.sleep(POLL_MS, signal);
-    const answer = (await post.readControl(id))?.answer ?? null;
-    if (answer !== null) return answerSchema.parse(JSON.parse(answer));
+    const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
+    const [row] = rows;
+    if (row === undefined) throw serveGone();
+    if (row.state === 'active') takenAt = clock.monotonic();
+    if (row.state === 'completed')
+      return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
   }
+  await statements.execute(WITHDRAW, [id]);
   throw new SyncError('serve_silent', 'no process that leads the source has taken the request', {
     recovery: 'retry',
     hint: 'see whether `serve` runs, and whether it is of the same version; then run the same command again',
   });
-}
-
-async function pollReport(post: ControlPost, id: string, clock: Clock, signal?: AbortSignal): Promise<RunReport> {
-  for (;;) {
-    const state = await unlessAborted(post.readControl(id), signal);
-    if (state?.isEnded === true) {
-      const { data } = reportSchema.safeParse(JSON.parse(state.report ?? 'null'));
-      if (data !== undefined) return data;
-      const answer = answerSchema.parse(JSON.parse(state.answer ?? 'null'));
-      throw answer.done ? serveGone() : errorOf(answer);
-    }
-    if (state?.isHeard !== true) throw serveGone();
-    await clock.sleep(POLL_MS, signal);
-  }
 }
 
 function serveGone(): SyncError {

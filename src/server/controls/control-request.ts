@@ -54,13 +54,19 @@ export interface ControlAnswer {
 }
 
 /** The answer to a request, and the report of its syncs: null if none began. It settles when they end. */
-export interface Begun {
+export interface ControlResult {
   answer: ControlAnswer;
   report: Promise<RunReport> | null;
 }
 
+/** The same once its syncs have ended. */
+export interface ControlEnd {
+  answer: ControlAnswer;
+  report: RunReport | null;
+}
+
 /** Carries out a request. Never rejects: the answer says why one could not be carried out. */
-export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<Begun>;
+export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
 export function done(message: string, result?: object): ControlAnswer {

@@ -14,7 +14,7 @@ import type { Keeper } from '../keeper.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import { askElsewhere } from './ask-serve.ts';
 import {
-  type Begun,
+  type ControlResult,
   type Control,
   type ControlAnswer,
   type ControlOrigin,
@@ -40,7 +40,7 @@ interface ControlsOptions {
 /** Carries out the requests of users. Each is one line of the log. */
 export function createControls(options: ControlsOptions): Control {
   return async (request, origin) => {
-    const begun = await begin(options, request, origin).catch((error: unknown): Begun => {
+    const begun = await begin(options, request, origin).catch((error: unknown): ControlResult => {
       return { answer: failed(error), report: null };
     });
     // No caller may wait for the report.
@@ -52,7 +52,7 @@ export function createControls(options: ControlsOptions): Control {
   };
 }
 
-async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<Begun> {
+async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
   if (request.action === 'reload') return { answer: await options.reload(origin), report: null };
   const keeper = options.keeper(request.source);
   if (keeper === undefined) {
@@ -194,7 +194,7 @@ const OPENING_TIMEOUT_MS = 15_000;
 const CHECK_INTERVAL_MS = 100;
 
 /** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
-async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Promise<Begun> {
+async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Promise<ControlResult> {
   const { keeper, warehouse, clock, what } = parts;
   const pauses = await readPauses(warehouse.own);
   const resources = parts.resources.filter((resource) => !pauses.has(resource));

@@ -81,7 +81,7 @@ export interface Dictionary {
 }
 
 /** Rows by table or view; those that are not counted are absent. */
-export type RowCounts = Readonly<Record<string, number>>;
+export type TableCounts = Readonly<Record<string, number>>;
 
 interface DictionarySource {
   source: string;
@@ -226,7 +226,7 @@ function findRelations(tables: readonly DictionaryTable[], shapes: readonly Reso
 }
 
 /** Counts what can be counted in an index: the copied tables, and the live views, which show their live rows. */
-export async function countDictionary({ tables, relations }: Dictionary, warehouse: RowQueries): Promise<RowCounts> {
+export async function countDictionary({ tables, relations }: Dictionary, warehouse: RowQueries): Promise<TableCounts> {
   const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
   const counts: Record<string, number> = {};
   for (const { name } of tables.filter(({ kind }) => kind === 'table')) {
@@ -239,7 +239,9 @@ export async function countDictionary({ tables, relations }: Dictionary, warehou
 }
 
 /** The tables of one source: `counts` is null until they are counted. */
-export type SourceTables = { dictionary: Dictionary; counts: RowCounts | null } | { source: string; problem: Problem };
+export type SourceTables =
+  | { dictionary: Dictionary; counts: TableCounts | null }
+  | { source: string; problem: Problem };
 
 /** Reading takes at most a twentieth of the time, counting a fiftieth. */
 const READ = { keepMs: 5_000, keepTimes: 20, patienceMs: 3_000 };

@@ -4,7 +4,7 @@ import type {
   Dictionary,
   DictionaryColumn,
   DictionaryTable,
-  RowCounts,
+  TableCounts,
   SourceTables,
 } from '../dictionary/read-dictionary.ts';
 import { dataTable, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
@@ -65,7 +65,7 @@ ${content}</section>`;
 
 interface Shown {
   dictionary: Dictionary;
-  counts: RowCounts | null;
+  counts: TableCounts | null;
 }
 
 /** All of one source: tables, freshness, relations, columns. A search hides what is not of `.found`. */
@@ -90,7 +90,7 @@ function linkTo(source: string, table: string): Markup {
 }
 
 /** The rows of a table; NONE if they are not counted. */
-function rowsOf(counts: RowCounts | null, name: string): string {
+function rowsOf(counts: TableCounts | null, name: string): string {
   const count = counts !== null && Object.hasOwn(counts, name) ? counts[name] : undefined;
   return count === undefined ? NONE : countText(count);
 }

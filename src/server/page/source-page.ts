@@ -6,7 +6,7 @@ import type {
   DeliveryDetails,
   PictureDetails,
   RejectDetails,
-  RunPart,
+  RunPartDetails,
   SourceDetails,
 } from '../status/source-details.ts';
 import { pathOfFile } from '../endpoints/file-page.ts';
@@ -72,7 +72,7 @@ export function renderRunPage(
   return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
 }
 
-function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
+function runPanel({ resource, command, mode, status, facts }: RunPartDetails): Markup {
   const rows = facts.map(
     ({ title, lines: [first, ...more] }) =>
       markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,

@@ -24,7 +24,7 @@ export interface Attention {
 }
 
 /** What a check finds; the last four members are for alerts. */
-interface Problem extends Omit<Attention, 'source' | 'resource'> {
+interface CheckResult extends Omit<Attention, 'source' | 'resource'> {
   /** Absent if only the page shows it. */
   alert?: AlertKind;
   /** When it began, epoch milliseconds; absent if that is not known. */
@@ -36,13 +36,13 @@ interface Problem extends Omit<Attention, 'source' | 'resource'> {
 }
 
 /** A problem with its place and the name of the check that found it. */
-export interface FoundProblem extends Problem {
+export interface FoundProblem extends CheckResult {
   source: string;
   resource: string | null;
   check: string;
 }
 
-type Check<T> = (status: T, now: number, source: SourceStatus) => Problem | readonly Problem[] | null;
+type Check<T> = (status: T, now: number, source: SourceStatus) => CheckResult | readonly CheckResult[] | null;
 
 /** A scan without a new page for this long is stuck, unless the service asked for a pause. */
 const STUCK_MS = 15 * 60_000;
@@ -98,15 +98,15 @@ function runChecks<T>(
   });
 }
 
-function down(what: string, next: string | null): Problem {
+function down(what: string, next: string | null): CheckResult {
   return { severity: 'down', what, next, command: null };
 }
 
-function late(what: string, next: string | null, command: string | null = null): Problem {
+function late(what: string, next: string | null, command: string | null = null): CheckResult {
   return { severity: 'late', what, next, command };
 }
 
-function look(what: string, next: string | null, command: string | null = null): Problem {
+function look(what: string, next: string | null, command: string | null = null): CheckResult {
   return { severity: 'look', what, next, command };
 }
 

@@ -43,7 +43,7 @@ export function createCachedReader<T>(
   let startedAt = Infinity;
   const readNow = async (): Promise<LastRead<T>> => {
     startedAt = Infinity;
-    await turn?.();
+    if (turn !== undefined) await turn();
     startedAt = clock.monotonic();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };

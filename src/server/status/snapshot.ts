@@ -3,7 +3,6 @@ import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
 import type { StoredSizes } from '../../database/database.ts';
-import type { FileTrouble } from '../../database/state/files/shown-files.ts';
 import type { StoredWarning } from '../../database/state/run-history.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
 import type { FileStatus } from '../../database/file-rows.ts';
@@ -136,8 +135,10 @@ export interface RunningStatus {
   eta_seconds: number | null;
 }
 
-export interface PastRun
-  extends Omit<RunFigures, 'records' | 'retries' | 'bytes'>, Pick<RunRow, 'run_id' | 'mode' | 'status'> {
+export interface PastRun extends Omit<RunFigures, 'records' | 'retries' | 'bytes'> {
+  run_id: string;
+  mode: WalkMode;
+  status: RunRow['status'];
   started_at: number;
   seconds: number | null;
   error: Problem | null;
@@ -197,7 +198,11 @@ export interface FilesStatus extends Record<FileStatus, number> {
 }
 
 /** A file that could not be fetched, and why. */
-export interface TroubledFile extends Pick<FileTrouble, 'record_id' | 'field' | 'status' | 'code'> {
+export interface TroubledFile {
+  record_id: string;
+  field: string;
+  status: FileStatus;
+  code: string | null;
   message: string;
 }
 

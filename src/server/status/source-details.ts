@@ -29,7 +29,7 @@ export interface SourceDetails {
   problem: Problem | null;
   runs: DetailedRun[];
   /** The part of each resource in the requested run. */
-  run: RunPart[];
+  run: RunPartDetails[];
   rejects: RejectDetails[];
   /** Null if no webhooks are configured. */
   deliveries: DeliveryDetails[] | null;
@@ -38,7 +38,7 @@ export interface SourceDetails {
   pictures: PictureDetails[];
 }
 
-export interface RunPart {
+export interface RunPartDetails {
   resource: string;
   command: RunDetails['command'];
   mode: RunDetails['mode'];
@@ -62,10 +62,16 @@ export interface RejectDetails {
   length: number;
 }
 
-export interface DeliveryDetails extends Pick<
-  DeliveryRow,
-  'seq' | 'state' | 'reason' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'repeats'
-> {
+export interface DeliveryDetails {
+  seq: number;
+  state: DeliveryRow['state'];
+  /** Why it is dead or ignored, or the error of the last attempt. */
+  reason: string | null;
+  attempts: number;
+  kind: string | null;
+  resource: string | null;
+  record_id: string | null;
+  repeats: number;
   id: string;
   received_at: number | null;
   due_at: number | null;

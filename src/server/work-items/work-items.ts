@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ExecuteSql } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
+import type { ControlRequest } from '../controls/control-request.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
 
 /** One resource has to be synced. */
@@ -24,8 +25,18 @@ interface DrainItem {
   source: string;
 }
 
+/** A request for the process that leads a source, from another process. */
+interface ControlItem {
+  kind: 'control';
+  source: string;
+  id: string;
+  request: ControlRequest;
+  /** The caller; null if that is not known. */
+  by: string | null;
+}
+
 /** Work that any process may do which has the source in its settings. */
-export type WorkItem = WalkItem | DrainItem;
+export type WorkItem = WalkItem | DrainItem | ControlItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
@@ -39,16 +50,34 @@ interface QueuePolicy {
   heartbeatSeconds: number;
   /** How long the result is stored. */
   deleteAfterSeconds: number;
+  /** How long an item waits for a process. */
+  retentionSeconds: number;
 }
 
+const MONTH_SECONDS = 30 * 86_400;
+
 export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
-  walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
-  drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300 },
+  walk: {
+    pollMs: 1_000,
+    spreadMs: 100,
+    heartbeatSeconds: 20,
+    deleteAfterSeconds: 3_600,
+    retentionSeconds: MONTH_SECONDS,
+  },
+  drain: {
+    pollMs: 1_000,
+    spreadMs: 10,
+    heartbeatSeconds: 20,
+    deleteAfterSeconds: 300,
+    retentionSeconds: MONTH_SECONDS,
+  },
+  control: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
 };
 
 /** Two items of a kind with the same key are the same work. */
 export function keyOf(item: WorkItem): string {
-  return 'resource' in item ? resourceKey(item.source, item.resource) : item.source;
+  if (item.kind === 'walk') return resourceKey(item.source, item.resource);
+  return item.kind === 'control' ? `${item.source}/${item.id}` : item.source;
 }
 
 export function resourceKey(source: string, resource: string): string {

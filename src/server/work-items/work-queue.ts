@@ -123,14 +123,20 @@ export class WorkQueue {
     await this.#statements.run('SELECT 1', [], 0);
   }
 
-  /** Takes items of a kind from now on, at most `atOnce` in parallel. */
-  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
+  /** Takes items of a kind from now on, at most `atOnce` in parallel, except for the `ignored` sources. */
+  work<Kind extends WorkKind>(
+    kind: Kind,
+    atOnce: number,
+    handler: WorkHandler<Kind, unknown>,
+    ignored: () => readonly string[] = () => [],
+  ): void {
     const { clock, failed } = this.#options;
     const [single, closing] = [toDb(this.#statements, 0), this.#closing.signal];
     const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
-      this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+      const parts = { kind, atOnce, boss, single, handler, ignored, clock, closing, done, failed };
+      this.#workers.set(kind, new ItemWorker(parts));
     };
     this.opened.then(() => this.#boss).then(begin, () => undefined);
   }
@@ -178,7 +184,7 @@ export class WorkQueue {
       signal.throwIfAborted();
       try {
         await boss.start();
-        for (const kind of ['walk', 'drain'] as const) await createQueue(boss, kind);
+        for (const kind of ['walk', 'drain', 'control'] as const) await createQueue(boss, kind);
         return;
       } catch (error) {
         failed(error);
@@ -215,9 +221,9 @@ async function createBoss(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS
 }
 
 async function createQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
-  const times = { heartbeatSeconds, deleteAfterSeconds, expireInSeconds: DAY_SECONDS };
-  const rest = { retentionSeconds: 30 * DAY_SECONDS, retryLimit: NO_LIMIT, retryDelay: 0 };
+  const { heartbeatSeconds, deleteAfterSeconds, retentionSeconds } = WORK_KINDS[kind];
+  const times = { heartbeatSeconds, deleteAfterSeconds, retentionSeconds, expireInSeconds: DAY_SECONDS };
+  const rest = { retryLimit: NO_LIMIT, retryDelay: 0 };
   // At most one item of a key is queued or in progress.
   await boss.createQueue(kind, { policy: 'exclusive', ...times, ...rest });
 }
@@ -242,6 +248,8 @@ interface ItemWorkerOptions<Kind extends WorkKind> {
   /** For taking items: a repeated statement would take an item that no process works on. */
   single: Db;
   handler: WorkHandler<Kind, unknown>;
+  /** Sources whose items it does not take now. */
+  ignored: () => readonly string[];
   clock: Clock;
   /** Aborted with the reason for which items are given back. */
   closing: AbortSignal;
@@ -252,7 +260,7 @@ interface ItemWorkerOptions<Kind extends WorkKind> {
 }
 
 /** An attempt at an item; the retry count distinguishes it from attempts of other processes. */
-interface Attempt {
+interface ItemAttempt {
   id: string;
   retryCount: number;
   /** Aborted when another process has taken the item over. */
@@ -265,7 +273,7 @@ const HEARTBEATS_PER_TIMEOUT = 3;
 /** Takes items of one kind out of the queue and does them, at most `atOnce` in parallel. */
 class ItemWorker<Kind extends WorkKind> {
   readonly #options: ItemWorkerOptions<Kind>;
-  readonly #attempts = new Map<string, Attempt>();
+  readonly #attempts = new Map<string, ItemAttempt>();
   readonly #inProgress = new Set<Promise<void>>();
   /** Sources that are not in this process's settings. */
   readonly #foreign = new Set<string>();
@@ -315,8 +323,9 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   async #take(): Promise<boolean> {
-    const { kind, boss, single } = this.#options;
-    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups: [...this.#foreign] });
+    const { kind, boss, single, ignored } = this.#options;
+    const ignoreGroups = [...this.#foreign, ...ignored()];
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups });
     if (job === undefined) return false;
     const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
     this.#attempts.set(job.id, attempt);
@@ -325,7 +334,7 @@ class ItemWorker<Kind extends WorkKind> {
     return true;
   }
 
-  async #doItem(attempt: Attempt, item: ItemOf<Kind>): Promise<void> {
+  async #doItem(attempt: ItemAttempt, item: ItemOf<Kind>): Promise<void> {
     const { closing, failed, handler, atOnce } = this.#options;
     const signal = AbortSignal.any([attempt.lost.signal, closing]);
     let end: WorkEnd<unknown> = { is: 'back', afterMs: 0 };
@@ -347,7 +356,7 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   /** By id and retry count, so that nothing changes if another process has taken the item over. */
-  async #store({ id, retryCount }: Attempt, end: WorkEnd<unknown>): Promise<void> {
+  async #store({ id, retryCount }: ItemAttempt, end: WorkEnd<unknown>): Promise<void> {
     const { kind, boss, done } = this.#options;
     if (end.is === 'done') {
       const result = toJsonb(end.result);

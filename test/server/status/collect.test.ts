@@ -106,15 +106,10 @@ describe('what the warehouse says', () => {
         `INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at, finished_at, error_code, error)
          VALUES (?, 'content', 'sync', 'incremental', ?, ?, ?, ?, ?)`,
       );
-      for (let hour = 1; hour < 9; hour += 1)
-        run.run(
-          `20261120T0${hour}0000Z-x`,
-          'ok',
-          `2026-11-20 0${hour}:00:00.000`,
-          `2026-11-20 0${hour}:00:02.500`,
-          null,
-          null,
-        );
+      for (let hour = 1; hour < 9; hour += 1) {
+        const at = `2026-11-20 0${hour}:00:0`;
+        run.run(`20261120T0${hour}0000Z-x`, 'ok', `${at}0.000`, `${at}2.500`, null, null);
+      }
       run.run('20261120T090000Z-x', 'failed', '2026-11-20 09:00:00.000', '2026-11-20 09:00:01.000', 'auth', 'no');
       run.run('20261120T100000Z-x', 'running', '2026-11-20 10:00:00.000', null, null, null);
       const suspect = db.prepare(
@@ -164,19 +159,6 @@ describe('what the warehouse says', () => {
     const { owner, runs } = await content();
     expect([owner, runs[0]?.status]).toStrictEqual([null, 'interrupted']);
   });
-
-  it('is not read again for every viewer', async () => {
-    const { warehouse } = await tempWarehouse();
-    let reads = 0;
-    const counted: StatusParts['read'] = (work) => {
-      reads += 1;
-      return work(warehouse);
-    };
-    const { collector } = await stage({ read: counted });
-    await Promise.all(Array.from({ length: 20 }, () => collector.snapshot()));
-    // The state, and the count of the one resource.
-    expect(reads).toBe(2);
-  });
 });
 
 const opening = () =>
@@ -223,11 +205,8 @@ describe('F159 a warehouse that cannot be reached', () => {
     const { source, collector, clock } = await stage({ read: opening, governor: () => null });
     expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
     expect(attentionOf(await collector.snapshot())).toEqual([]);
-    const [one] = (await collector.snapshot()).sources;
-    const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
-    const view = { nonce: 'n', token: null, told: null };
-    const page = renderStatusPage({ ...(await collector.snapshot()), sources: many }, view);
-    expect(page.match(/waiting to be opened/g)).toHaveLength(20);
+    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
+    expect(page).toContain('waiting to be opened');
     expect(page).not.toContain('Broken');
     await clock.advance(600_000);
     expect((await source()).warehouse.problem).toMatchObject({ code: 'warehouse_opening' });
