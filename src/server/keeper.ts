@@ -107,6 +107,10 @@ export class Keeper {
     return this.#options.source;
   }
 
+  get work(): SourceWork {
+    return this.#options.work;
+  }
+
   /** Runs what is due; null while this process does not lead the source. */
   get scheduler(): Scheduler | null {
     return this.#scheduler;
@@ -117,18 +121,9 @@ export class Keeper {
     return this.#isLed;
   }
 
-  governor(): GovernorFigures | null {
-    return this.#options.work.governor();
-  }
-
   /** Undefined while this process does not lead the source. */
   schedule(resource: string): ScheduleFigures | undefined {
     return this.#scheduler?.figures().find((each) => each.resource === resource);
-  }
-
-  /** Called when deliveries have been stored. */
-  wake(): void {
-    this.#options.work.wake();
   }
 
   /** Forgets the failures of these resources, with `now` also waits that the service has stated. */

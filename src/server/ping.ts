@@ -45,21 +45,20 @@ interface PlannedPing {
 /** Failed pings are logged without their URLs, which are secrets. */
 export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
   const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
-  const inFlight = new Map<Promise<void>, AbortController>();
+  const closing = new AbortController();
+  const inFlight = new Set<Promise<void>>();
 
-  const send = async ({ kind, url, resource }: PlannedPing, stop: AbortController): Promise<void> => {
-    const timer = setTimeout(() => stop.abort(), limits.deadlineMs);
-    const failure = await ping(url, agent, limits, stop.signal);
-    clearTimeout(timer);
+  const send = async ({ kind, url, resource }: PlannedPing): Promise<void> => {
+    const signal = AbortSignal.any([AbortSignal.timeout(limits.deadlineMs), closing.signal]);
+    const failure = await ping(url, agent, limits, signal);
     if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
   };
   /** Sends them in parallel, after those `before`, so that a monitor never gets an end before its start. */
   const sendAll = (pings: readonly PlannedPing[], before: Promise<unknown>): Promise<unknown> =>
     Promise.all(
       pings.map((each) => {
-        const stop = new AbortController();
-        const sent = before.then(() => send(each, stop));
-        inFlight.set(sent, stop);
+        const sent = before.then(() => send(each));
+        inFlight.add(sent);
         return sent.finally(() => inFlight.delete(sent));
       }),
     );
@@ -80,8 +79,8 @@ export function createPings(urls: PingSettings, log: Logger, limits: PingLimits 
       }
     },
     close: async () => {
-      const timer = setTimeout(() => inFlight.forEach((stop) => stop.abort()), limits.lingerMs);
-      await Promise.all(inFlight.keys());
+      const timer = setTimeout(() => closing.abort(), limits.lingerMs);
+      await Promise.all(inFlight);
       clearTimeout(timer);
       await agent.destroy();
     },

@@ -37,17 +37,10 @@ interface ReloaderOptions {
   log: Logger;
 }
 
-/** Reads the settings again while the process runs. */
-interface Reloader {
-  /** One at a time; all requests that come meanwhile share one further reading. Never rejects. */
-  reload(origin: ControlOrigin): Promise<ControlAnswer>;
-  /** Why the settings that were read last are not used; null if they are. */
-  refused(): SettingsStatus | null;
-}
-
 const REFUSED = 'the settings were read again and cannot be used; the running ones stay';
 
-export function createReloader({ settings, load, apply, clock, log }: ReloaderOptions): Reloader {
+/** Reads the settings again while the process runs. */
+export function createReloader({ settings, load, apply, clock, log }: ReloaderOptions) {
   let current = settings;
   let refused: SettingsStatus | null = null;
   let running: Promise<unknown> = Promise.resolve();
@@ -79,7 +72,8 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
   }
 
   return {
-    reload: ({ via, by }) => {
+    /** One at a time; all requests that come meanwhile share one further reading. Never rejects. */
+    reload: ({ via, by }: ControlOrigin): Promise<ControlAnswer> => {
       waiting ??= running.then(async () => {
         waiting = null;
         log.info({ via, by }, 'reading the settings again');
@@ -89,7 +83,8 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
       });
       return waiting;
     },
-    refused: () => refused,
+    /** Why the settings that were read last are not used; null if they are. */
+    refused: (): SettingsStatus | null => refused,
   };
 }
 

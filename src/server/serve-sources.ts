@@ -33,32 +33,14 @@ export interface ServeSourcesOptions extends Omit<SourceSetOptions, 'control'> {
 }
 
 /** The sources that a process keeps fresh, for the receiver and the page. */
-export interface ServedSources extends Collector {
-  /** Starts to keep all sources fresh. */
-  start(receiving: WebhookReceiver): void;
-  /** Called when deliveries for a source have been stored. */
-  wake(source: string): void;
-  /** Called for each webhook request, with its result and how long that took. */
-  answered(source: string, result: string, seconds: number): void;
-  /** The contents of each source's warehouse. Does not throw, and waits some seconds at most. */
-  tables(): Promise<SourceTables[]>;
-  readonly files: ShownFiles;
-  /** Prometheus text. */
-  metrics(): Promise<string>;
-  /** Carries out requests of users. */
-  readonly control: Control;
-  /** Reads the settings again; unchanged sources continue. Never rejects. */
-  reload(origin: ControlOrigin): Promise<ControlAnswer>;
-  /** Finishes or rolls back what is in progress, and closes all sources. */
-  stop(): Promise<void>;
-}
+export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /**
  * The engine of `serve`: each source gets a keeper (`keeper.ts`), which runs the schedule and, on SQLite, does all the
  * work in this process; on Postgres the work goes to a cluster of processes, this one among them. Resolves once
  * deliveries may be stored; opens no source before `start`.
  */
-export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
+export async function serveSources(options: ServeSourcesOptions) {
   const { settings, load, changed, version, clock, log, metrics } = options;
   const sources: SourceSet = new SourceSet({ ...options, control: (...asked) => control(...asked) }, settings);
   await sources.ready();
@@ -94,21 +76,30 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const files = createShownFiles(keeper, clock);
   return {
     ...collector,
+    /** Carries out requests of users. */
     control,
     files,
-    start: (receiving) => {
-      sources.start(receiving);
+    /** Starts to keep all sources fresh. */
+    start: (receiver: WebhookReceiver): void => {
+      sources.start(receiver);
       alerts.start();
     },
-    wake: (source) => keeper(source)?.wake(),
-    answered: (source, ...answer) => sources.activity(source).webhookAnswered(...answer),
-    tables: () => Promise.all(sources.all().map(({ tables }) => tables())),
-    metrics: async () => {
+    /** Called when deliveries for a source have been stored. */
+    wake: (source: string): void => keeper(source)?.work.wake(),
+    /** Called for each webhook request, with its result and how long that took. */
+    answered: (source: string, result: string, seconds: number): void =>
+      sources.activity(source).webhookAnswered(result, seconds),
+    /** The contents of each source's warehouse. Does not throw, and waits some seconds at most. */
+    tables: (): Promise<SourceTables[]> => Promise.all(sources.all().map(({ tables }) => tables())),
+    /** Prometheus text. */
+    metrics: async (): Promise<string> => {
       exposeStatus(metrics.status, await collector.snapshot());
       return metrics.text();
     },
-    reload: (origin) => reloader.reload(origin),
-    stop: async () => {
+    /** Reads the settings again; unchanged sources continue. Never rejects. */
+    reload: (origin: ControlOrigin): Promise<ControlAnswer> => reloader.reload(origin),
+    /** Finishes or rolls back what is in progress, and closes all sources. */
+    stop: async (): Promise<void> => {
       // First, because it stores in warehouses what it has reported.
       await alerts.stop();
       await files.close();
@@ -234,7 +225,7 @@ class SourceSet {
   #watch(source: SourceSettings): WatchedSource {
     const { name } = source;
     const log = this.#options.log.child({ source: name });
-    const allowed = (): number | null => this.get(name)?.keeper.governor()?.allowedPerSecond ?? null;
+    const allowed = (): number | null => this.get(name)?.keeper.work.governor()?.allowedPerSecond ?? null;
     const logged = logWalks(log, this.#options.clock, 'debug');
     return { source, log, watcher: sourceWatcher(this.activity(name), logged, allowed) };
   }
@@ -253,7 +244,7 @@ class SourceSet {
       source,
       activity: this.activity(name),
       read: keeper.read,
-      governor: () => keeper.governor(),
+      governor: () => keeper.work.governor(),
       schedule: (resource) => scheduleStatus(source.schedule, resource, keeper.schedule(resource)),
       inbox: inbox === null ? null : () => inbox.figures(),
       deliveries: inbox === null ? null : (filter) => inbox.list(filter),

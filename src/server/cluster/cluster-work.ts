@@ -7,7 +7,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
-import { type Control, type ControlEnd, failed } from '../controls/control-request.ts';
+import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
@@ -230,12 +230,13 @@ export class ClusterWork {
 
   /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
   async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
-    const { source, request, by } = item;
-    const keeper = this.#keepers.get(source);
+    const keeper = this.#keepers.get(item.source);
     if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
-    // The source may have another name in the settings of the process that asks.
-    const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
     try {
+      const request = controlRequestSchema.parse(item.request);
+      // The source may have another name in the settings of the process that asks.
+      const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
+      const { by } = item;
       const { answer, report } = await unlessAborted(control(own, { via: 'database', by }), signal);
       return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
     } catch (error) {

@@ -122,7 +122,7 @@ async function carryOut(
       if (paused.length === 0) return done(`${what}: nothing of it was paused`);
       await warehouse.apply(resumeResources(own, paused));
       await keeper.pausesChanged();
-      keeper.wake();
+      keeper.work.wake();
       return done(`${what}: resumed (${paused.join(', ')})`);
     }
     case 'retry':
@@ -133,7 +133,7 @@ async function carryOut(
       const { name: source } = keeper.source;
       const { action: decision, ids = [] } = request;
       const stored = await decideDeletes(warehouse, { source, resources, decision, ids });
-      keeper.wake();
+      keeper.work.wake();
       const left = 'the running serve does it within 10s';
       const decided =
         decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
@@ -168,7 +168,7 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   const { warehouse: address, webhook } = keeper.source;
   const hurried = webhook === null ? 0 : await hurryDeliveries(address, clock, resources);
   await keeper.retry(resources, now);
-  keeper.wake();
+  keeper.work.wake();
   // The results are in the runs, as for every scheduled sync.
   for (const resource of failed) void keeper.scheduler?.walkNow(resource, 'sync').catch(() => undefined);
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
@@ -182,7 +182,7 @@ async function replay({ keeper, clock }: ControlParts, { ids }: RequestOf<'repla
     return refused('usage', `source ${name} receives no webhooks`, 'set webhook.secrets in its settings');
   }
   const { replayed, unknown } = await replayDeliveries(warehouse, clock, ids ?? null);
-  keeper.wake();
+  keeper.work.wake();
   const result = { source: name, replayed, unknown };
   if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
   const hint = 'content-sync deliveries list shows those that are stored';

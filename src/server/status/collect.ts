@@ -33,33 +33,21 @@ export interface CollectorOptions {
   stopping: () => boolean;
 }
 
-export interface Collector {
-  /** The current status. Does not throw, and waits some seconds at most. */
-  snapshot(): Promise<StatusSnapshot>;
-  ready(): Promise<Readiness>;
-  /** More about one source; null if there is no such source or resource. Does not throw. */
-  details(asked: DetailsAsked): Promise<SourceDetails | null>;
-}
+export type Collector = ReturnType<typeof createCollector>;
 
 /** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
 const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
-/** The readers of one source, which cache what they read. */
-interface SourceReaders {
-  read: () => Promise<SourceStatus>;
-  isReachable: () => Promise<boolean>;
-}
-
 /** Reads nothing before the first call. */
-export function createCollector(options: CollectorOptions): Collector {
+export function createCollector(options: CollectorOptions) {
   const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
   let turns = Promise.resolve();
   // One read starts after the other, so that deliveries are stored in between.
   const turn = (): Promise<void> => (turns = turns.then(() => setImmediate()));
-  const known = new Map<StatusParts, SourceReaders>();
-  const current = (): { parts: StatusParts; readers: SourceReaders }[] => {
+  const known = new Map<StatusParts, ReturnType<typeof createReaders>>();
+  const current = () => {
     const all = new Set(sources());
     for (const parts of known.keys()) if (!all.has(parts)) known.delete(parts);
     return Array.from(all, (parts) => {
@@ -69,7 +57,8 @@ export function createCollector(options: CollectorOptions): Collector {
     });
   };
   return {
-    snapshot: async () => {
+    /** The current status. Does not throw, and waits some seconds at most. */
+    snapshot: async (): Promise<StatusSnapshot> => {
       const read = await Promise.all(current().map(({ readers }) => readers.read()));
       const alerts = options.alerts?.() ?? [];
       return {
@@ -83,13 +72,14 @@ export function createCollector(options: CollectorOptions): Collector {
         ...(alerts.length === 0 ? {} : { alerts }),
       };
     },
-    details: async (asked) => {
+    /** More about one source; null if there is no such source or resource. Does not throw. */
+    details: async (asked: DetailsAsked): Promise<SourceDetails | null> => {
       const parts = sources().find(({ source }) => source.name === asked.source);
       const { resource } = asked;
       if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
       return readDetails(parts, asked, clock);
     },
-    ready: async () => {
+    ready: async (): Promise<Readiness> => {
       const probes = current().map(async ({ parts: { source }, readers }) => {
         return [source.name, (await readers.isReachable()) ? 'ok' : 'unreachable'] as const;
       });
@@ -110,12 +100,8 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
-function createReaders(
-  parts: StatusParts,
-  clock: Clock,
-  startedAt: number,
-  turn: () => Promise<unknown>,
-): SourceReaders {
+/** The readers of one source, which cache what they read. */
+function createReaders(parts: StatusParts, clock: Clock, startedAt: number, turn: () => Promise<unknown>) {
   const { source, read, inbox } = parts;
   const cached = { clock, turn };
   const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), {
@@ -144,7 +130,7 @@ function createReaders(
     { clock, ...PROBE },
   );
   return {
-    read: async () => {
+    read: async (): Promise<SourceStatus> => {
       const stored = await readStored();
       const counts = await Promise.all(counters.map((count) => count()));
       const files = (hasFiles ? (await readFiles()).value : null) ?? NO_FILES;
@@ -152,7 +138,7 @@ function createReaders(
       const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
       return sourceStatus(parts, { stored, counts, files, inbox: figures }, times);
     },
-    isReachable: async () => {
+    isReachable: async (): Promise<boolean> => {
       const { value, error, isLate } = await probe();
       return value === true && error === null && !isLate;
     },

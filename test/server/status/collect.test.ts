@@ -106,10 +106,15 @@ describe('what the warehouse says', () => {
         `INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at, finished_at, error_code, error)
          VALUES (?, 'content', 'sync', 'incremental', ?, ?, ?, ?, ?)`,
       );
-      for (let hour = 1; hour < 9; hour += 1) {
-        const at = `2026-11-20 0${hour}:00:0`;
-        run.run(`20261120T0${hour}0000Z-x`, 'ok', `${at}0.000`, `${at}2.500`, null, null);
-      }
+      for (let hour = 1; hour < 9; hour += 1)
+        run.run(
+          `20261120T0${hour}0000Z-x`,
+          'ok',
+          `2026-11-20 0${hour}:00:00.000`,
+          `2026-11-20 0${hour}:00:02.500`,
+          null,
+          null,
+        );
       run.run('20261120T090000Z-x', 'failed', '2026-11-20 09:00:00.000', '2026-11-20 09:00:01.000', 'auth', 'no');
       run.run('20261120T100000Z-x', 'running', '2026-11-20 10:00:00.000', null, null, null);
       const suspect = db.prepare(
@@ -205,8 +210,11 @@ describe('F159 a warehouse that cannot be reached', () => {
     const { source, collector, clock } = await stage({ read: opening, governor: () => null });
     expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
     expect(attentionOf(await collector.snapshot())).toEqual([]);
-    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
-    expect(page).toContain('waiting to be opened');
+    const [one] = (await collector.snapshot()).sources;
+    const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
+    const view = { nonce: 'n', token: null, told: null };
+    const page = renderStatusPage({ ...(await collector.snapshot()), sources: many }, view);
+    expect(page.match(/waiting to be opened/g)).toHaveLength(20);
     expect(page).not.toContain('Broken');
     await clock.advance(600_000);
     expect((await source()).warehouse.problem).toMatchObject({ code: 'warehouse_opening' });
