@@ -103,12 +103,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   const profile = { ...source.profile, copied: source.resources };
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
-  const { own } = warehouse;
   const privacy = { source: source.name, key: source.privacy_key };
-  await checkPrivacyKey(own, privacy);
+  await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
-  const known = { coordination, own, isKept: coordination === null };
+  const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
   const { client, listing, notices, forgetWaits, rateLimit } = requests;
@@ -116,28 +115,17 @@ export async function openApp(options: AppOptions): Promise<App> {
     client.retry();
     if (!now) return;
     await forgetWaits();
-    await warehouse.apply([forgetDueTimes(own)]);
+    await warehouse.apply([forgetDueTimes(warehouse.own)]);
   };
   // Waits that were parsed by another `rate_limit` are forgotten at once.
   if (rateLimit?.isChanged === true) await retry(true);
   await rateLimit?.save(clock.now());
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
-  const context = {
-    source: source.name,
-    profile,
-    listing,
-    warehouse,
-    ownedResources,
-    client,
-    clock,
-    scrub: (text: string): string => scrubOwn(text, secrets),
-    notices,
-    proofs: new Map<string, ItemProof>(),
-    credential: credentialName(source),
-    deletes: source.deletes,
-    keepRunsMs: source.keep_runs,
-  };
+  const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
+  const uses = { warehouse, ownedResources, client, listing, notices, proofs: new Map<string, ItemProof>() };
+  const scrub = (text: string): string => scrubOwn(text, secrets);
+  const context = { ...facts, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
   const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
   opened.defer(() => files.close());
   const open = opened.move();
@@ -150,12 +138,11 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     retry,
     sync: async (request) => {
-      const begun = clock.now();
-      const parts = run();
+      const [begun, parts] = [clock.now(), run()];
       const sync = () => runSync({ ...request, ...parts });
       const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
       const report = await (request.files === true ? withFiles(lane, sync) : sync());
-      const kept = keepNotices(own, versionText(profile), notices.since(begun));
+      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
     },

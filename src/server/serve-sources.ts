@@ -16,9 +16,9 @@ import { Keeper, type ReceivedInbox, type WatchedSource } from './keeper.ts';
 import { localWork } from './local-work.ts';
 import { type ChangedSource, createReloader, type SettingsChange } from './reload.ts';
 import { cronTick, sharedTicks } from './schedule/scheduler.ts';
-import { createShownFiles, type ShownFiles } from './shown-files.ts';
+import { createShownFiles } from './shown-files.ts';
 import { logWalks, sourceWatcher } from './source-watcher.ts';
-import { type Collector, createCollector } from './status/collect.ts';
+import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 

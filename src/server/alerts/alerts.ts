@@ -134,6 +134,11 @@ interface ChannelOptions extends AlertsOptions {
   signal: AbortSignal;
 }
 
+/** Changes of tables have no end. */
+function isOpen({ alert, over_at }: ToldAlert): boolean {
+  return over_at === null && !alert.startsWith('schema_change');
+}
+
 /** One channel over time: what it reports, and how long it waits after a failure. */
 class AlertChannel {
   /** Resolves once no message is in flight. */
@@ -169,7 +174,6 @@ class AlertChannel {
     const input = { channel, settings, judgement, told, notes: this.#notes, now, isOnce };
     const { begun, over, keep, seen } = planAlerts(input);
     this.#notes = { ...this.#notes, seen };
-    const isOpen = ({ alert, over_at }: ToldAlert): boolean => over_at === null && !alert.startsWith('schema_change');
     const open = new Set(told.filter(isOpen).map(({ source, alert }) => keyOf(source, alert)));
     this.#status.open = open.size;
     await store.write(keep);

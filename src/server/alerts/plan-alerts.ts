@@ -65,8 +65,8 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
     const own = all.filter((change) => change.resource === resource);
     const changes = own.map(({ table, column, changed_at: since, ...change }): Condition => {
       const what = `${table}.${column}: ${formatColumnChange(change)}`;
-      const rest = { next: null, command: null, cause: resource, count: 1, detail: '' };
-      return { kind: 'schema_change', source, resource, since, what, ...rest };
+      const place = { kind: 'schema_change', source, resource } as const;
+      return { ...place, since, what, next: null, command: null, cause: resource, count: 1, detail: '' };
     });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
   });

@@ -145,7 +145,7 @@ async function carryOut(
 /** The answer if one of the resources is paused, else null. */
 function whilePaused({ keeper, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
   const { name } = keeper.source;
-  const [paused] = resources.filter((resource) => pauses.has(resource));
+  const paused = resources.find((resource) => pauses.has(resource));
   const pause = pauses.get(paused ?? '');
   if (pause === undefined) return null;
   const message = `${name} ${paused} was paused ${agoText(pause.at, clock.now())} by ${pause.by}`;

@@ -108,9 +108,12 @@ export async function readDictionary(
   const tables = [...views, ...copied]
     .map((table): DictionaryTable => {
       const fields = profile.resources[table.resource ?? '']?.fields ?? {};
-      const columns = table.columns.map((column) => ({ ...column, isPersonal: isHidden(column.source, fields) }));
-      if (table.resource === null || resources.includes(table.resource)) return { ...table, columns };
-      return { ...table, columns, is_copied: false, description: `No longer copied. ${table.description}` };
+      const columns = table.columns.map((column) =>
+        Object.assign(column, { isPersonal: isHidden(column.source, fields) }),
+      );
+      const isCopied = table.resource === null || resources.includes(table.resource);
+      const former = { is_copied: false, description: `No longer copied. ${table.description}` } as const;
+      return Object.assign(table, { columns }, isCopied ? {} : former);
     })
     .toSorted((a, b) => TABLE_KINDS.indexOf(a.kind) - TABLE_KINDS.indexOf(b.kind) || (a.name < b.name ? -1 : 1));
   const checkpoints = await own

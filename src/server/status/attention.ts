@@ -76,10 +76,11 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
     const what = 'It is left out, because its settings cannot be used';
     return { ...down(what, problem.hint), alert: 'failed', source, resource: null, check: 'refused' };
   });
-  const reloaded = (settings === null ? [] : [settings]).map(({ at: since, message, hint }): FoundProblem => {
-    const what = `The settings were read again ${agoText(since, at)} and cannot be used; the running settings stay: ${message}`;
-    return { ...look(what, hint), source: '', resource: null, check: 'settings' };
-  });
+  const reloaded: FoundProblem[] = [];
+  if (settings !== null) {
+    const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
+    reloaded.push({ ...look(what, settings.hint), source: '', resource: null, check: 'settings' });
+  }
   return [...refused, ...reloaded, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
   );

@@ -173,8 +173,15 @@ async function readDeliveries(list: Inbox['list'], only: string | null, bodies: 
   const rows = await list({ limit: MAX_DELIVERIES });
   return rows
     .filter(({ resource }) => only === null || resource === only)
-    .map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, ...row }) => ({
-      ...{ seq, state, reason, attempts, kind, resource, record_id, repeats },
+    .map((row) => ({
+      seq: row.seq,
+      state: row.state,
+      reason: row.reason,
+      attempts: row.attempts,
+      kind: row.kind,
+      resource: row.resource,
+      record_id: row.record_id,
+      repeats: row.repeats,
       id: row.delivery_id,
       received_at: parseStoredTime(row.received_at),
       due_at: parseStoredTime(row.due_at),
@@ -188,7 +195,7 @@ async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]
   const all: ShownPicture[] = [];
   for (const resource of resources) all.push(...(await newestPictures(own, resource, MAX_PICTURES)));
   const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, MAX_PICTURES);
-  return newest.map(({ valid_from, ...picture }) => ({ ...picture, seen_at: parseStoredTime(valid_from) }));
+  return newest.map(({ valid_from, ...picture }) => Object.assign(picture, { seen_at: parseStoredTime(valid_from) }));
 }
 
 /** A fact about one resource's part in a run, as lines under a title. */

@@ -138,7 +138,8 @@ function resourceStatus(
       // Its process was killed.
       const isDead = run.status === 'running' && running === null && owner === null;
       const isKnown = run.error?.code === known?.code && run.error?.message === known?.message;
-      return { ...run, status: isDead ? 'interrupted' : run.status, error: isKnown ? known : run.error };
+      const status = isDead ? 'interrupted' : run.status;
+      return Object.assign({}, run, { status, error: isKnown ? known : run.error });
     }),
   };
 }

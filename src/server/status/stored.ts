@@ -134,8 +134,12 @@ function readHeldDeletes(own: Kysely<OwnTables>) {
 export function toPastRun(run: RunRecord): PastRun {
   const { run_id, mode, status, pages, requests, limited, started_at, finished_at, error, warnings } = run;
   const { inserted, updated, unchanged, rejected, deleted, held } = run;
+  const counts = { pages, requests, limited, inserted, updated, unchanged, rejected, deleted, held };
   return {
-    ...{ run_id, mode, status, pages, requests, limited, inserted, updated, unchanged, rejected, deleted, held },
+    run_id,
+    mode,
+    status,
+    ...counts,
     started_at,
     seconds: finished_at === null ? null : (finished_at - started_at) / 1_000,
     error: error === null ? null : { code: error.code, message: error.message, hint: error.hint },
@@ -213,13 +217,8 @@ function firstFailed(failed: readonly FileTrouble[], resource: string): Troubled
 
 /** Such as `197 files are here (6.2 MB), 2 wait, 1 failed`. */
 export function filesText(files: FilesStatus): string {
-  const others = { waiting: 'wait', failed: 'failed', refused: 'refused', gone: 'gone' } as const;
-  const counted = Object.entries(others).map(([status, word]) => ({
-    count: files[status as keyof typeof others],
-    word,
-  }));
-  const here = `${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`;
-  return [here, ...counted.flatMap(({ count, word }) => (count === 0 ? [] : [`${countText(count)} ${word}`]))].join(
-    ', ',
-  );
+  const { waiting, failed, refused, gone } = files;
+  const others = Object.entries({ wait: waiting, failed, refused, gone });
+  const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${countText(count)} ${word}`]));
+  return [`${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`, ...counted].join(', ');
 }
