@@ -2,7 +2,7 @@ import { eraseUnnamed } from '../sync/files/prune.ts';
 import type { App } from '../server/app.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { syncedResources } from '../server/start-drain.ts';
+import { syncedResources } from '../server/keeper.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import {

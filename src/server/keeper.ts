@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { Inbox } from '../database/inbox.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -21,7 +22,6 @@ import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
 import { createScheduler, type Scheduler, type TickSource } from './schedule/scheduler.ts';
 import type { SourceWatcher } from './source-watcher.ts';
-import { syncedResources } from './start-drain.ts';
 
 /** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
@@ -305,4 +305,9 @@ async function findDueFiles(warehouse: Warehouse, { files, profile }: SourceSett
     if (isDue) due.push(resource);
   }
   return { due, runs };
+}
+
+/** The profile's resources that the settings choose, by name. */
+export function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
+  return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
 }

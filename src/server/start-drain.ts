@@ -1,13 +1,11 @@
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { Clock } from '../model/clock.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
 import { pausedError } from '../database/state/pauses.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
 import { createDrain } from './inbox/drain.ts';
 import type { Drain, DrainOptions } from './inbox/options.ts';
-import type { WatchedSource } from './keeper.ts';
+import { syncedResources, type WatchedSource } from './keeper.ts';
 
 export interface DrainParts extends WatchedSource {
   clock: Clock;
@@ -76,9 +74,4 @@ export function startDrain(parts: DrainParts): Drain | null {
       return drain.stop();
     },
   };
-}
-
-/** The profile's resources that the settings choose, by name. */
-export function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
-  return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
 }

@@ -63,10 +63,11 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
   return resources.flatMap(({ resource, last_full_at }) => {
     if (last_full_at === null) return [];
     const own = all.filter((change) => change.resource === resource);
-    const changes = own.map(({ table, column, changed_at: since, ...change }): Condition => {
+    const changes = own.map((change): Condition => {
+      const { table, column, changed_at: since } = change;
       const what = `${table}.${column}: ${formatColumnChange(change)}`;
-      const place = { kind: 'schema_change', source, resource } as const;
-      return { ...place, since, what, next: null, command: null, cause: resource, count: 1, detail: '' };
+      const base = { kind: 'schema_change', source, resource, next: null, command: null } as const;
+      return Object.assign(base, { since, what, cause: resource, count: 1, detail: '' });
     });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
   });

@@ -12,7 +12,6 @@ import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
-import type { ClusterOptions } from './cluster.ts';
 import { keepLead } from './lead.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
 import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
@@ -21,6 +20,16 @@ interface OpenApp extends AsyncDisposable {
   app: App;
   /** Null if no webhooks are received. */
   inbox: Inbox | null;
+}
+
+export interface ClusterOptions {
+  clock: Clock;
+  log: Logger;
+  secrets: string[];
+  /** Syncs in parallel in each database. */
+  atOnce?: number | undefined;
+  /** Carries out requests of other processes for sources that this one leads; absent in a process that leads none. */
+  control?: Control;
 }
 
 interface ClusterWorkOptions extends ClusterOptions {

@@ -1,24 +1,12 @@
-import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { Control } from '../controls/control-request.ts';
 import { Keeper, type ReceivedInbox, type SourceWork, type WatchedSource } from '../keeper.ts';
 import { queueName } from '../work-items/work-items.ts';
-import { ClusterWork } from './cluster-work.ts';
+import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
 import { newWalk, queueWalk, successOf } from './walk-item.ts';
-
-export interface ClusterOptions {
-  clock: Clock;
-  log: Logger;
-  secrets: string[];
-  /** Syncs in parallel in each database. */
-  atOnce?: number | undefined;
-  /** Carries out requests of other processes for sources that this one leads; absent in a process that leads none. */
-  control?: Control;
-}
 
 const READY_MS = 5_000;
 const PROBE_MS = 3_000;
