@@ -7,7 +7,7 @@ import {
   countDictionary,
   type Dictionary,
   readDictionary,
-  type RowCounts,
+  type TableCounts,
 } from '../server/dictionary/read-dictionary.ts';
 import { scrubTexts } from '../server/status/snapshot.ts';
 import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
@@ -21,7 +21,7 @@ type Options = SourceOptions & { json?: true; out?: string };
 /** What is known of one source. */
 interface Described {
   dictionary: Dictionary;
-  counts: RowCounts;
+  counts: TableCounts;
 }
 
 /** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
@@ -55,7 +55,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
 }
 
 /** The same with each table's rows beside it, and times that programs read. */
-function withRows(dictionary: Dictionary, counts: RowCounts): object {
+function withRows(dictionary: Dictionary, counts: TableCounts): object {
   const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
   return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
 }

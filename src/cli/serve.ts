@@ -6,7 +6,7 @@ import { inboxAddress } from '../database/databases.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import { isShared } from '../server/cluster/join-cluster.ts';
+import { isShared } from '../server/cluster/cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
 import { createControlDoor } from '../server/endpoints/control-door.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';

@@ -1,29 +1,22 @@
 import { Command } from 'commander';
+import { versionText } from '../config/profile/http-fields.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { type Pause, readLifetime, readPauses } from '../database/state/server-state.ts';
+import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { type Attention, attentionOf, headlineOf, lastError, type Severity } from '../server/status/attention.ts';
-import { createCollector } from '../server/status/collect.ts';
-import type { ApiStatus, FilesStatus, StatusSnapshot } from '../server/status/snapshot.ts';
-import { apiStatus, readSuccesses, type StatusParts, storedParts } from '../server/status/source-status.ts';
-import {
-  countRows,
-  filesText,
-  NO_FILES,
-  readFileStatus,
-  readResource,
-  type StoredResource,
-} from '../server/status/stored.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { versionText } from '../config/profile/http-fields.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { resourcesNotCopied } from '../database/state/column-catalog.ts';
-import { readLifetime, type Pause, readPauses } from '../database/state/server-state.ts';
-import { countWindows, type WindowCounts } from '../database/state/windows.ts';
-import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
-import type { WarehouseReader } from '../database/reading.ts';
+import { readStatusOnce } from '../server/status/collect.ts';
+import type { ApiStatus, FilesStatus, StatusSnapshot, StoredResource } from '../server/status/snapshot.ts';
+import { apiStatus, type StatusParts, storedParts } from '../server/status/source-status.ts';
+import { countRows, filesText, NO_FILES, NOTHING_STORED, readFileStatus, readResources } from '../server/status/stored.ts';
 import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
@@ -151,7 +144,7 @@ async function statusOf(
   now: number,
 ): Promise<ResourceStatus> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
-  const stored = await readResource(warehouse.own, resource, checkpoint);
+  const [stored = NOTHING_STORED] = (await readResources(warehouse.own, [resource])).values();
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
   const { live, deleted } = await countRows(warehouse, resource);
   const [run] = runs;
@@ -280,26 +273,17 @@ async function snapshotOf(
   warehouse: WarehouseReader,
 ): Promise<StatusSnapshot> {
   const now = clock.now();
-  const successes = await readSuccesses(source, warehouse.own);
   const metrics = createMetrics(version, () => 0);
   try {
-    const parts = storedParts(source, {
+    const parts = await storedParts(source, {
       clock,
       metrics,
       secrets,
-      successes,
       read: (work) => work(warehouse),
       inbox: source.webhook === null ? null : () => waitingIn(source.warehouse, clock),
     });
-    const collector = createCollector({
-      version,
-      clock,
-      startedAt: now,
-      sources: () => [parts],
-      stopping: () => false,
-    });
-    const { sources, ...rest } = await collector.snapshot();
-    return { ...rest, sources: sources.map(withoutOwners) };
+    const sources = [withoutOwners(await readStatusOnce(parts, clock))];
+    return { at: now, version, started_at: now, stopping: false, sources, refused: [], settings: null };
   } finally {
     metrics.close();
   }

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import type { App, AppOptions } from '../server/app.ts';
-import { alertSettings } from '../server/alerts/alerts.ts';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
-import type { SyncCommand } from '../sync/plan.ts';
-import type { RunReport } from '../sync/report.ts';
+import { alertSettings } from '../server/alerts/alerts.ts';
+import type { App, AppOptions } from '../server/app.ts';
 import { createPings } from '../server/ping.ts';
 import { dueOf, timesOf } from '../server/schedule/due.ts';
+import type { SyncCommand } from '../sync/plan.ts';
+import type { RunReport } from '../sync/report.ts';
 import type { CliContext } from './command/context.ts';
 import { exitCodeOfStatus } from './command/exit-code.ts';
 import { findServe } from './command/find-serve.ts';
@@ -180,9 +180,9 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[])
   if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
   const { log } = first.chosen;
   try {
-    const { tellOnce } = await import('../server/alerts/tell-once.ts');
+    const { reportAlertsOnce } = await import('../server/alerts/alerts.ts');
     const sources = synced.map(({ chosen }) => chosen.source);
-    await tellOnce({ ...context, ...alertSettings(first.settings), sources, log });
+    await reportAlertsOnce({ ...context, ...alertSettings(first.settings), sources, log });
   } catch (error) {
     log.warn({ error }, 'alerts could not be reported');
   }

@@ -1,29 +1,23 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
-import type { ClusterSource } from '../server/cluster/cluster-work.ts';
-import { Cluster, isShared } from '../server/cluster/join-cluster.ts';
+import { Cluster, isShared } from '../server/cluster/cluster.ts';
+import { createDoor, refusalNote } from '../server/endpoints/door.ts';
+import { createWorkerPages, type PagesOptions } from '../server/endpoints/pages.ts';
+import type { WatchedSource } from '../server/keeper.ts';
+import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
-import type { Settings, SourceSettings } from '../config/settings.ts';
-import { createDoor, refusalNote } from '../server/endpoints/door.ts';
-import { createWorkerPages, type PagesOptions } from '../server/endpoints/pages.ts';
-import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logNote } from './command/log-note.ts';
-import {
-  readSettings,
-  reloadedSettings,
-  type SourceOptions,
-  tellRefused,
-  withSourceOptions,
-} from './command/sources.ts';
+import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
 import { port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
@@ -45,22 +39,17 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
-  const metrics = createMetrics(version, () => lost.count);
-  const known = new Map<string, WatchedSource>();
-  const watch = (source: SourceSettings): WatchedSource => {
+  const metrics = createMetrics(version, () => lostLines(stderr));
+  const known = new Map<string, WorkerSource>();
+  const watch = (source: SourceSettings): WorkerSource => {
     const watchedSource = watched(source, { context, log, metrics });
     known.set(source.name, watchedSource);
     return watchedSource;
   };
   const { atOnce } = options;
   const sources = Object.values(settings.sources).map(watch);
-  const cluster = new Cluster({
-    sources,
-    clock,
-    log,
-    secrets,
-    ...(atOnce === undefined ? {} : { atOnce }),
-  });
+  const cluster = new Cluster({ clock, log, secrets, atOnce });
+  for (const source of sources) cluster.join(source);
   let current = settings;
   const serve = () => ({ ...current.serve, ...hostOf(current, options) });
   const parts: ListenParts = {
@@ -118,11 +107,11 @@ interface WorkerParts {
   metrics: Metrics;
 }
 
-interface WatchedSource extends ClusterSource {
+interface WorkerSource extends WatchedSource {
   activity: SourceActivity;
 }
 
-function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WatchedSource {
+function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WorkerSource {
   const { clock } = context;
   const own = log.child({ source: source.name });
   const activity = new SourceActivity(source.name, clock, metrics);
@@ -133,7 +122,7 @@ function watched(source: SourceSettings, { context, log, metrics }: WorkerParts)
 
 interface ListenParts extends WorkerParts {
   cluster: Cluster;
-  known: ReadonlyMap<string, WatchedSource>;
+  known: ReadonlyMap<string, WorkerSource>;
   door: PagesOptions['door'];
 }
 
@@ -144,7 +133,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
   const { host } = hostOf(settings, options);
   const { port: wanted = settings.worker.port } = options;
   if (wanted === null) return null;
-  for (const { message, hint } of openPages({ host, auth }, 'worker', 'the metrics')) log.warn({ hint }, message);
+  for (const { message, hint } of openPages(host, auth, 'worker', 'the metrics')) log.warn({ hint }, message);
   return startReceiver({
     setting: 'worker',
     serve: { host, port: wanted },

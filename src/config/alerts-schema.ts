@@ -18,7 +18,7 @@ export const ALERT_KINDS = [
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /** What a template may be filled with, by its name in braces. */
-export const PLACEHOLDERS = {
+const PLACEHOLDERS = {
   status: 'firing, over or test',
   title: 'the message in one line',
   text: 'the whole message; several lines',

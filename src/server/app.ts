@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
 import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
-import type { Profile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import { openCoordination, openWarehouse } from '../database/databases.ts';
@@ -42,7 +41,7 @@ export interface AppOptions {
   secrets: string[];
   /** Called after every HTTP attempt. */
   attempted?: (event: AttemptEvent) => void;
-  /** Called before the wait of every retry; `resource` is the one whose run it belongs to. */
+  /** Called before the wait of every retry, with the resource that is synced. */
   retried?: (event: RetryEvent, resource: string | undefined) => void;
   /** Milliseconds for which a resource stays owned after its last use; 0 if absent. */
   lingerMs?: number;
@@ -55,11 +54,11 @@ export interface SyncRequest {
   restart: boolean;
   signal: AbortSignal;
   watcher: RunWatcher;
-  /** True to fetch the files of the resources behind their walks. */
+  /** True to fetch the files of the resources after their syncs. */
   files?: boolean;
 }
 
-/** One source, wired up and ready to work. */
+/** One source, ready to be synced. */
 export interface App {
   readonly source: SourceSettings;
   readonly warehouse: Warehouse;
@@ -68,28 +67,28 @@ export interface App {
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
-  /** Forgets refusals; with `now` also until when the service asked not to be requested: the next request finds out. */
+  /** Forgets refusals; with `now` also until when the service asked for no requests. */
   retry(now: boolean): Promise<void>;
   sync(request: SyncRequest): Promise<RunReport>;
-  /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
+  /** Fetches one record again. Throws `lease_held` if another process owns the resource, as the methods below do. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
-  /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
+  /** Carries out the deletes that a user has confirmed. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
-  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  /** Erases the records that a user wants to be forgotten; returns how many. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
-  /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */
+  /** Rebuilds the tables of a resource from the stored bodies. Throws `ConfigError` if it cannot. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
-  /** Makes the views anew; those of others that cannot follow are dropped and returned. */
+  /** Rebuilds the views; external views that cannot follow are dropped and returned. */
   rebuildViews(resource: string, signal: AbortSignal): Promise<readonly DroppedView[]>;
-  /** Compares a resource of the copy with the service and stores the report. Needs no lease. */
+  /** Compares a resource of the copy with the service and stores the report. Needs no ownership. */
   verify(request: VerifyRequest): Promise<Verification>;
-  /** Puts right what that has found. Throws `lease_held` if another process owns the resource. */
+  /** Repairs the differences that `verify` has found. */
   repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
   /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
 
-/** The one place that builds things. Throws `ConfigError`, before any request is sent, if something cannot be used. */
+/** Builds everything that a source needs. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   await using opened = new AsyncDisposableStack();
   const { clock, secrets, lingerMs } = options;
@@ -103,79 +102,73 @@ export async function openApp(options: AppOptions): Promise<App> {
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
-  const asking = await openClient(options, { ...known, tokens }, opened);
-  const { client, listing, notices } = asking;
-  const retry = await openRetry(asking, warehouse, clock);
-  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
-  opened.defer(() => ownedResources.close());
-  const rights = { credential: credentialName(source), deletes: source.deletes };
-  const scrub = (text: string): string => scrubOwn(text, secrets);
-  const told = { scrub, notices, proofs: new Map<string, ItemProof>() };
-  const parts = { source: source.name, profile, listing, warehouse, ownedResources, client, clock, ...told, ...rights };
-  const keepRunsMs = source.keep_runs;
-  const lasting = { maxWaitMs: source.max_wait, keepRunsMs };
-  const files = createFilesLane({ ...parts, ...known, ...lasting, settings: source.files });
-  opened.defer(() => files.close());
-  const open = opened.move();
-  return {
-    source,
-    warehouse,
-    ...asking,
-    files,
-    ownedResources,
-    retry,
-    sync: async (request) => {
-      const begun = clock.now();
-      const more = { runId: newRunId(clock), keepRunsMs };
-      const run = () => runSync({ ...request, ...parts, ...more });
-      const lane = { ...parts, ...more, settings: source.files, lane: files, log: options.log, signal: request.signal };
-      const report = await (request.files === true ? withFiles(lane, run) : run());
-      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
-      if (kept.length > 0) await warehouse.apply(kept);
-      return report;
-    },
-    refetch: (request) => refetchOwned({ ...parts, runId: newRunId(clock) }, request),
-    confirmReleased: (resource, signal) => deleteReleased({ ...parts, runId: newRunId(clock) }, resource, signal),
-    rebuild: (resource, signal) => rebuildResource({ ...parts, runId: newRunId(clock) }, resource, signal),
-    rebuildViews: (resource, signal) => rebuildViews({ ...parts, runId: newRunId(clock) }, resource, signal),
-    eraseForgotten: (resource, signal) => eraseForgotten({ ...parts, runId: newRunId(clock) }, resource, signal),
-    verify: (request) => verifyResource({ ...parts, runId: newRunId(clock), privacy }, request),
-    repair: (found, signal) => repairResource({ ...parts, runId: newRunId(clock) }, found, signal),
-    close: () => open.disposeAsync(),
-  };
-}
-
-/** What `App.retry` does; waits that were read by another `rate_limit` are forgotten at once. */
-async function openRetry(
-  { client, forgetWaits, rateLimit }: Awaited<ReturnType<typeof openClient>>,
-  warehouse: Warehouse,
-  clock: Clock,
-): Promise<App['retry']> {
+  const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
+  const { client, listing, notices, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
     client.retry();
     if (!now) return;
     await forgetWaits();
     await warehouse.apply([forgetDueTimes(warehouse.own)]);
   };
+  // Waits that were parsed by another `rate_limit` are forgotten at once.
   if (rateLimit?.isChanged === true) await retry(true);
   await rateLimit?.save(clock.now());
-  return retry;
+  const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
+  opened.defer(() => ownedResources.close());
+  const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
+  const uses = { warehouse, ownedResources, client, listing, notices, proofs: new Map<string, ItemProof>() };
+  const scrub = (text: string): string => scrubOwn(text, secrets);
+  const context = { ...facts, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
+  const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
+  opened.defer(() => files.close());
+  const open = opened.move();
+  const run = () => ({ ...context, runId: newRunId(clock) });
+  return {
+    source,
+    warehouse,
+    ...requests,
+    files,
+    ownedResources,
+    retry,
+    sync: async (request) => {
+      const [begun, parts] = [clock.now(), run()];
+      const sync = () => runSync({ ...request, ...parts });
+      const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
+      const report = await (request.files === true ? withFiles(lane, sync) : sync());
+      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      if (kept.length > 0) await warehouse.apply(kept);
+      return report;
+    },
+    refetch: (request) => refetchOwned(run(), request),
+    confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
+    rebuild: (resource, signal) => rebuildResource(run(), resource, signal),
+    rebuildViews: (resource, signal) => rebuildViews(run(), resource, signal),
+    eraseForgotten: (resource, signal) => eraseForgotten(run(), resource, signal),
+    verify: (request) => verifyResource({ ...run(), privacy }, request),
+    repair: (found, signal) => repairResource(run(), found, signal),
+    close: () => open.disposeAsync(),
+  };
 }
 
-/** Records are only ever read through the profile that hides what is not to be copied. */
+/** Records are only read through the profile that hides fields which must not be copied. */
 function withMask(source: SourceSettings): SourceSettings {
   return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
 }
 
 /** Sends requests to a source's service, and stores nothing. */
-export interface Probe extends Pick<App, 'source' | 'client' | 'governor' | 'listing' | 'close'> {
-  /** What the service said meanwhile of the end of its API. */
+export interface Probe {
+  readonly source: SourceSettings;
+  readonly client: ApiClient;
+  readonly governor: Governor;
+  readonly listing: App['listing'];
+  /** The deprecation headers so far. */
   readonly notices: NoticeBoard;
+  close(): Promise<void>;
 }
 
 /**
  * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
- * is updated, if `reader` may write, and a refresh token that is used up has its successor stored. Known limits are read through `reader`, which is null if there is no warehouse yet.
+ * is updated, if `reader` may write, and the successor of a used refresh token is stored. `reader` is null if there is no warehouse yet.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   await using opened = new AsyncDisposableStack();
@@ -183,19 +176,18 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   const source = withMask(options.source);
   const coordination = (await reader?.isWritable()) === true ? await openCoordination(source.warehouse, clock) : null;
   opened.defer(() => coordination?.close());
-  const known = { coordination, own: reader?.own ?? null, isKept: false };
-  const tokens = keepsRefreshToken(source) ? await openTokens(options, opened) : undefined;
-  const { forgetWaits, rateLimit, ...asking } = await openClient(options, { ...known, tokens }, opened);
+  let tokens: TokenStore | undefined;
+  if (keepsRefreshToken(source)) {
+    // The next token would be lost otherwise.
+    const warehouse = await openWarehouse(source.warehouse, clock);
+    opened.defer(() => warehouse.close());
+    tokens = storedTokens(warehouse);
+  }
+  const known = { coordination, own: reader?.own ?? null, isKept: false, tokens };
+  const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, known, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
   const open = opened.move();
-  return { source, ...asking, close: () => open.disposeAsync() };
-}
-
-/** In the warehouse, which is made if it is not there: there is no other place where the next token survives. */
-async function openTokens({ source, clock }: AppOptions, opened: AsyncDisposableStack): Promise<TokenStore> {
-  const warehouse = await openWarehouse(source.warehouse, clock);
-  opened.defer(() => warehouse.close());
-  return storedTokens(warehouse);
+  return { source, ...requests, close: () => open.disposeAsync() };
 }
 
 async function openClient(
@@ -205,16 +197,12 @@ async function openClient(
 ) {
   const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
-  const place = { ...known, clock, opened, maxWaitMs: source.max_wait };
+  const shared = { ...known, clock, opened, maxWaitMs: source.max_wait };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openRateLimiter(place, budget, limitsOf(source));
+  const governor = await openGovernor(shared, budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
-  const tokenRateLimiter =
-    tokenOrigin === null ? undefined : await openRateLimiter(place, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
-  const logged = (event: AttemptEvent): void => {
-    log.debug(event);
-    attempted?.(event);
-  };
+  const tokenGovernor =
+    tokenOrigin === null ? undefined : await openGovernor(shared, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
   const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
@@ -224,7 +212,10 @@ async function openClient(
     tokenRateLimiter,
     clock,
     secrets,
-    log: logged,
+    log: (event) => {
+      log.debug(event);
+      attempted?.(event);
+    },
     retried: (event) => {
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
@@ -262,15 +253,7 @@ function budgetName(origin: string, auth: AuthSettings): string {
 }
 
 /** Includes the scope and the version that the profile declares, because listings may depend on them. */
-export function credentialName({
-  base_url,
-  auth,
-  profile,
-}: {
-  base_url: string;
-  auth: AuthSettings;
-  profile: Profile;
-}): string {
+export function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
   const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
   return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));

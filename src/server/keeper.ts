@@ -1,22 +1,34 @@
 import type { Logger } from 'pino';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
+import type { Inbox } from '../database/inbox.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { nextDue } from '../database/state/files/record-files.ts';
+import { resourcesToErase } from '../database/state/forgotten.ts';
+import { readPauses } from '../database/state/pauses.ts';
+import { lastEndedRun } from '../database/state/run-history.ts';
+import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
+import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
+import { haveRecordsChanged } from '../sync/files/due-files.ts';
+import { tellFiles } from '../sync/files/files-lane.ts';
+import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
-import { syncedResources } from './start-drain.ts';
+import type { SourceWatcher } from './source-watcher.ts';
 
-/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/join-cluster.ts`). */
+/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
-  /** Milliseconds between two rounds of upkeep. */
+  /** Between two rounds of upkeep. */
   readonly upkeepMs: number;
-  /** True to check what is due at every full minute too. */
-  readonly hasTick: boolean;
+  /** Wakes the schedule. */
+  readonly ticks: TickSource;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -29,26 +41,35 @@ export interface SourceWork {
   pausesChanged(): Promise<void>;
 }
 
-/** Gives an open warehouse to `work`; throws the reason if there is none. */
-export type ReadStored = <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
-
 /** A source that is open. */
 export interface OpenSource {
-  /** Runs work that only reads what is stored. */
-  read: ReadStored;
-  checkpoints: ScheduleParts['checkpoints'];
-  isPaused: ScheduleParts['isPaused'];
+  warehouse: Warehouse;
+  /** Runs work with the source's app. */
+  use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
   walk: ScheduleParts['run'];
-  /** Starts to work on deliveries; null if that is not up to the keeper. */
-  startDrain(requestWalk: Scheduler['requestWalk']): Pick<Drain, 'stop'> | null;
-  /** Housekeeping jobs; one that hangs does not delay the others. */
-  upkeep: readonly ((signal: AbortSignal) => Promise<void>)[];
+  /** Starts to process deliveries; null if other processes may do that. */
+  startDrain(requestWalk: Scheduler['requestWalk']): Drain | null;
+  /** A housekeeping job. */
+  upkeep: () => Promise<void>;
 }
 
-interface KeeperOptions {
+/** The inbox of a source, in which the receiver stores deliveries. */
+export interface ReceivedInbox {
+  waiting: Inbox['waiting'];
+  settle: Inbox['settle'];
+  figures: Inbox['figures'];
+  list: Inbox['list'];
+}
+
+/** A source and what a process needs to sync it. */
+export interface WatchedSource {
   source: SourceSettings;
-  clock: Clock;
   log: Logger;
+  watcher: SourceWatcher;
+}
+
+export interface KeeperOptions extends WatchedSource {
+  clock: Clock;
   work: SourceWork;
 }
 
@@ -65,7 +86,7 @@ export class Keeper {
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
   /** Why the source is not open. */
-  #problem: unknown = opening();
+  #problem: unknown = openingError();
   #scheduler: Scheduler | null = null;
   #isLed = false;
   /** Aborted when the lead is gained or lost. */
@@ -76,24 +97,18 @@ export class Keeper {
     this.#ended = this.#keep();
   }
 
-  /** Throws the reason if the source cannot be opened. */
-  readonly read: ReadStored = async (work) => {
+  /** Passes the open warehouse to `work`; throws the reason if there is none. */
+  readonly read = async <T>(work: (warehouse: Warehouse) => Promise<T>): Promise<T> => {
     if (this.#open === null) throw this.#problem;
-    return this.#open.read(work);
+    return work(this.#open.warehouse);
   };
 
-  governor(): GovernorFigures | null {
-    return this.#options.work.governor();
+  get source(): SourceSettings {
+    return this.#options.source;
   }
 
-  /** Empty while this process does not lead the source. */
-  schedule(): ScheduleFigures[] {
-    return this.#scheduler?.figures() ?? [];
-  }
-
-  /** Called when deliveries have been stored. */
-  wake(): void {
-    this.#options.work.wake();
+  get work(): SourceWork {
+    return this.#options.work;
   }
 
   /** Runs what is due; null while this process does not lead the source. */
@@ -101,17 +116,17 @@ export class Keeper {
     return this.#scheduler;
   }
 
-  /** Of the source, in the settings of this process. */
-  get name(): string {
-    return this.#options.source.name;
-  }
-
   /** True while this process leads the source. */
   get isLed(): boolean {
     return this.#isLed;
   }
 
-  /** Forgets what was refused of these resources, so that the service is asked again. */
+  /** Undefined while this process does not lead the source. */
+  schedule(resource: string): ScheduleFigures | undefined {
+    return this.#scheduler?.figures().find((each) => each.resource === resource);
+  }
+
+  /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
   async retry(resources: readonly string[], now: boolean): Promise<void> {
     await this.#options.work.retry(now);
     this.#scheduler?.retry(resources);
@@ -123,16 +138,16 @@ export class Keeper {
     await this.#scheduler?.honourPauses();
   }
 
-  /** Says whether this process leads the source from now on: only the leader runs what is due. */
+  /** Sets whether this process leads the source from now on: only the leader runs what is due. */
   lead(isLed: boolean): void {
     if (isLed === this.#isLed) return;
     this.#isLed = isLed;
-    this.#term.abort(interruption());
+    this.#term.abort(endingError());
     this.#term = new AbortController();
   }
 
-  /** Stops what is under way, for a reason that its runs are told, and waits for it. */
-  async stop(reason = interruption()): Promise<void> {
+  /** Aborts the work in progress with this reason, and waits for its end. */
+  async stop(reason = endingError()): Promise<void> {
     this.#stopping.abort(reason);
     await this.#ended;
   }
@@ -142,7 +157,7 @@ export class Keeper {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        await this.#whileOpen();
+        await this.#whileOpen(signal);
       } catch (error) {
         this.#problem = error;
         if (error !== signal.reason) log.error({ error }, `the source cannot be opened: ${messageOf(error)}`);
@@ -152,15 +167,14 @@ export class Keeper {
   }
 
   /** Opens the source and keeps it until it is stopped. */
-  async #whileOpen(): Promise<void> {
+  async #whileOpen(stopping: AbortSignal): Promise<void> {
     await using opened = new AsyncDisposableStack();
     const { source, log, work } = this.#options;
-    const stopping = this.#stopping.signal;
     const pings = createPings(source.ping, log);
     opened.defer(() => pings.close());
     const open = await work.open(opened, stopping);
     this.#open = open;
-    this.#problem = opening();
+    this.#problem = openingError();
     opened.defer(() => {
       this.#open = null;
     });
@@ -171,40 +185,129 @@ export class Keeper {
   }
 
   async #work(open: OpenSource, pings: Pings, term: AbortSignal): Promise<void> {
-    const { clock, log, work } = this.#options;
-    const scheduler = this.#createScheduler(open, pings);
-    const drain = open.startDrain(scheduler.requestWalk);
-    this.#scheduler = scheduler;
-    scheduler.start();
-    const failed = (error: unknown): void => log.warn({ error }, `the upkeep was put off: ${messageOf(error)}`);
-    const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
-    await Promise.all(open.upkeep.map((job) => repeatUntilAborted(period, () => job(term))));
-    this.#scheduler = null;
-    // Together: the drain finishes the readings in hand, but not the walks that it waits for.
-    await Promise.all([scheduler.stop(), drain?.stop()]);
-  }
-
-  #createScheduler({ checkpoints, isPaused, walk }: OpenSource, pings: Pings): Scheduler {
     const { source, clock, log, work } = this.#options;
-    return new Scheduler({
-      hasTick: work.hasTick,
+    const { own } = open.warehouse;
+    const scheduler = createScheduler({
       source: source.name,
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      checkpoints,
-      isPaused,
-      run: (resource, ...asked) => pings.around([resource], () => walk(resource, ...asked)),
+      ticks: work.ticks,
+      checkpoints: (resource) => readCheckpoint(own, resource),
+      isPaused: async (resource) => (await readPauses(own)).has(resource),
+      run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
+    const drain = open.startDrain(scheduler.requestWalk);
+    this.#scheduler = scheduler;
+    scheduler.start();
+    const failed = (error: unknown): void => log.warn({ error }, `the upkeep was deferred: ${messageOf(error)}`);
+    const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
+    // A job that hangs does not delay the others.
+    const jobs = [open.upkeep, () => deleteRequested(open, term), keepFiles(this.#options, open)];
+    await Promise.all(jobs.map((job) => repeatUntilAborted(period, () => job(term))));
+    this.#scheduler = null;
+    // In parallel: the drain finishes its fetches, but does not wait for syncs that it has requested.
+    await Promise.all([scheduler.stop(), drain?.stop()]);
   }
 }
 
-function opening(): SyncError {
+/** Carries out the deletes that a user has confirmed, and erases the records that a user wants to be forgotten. */
+async function deleteRequested({ warehouse: { own }, use }: OpenSource, signal: AbortSignal): Promise<void> {
+  const resources = new Set([...(await releasedResources(own)), ...(await resourcesToErase(own))]);
+  if (resources.size === 0) return;
+  await use(async (app) => {
+    for (const resource of resources) {
+      try {
+        await app.eraseForgotten(resource, signal);
+        await app.confirmReleased(resource, signal);
+      } catch (error) {
+        // The sync that owns the resource does the same.
+        if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      }
+    }
+  });
+}
+
+function openingError(): SyncError {
   return new SyncError('warehouse_opening', 'the warehouse is being opened', { recovery: 'retry' });
 }
 
-/** The reason with which everything is aborted that goes on in a source. */
-export function interruption(): SyncError {
+/** The reason with which all work of a source is aborted. */
+export function endingError(): SyncError {
   return new SyncError('interrupted', 'serve is ending', { recovery: 'stop' });
+}
+
+/** How long after an error that stopped all files they are tried again. */
+const RETRY_MS = 30_000;
+
+/**
+ * Returns the job that fetches the files of a source that are due, and reports in the newest run of each resource which
+ * files are missing, as a command does. A full store, or another error that passes, is retried later.
+ */
+function keepFiles(
+  { source, clock, log, watcher }: KeeperOptions,
+  { warehouse, use }: OpenSource,
+): (signal: AbortSignal) => Promise<void> {
+  let retryAt = 0;
+  /** The newest runs whose files were reported. */
+  let reported: ReadonlyMap<string, string> = new Map();
+  return async (signal) => {
+    const now = clock.now();
+    if (Object.keys(source.files.kept).length === 0 || now < retryAt) return;
+    let due: string[] = [];
+    try {
+      const found = await findDueFiles(warehouse, source, now);
+      due = found.due;
+      const isNew = ([resource, run]: [string, string]): boolean =>
+        !due.includes(resource) && reported.get(resource) !== run;
+      const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
+      if (due.length > 0) {
+        const reports = await use((app) => app.files.fetch({ resources: due, signal, settled: watcher.filesAsked }));
+        tellFiles(log, reports);
+        watcher.filesStand(null);
+        await use((app) => app.files.tell(reports));
+      }
+      if (unreported.length > 0) await use((app) => reportMissing(app, unreported));
+      reported = found.runs;
+    } catch (error) {
+      if (signal.aborted) return;
+      retryAt = clock.now() + RETRY_MS;
+      const { code, hint } = error instanceof SyncError ? error : { code: 'bug', hint: undefined };
+      // A command that fetches files, or prunes the store, ends soon.
+      if (code === 'lease_held') return log.debug({ error }, 'another process fetches the files');
+      log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were deferred: ${messageOf(error)}`);
+      watcher.filesStand(error);
+      // If the warehouse is what fails, the run cannot be updated either.
+      if (due.length > 0) await use((app) => reportMissing(app, due, error)).catch(() => undefined);
+    }
+  };
+}
+
+async function reportMissing({ files }: App, resources: readonly string[], stopped?: unknown): Promise<void> {
+  await files.tell(await files.standing(resources, stopped));
+}
+
+/** Resources with files to find or fetch now, and the newest ended run of each resource. */
+async function findDueFiles(warehouse: Warehouse, { files, profile }: SourceSettings, now: number) {
+  const { own } = warehouse;
+  const paused = await readPauses(own);
+  const runs = new Map<string, string>();
+  const due: string[] = [];
+  for (const resource of Object.keys(files.kept)) {
+    if (paused.has(resource) || profile.resources[resource] === undefined) continue;
+    const last = await lastEndedRun(own, resource);
+    if (last !== null) runs.set(resource, last.run_id);
+    const dueAt = await nextDue(own, [resource]);
+    const isDue =
+      (dueAt !== null && timestampMs(dueAt) <= now) ||
+      (await haveRecordsChanged({ warehouse, settings: files, now }, resource));
+    if (isDue) due.push(resource);
+  }
+  return { due, runs };
+}
+
+/** The profile's resources that the settings choose, by name. */
+export function syncedResources({ profile, resources }: SourceSettings): Record<string, ResourceProfile> {
+  return Object.fromEntries(Object.entries(profile.resources).filter(([name]) => resources.includes(name)));
 }

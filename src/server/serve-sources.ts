@@ -1,58 +1,47 @@
+import pMap from 'p-map';
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
-import type { Settings } from '../config/settings.ts';
-import { alertSettings, type AlertSource, createAlerts } from './alerts/alerts.ts';
-import { askElsewhere } from './controls/ask-serve.ts';
-import type { Control, ControlAnswer, ControlledSource, ControlOrigin } from './controls/control-request.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import { SourceActivity } from '../observe/activity.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { scrubOwn } from '../observe/scrub.ts';
+import { Alerts, alertSettings } from './alerts/alerts.ts';
+import { Cluster, isShared } from './cluster/cluster.ts';
+import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
-import type { SourceTables } from './dictionary/table-reader.ts';
-import type { Receiving } from './received-inbox.ts';
-import { createReloader, type SettingsChange } from './reload.ts';
-import { createShownFiles, type ShownFiles } from './shown-files.ts';
-import { type ServedSource, type ServedSourceOptions, SourceSet } from './source-set.ts';
-import { type Collector, createCollector } from './status/collect.ts';
+import { createTableReader, type SourceTables } from './dictionary/read-dictionary.ts';
+import { Keeper, type ReceivedInbox, type WatchedSource } from './keeper.ts';
+import { localWork } from './local-work.ts';
+import { type ChangedSource, createReloader, type SettingsChange } from './reload.ts';
+import { cronTick, sharedTicks } from './schedule/scheduler.ts';
+import { createShownFiles } from './shown-files.ts';
+import { logWalks, sourceWatcher } from './source-watcher.ts';
+import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
+import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
-export interface ServeSourcesOptions extends ServedSourceOptions {
-  /** Those sources that are to be served, and all that holds beside them. */
+export interface ServeSourcesOptions extends Omit<SourceSetOptions, 'control'> {
   settings: Settings;
-  /** Reads the settings again, whole. Throws `ConfigError` if they cannot be used. */
+  /** Reads the settings again. Throws `ConfigError` if they cannot be used. */
   load: () => Settings;
-  /** Called with settings that were read again, before the sources change; puts into effect what stands beside them. */
+  /** Called with settings that were read again, before the sources change. */
   changed: (settings: Settings) => void;
   /** Of content-sync. */
   version: string;
 }
 
-/** The sources that a process keeps fresh, as the part sees them that listens for deliveries and page requests. */
-export interface ServedSources extends Collector {
-  /** Starts to keep all sources fresh. */
-  start(receiving: Receiving): void;
-  /** Called when deliveries for a source have been stored. */
-  wake(source: string): void;
-  /** Called for each webhook request, with what became of it and how long that took. */
-  answered(source: string, result: string, seconds: number): void;
-  /** What each source's warehouse holds. Does not throw, and waits some seconds at most. */
-  tables(): Promise<SourceTables[]>;
-  /** The contents of files that the copies name. */
-  readonly files: ShownFiles;
-  /** Prometheus text. */
-  metrics(): Promise<string>;
-  /** What the process can be told to do, by whoever may. */
-  readonly control: Control;
-  /** Reads the settings again; sources that did not change go on as they are. Never rejects. */
-  reload(origin: ControlOrigin): Promise<ControlAnswer>;
-  /** Finishes or rolls back what is under way, and closes all sources. */
-  stop(): Promise<void>;
-}
+/** The sources that a process keeps fresh, for the receiver and the page. */
+export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /**
  * The engine of `serve`: each source gets a keeper (`keeper.ts`), which runs the schedule and, on SQLite, does all the
  * work in this process; on Postgres the work goes to a cluster of processes, this one among them. Resolves once
  * deliveries may be stored; opens no source before `start`.
  */
-export async function serveSources(options: ServeSourcesOptions): Promise<ServedSources> {
+export async function serveSources(options: ServeSourcesOptions) {
   const { settings, load, changed, version, clock, log, metrics } = options;
-  const startedAt = clock.now();
   const sources: SourceSet = new SourceSet({ ...options, control: (...asked) => control(...asked) }, settings);
   await sources.ready();
   let { refused } = settings;
@@ -66,34 +55,52 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   const collector = createCollector({
     version,
     clock,
-    startedAt,
+    startedAt: clock.now(),
     sources: () => sources.all().map(({ parts }) => parts),
     refused: () => refused.filter(({ name }) => sources.get(name) === undefined),
     settings: () => reloader.refused(),
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const control = controlsOf(options, sources, (origin) => reloader.reload(origin));
-  const alerts = alertsOf(options, sources, () => collector.snapshot());
-  const files = createShownFiles({ source: (name) => shownSource(sources.get(name)), clock });
+  const keeper = (source: string) => sources.get(source)?.keeper;
+  const control = createControls({ keeper, reload: (origin) => reloader.reload(origin), clock, log });
+  const alerts = new Alerts({
+    ...options,
+    ...alertSettings(settings),
+    snapshot: () => collector.snapshot(),
+    sources: () =>
+      sources.all().map(({ keeper: { source, read }, keeper: own }) => {
+        return { name: source.name, isLed: () => own.isLed, use: read };
+      }),
+  });
+  const files = createShownFiles(keeper, clock);
   return {
     ...collector,
+    /** Carries out requests of users. */
     control,
     files,
-    start: (receiving) => {
-      sources.start(receiving);
+    /** Starts to keep all sources fresh. */
+    start: (receiver: WebhookReceiver): void => {
+      sources.start(receiver);
       alerts.start();
     },
-    wake: (source) => sources.get(source)?.keeper.wake(),
-    answered: (source, ...answer) => sources.activity(source)?.webhookAnswered(...answer),
-    tables: () => Promise.all(sources.all().map(({ tables }) => tables())),
-    metrics: async () => {
+    /** Called when deliveries for a source have been stored. */
+    wake: (source: string): void => keeper(source)?.work.wake(),
+    /** Called for each webhook request, with its result and how long that took. */
+    answered: (source: string, result: string, seconds: number): void =>
+      sources.activity(source).webhookAnswered(result, seconds),
+    /** The contents of each source's warehouse. Does not throw, and waits some seconds at most. */
+    tables: (): Promise<SourceTables[]> => Promise.all(sources.all().map(({ tables }) => tables())),
+    /** Prometheus text. */
+    metrics: async (): Promise<string> => {
       exposeStatus(metrics.status, await collector.snapshot());
       return metrics.text();
     },
-    reload: (origin) => reloader.reload(origin),
-    stop: async () => {
-      // First, because it remembers in warehouses what it has told.
+    /** Reads the settings again; unchanged sources continue. Never rejects. */
+    reload: (origin: ControlOrigin): Promise<ControlAnswer> => reloader.reload(origin),
+    /** Finishes or rolls back what is in progress, and closes all sources. */
+    stop: async (): Promise<void> => {
+      // First, because it stores in warehouses what it has reported.
       await alerts.stop();
       await files.close();
       await sources.stop();
@@ -101,44 +108,182 @@ export async function serveSources(options: ServeSourcesOptions): Promise<Served
   };
 }
 
-function alertsOf(
-  { settings, clock, log, metrics, secrets }: ServeSourcesOptions,
-  sources: SourceSet,
-  snapshot: Collector['snapshot'],
-): ReturnType<typeof createAlerts> {
-  const told = { snapshot, sources: () => sources.all().map(alertSource) };
-  return createAlerts({ ...alertSettings(settings), clock, log, metrics, secrets, ...told });
+/** The receiver of webhooks. */
+interface WebhookReceiver {
+  /** The inbox of a source that receives webhooks. */
+  inbox(source: string): ReceivedInbox;
+  /** Answers deliveries by these settings from now on, without a gap; its inbox may be another one. */
+  receive(source: SourceSettings): Promise<void>;
+  /** Stops answering deliveries for the source, and closes its inbox. */
+  forget(source: string): Promise<void>;
 }
 
-function shownSource(served: ServedSource | undefined) {
-  return served === undefined ? undefined : { source: served.source, read: served.parts.read };
+/** A source that is kept fresh, until its settings change or it is removed. */
+interface ServedSource {
+  keeper: Keeper;
+  parts: StatusParts;
+  tables: () => Promise<SourceTables>;
 }
 
-function alertSource({ source: { name }, keeper }: ServedSource): AlertSource {
-  return { name, isLed: () => keeper.isLed, use: (work) => keeper.read(work) };
+interface SourceSetOptions {
+  clock: Clock;
+  log: Logger;
+  secrets: string[];
+  metrics: Metrics;
+  /** Carries out requests of other processes that share a database. */
+  control: Control;
 }
 
-function controlsOf(
-  { clock, log }: ServeSourcesOptions,
-  sources: SourceSet,
-  reload: (origin: ControlOrigin) => Promise<ControlAnswer>,
-): Control {
-  const source = (name: string): ControlledSource | undefined => {
-    const served = sources.get(name);
-    return served === undefined ? undefined : controlledSource(served, clock);
-  };
-  return createControls({ source, reload, clock, log });
-}
+/** Sources that are opened in parallel. */
+const MAX_OPENING = 3;
+/** Sources that are closed and opened again in parallel. */
+const MAX_CHANGING = 4;
 
-/** A source with its keeper, as the controls see it. */
-function controlledSource({ source, keeper }: ServedSource, clock: Clock): ControlledSource {
-  return {
-    source,
-    clock,
-    scheduler: () => keeper.scheduler,
-    elsewhere: () => (keeper.isLed ? null : askElsewhere(source.warehouse, clock)),
-    retry: (resources, now) => keeper.retry(resources, now),
-    pausesChanged: () => keeper.pausesChanged(),
-    wake: () => keeper.wake(),
-  };
+/** The sources that this process keeps fresh. Each can be added, changed and removed while the others continue. */
+class SourceSet {
+  readonly #options: SourceSetOptions;
+  readonly #served = new Map<string, ServedSource>();
+  /** They outlive their source, with what the receiver has counted for it. */
+  readonly #activities = new Map<string, SourceActivity>();
+  readonly #cluster: Cluster;
+  readonly #opening = new PQueue({ concurrency: MAX_OPENING });
+  readonly #ticks = sharedTicks(cronTick());
+  #settings: Settings;
+  #receiving: WebhookReceiver | null = null;
+  #isStopping = false;
+  /** A change of the settings that is being applied. */
+  #applying: Promise<void> = Promise.resolve();
+
+  constructor(options: SourceSetOptions, settings: Settings) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#cluster = new Cluster(options);
+    for (const source of Object.values(settings.sources)) {
+      if (isShared(source)) this.#cluster.join(this.#watch(source));
+    }
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** In the order of the settings. */
+  all(): ServedSource[] {
+    return Object.keys(this.#settings.sources).flatMap((name) => this.#served.get(name) ?? []);
+  }
+
+  get(source: string): ServedSource | undefined {
+    return this.#served.get(source);
+  }
+
+  /** Created with its first use. */
+  activity(name: string): SourceActivity {
+    const { clock, metrics } = this.#options;
+    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics);
+    this.#activities.set(name, activity);
+    return activity;
+  }
+
+  /** Resolves once deliveries may be stored: each queues its processing in the same transaction. */
+  ready(): Promise<void> {
+    return this.#cluster.ready();
+  }
+
+  start(receiving: WebhookReceiver): void {
+    this.#receiving = receiving;
+    for (const source of Object.values(this.#settings.sources)) this.#keep(source);
+    this.#cluster.lead();
+  }
+
+  /** Applies the change; a source that cannot be changed is logged and does not keep the others from it. */
+  apply(change: SettingsChange, settings: Settings): Promise<void> {
+    this.#settings = settings;
+    const steps = [
+      ...change.removed.map((source) => ({ source, work: () => this.#remove(source) })),
+      ...change.changed.map((each) => ({ source: each.source, work: () => this.#change(each) })),
+      ...change.added.map((source) => ({ source, work: () => this.#open(source) })),
+    ];
+    const step = async ({ source: { name: source }, work }: (typeof steps)[number]): Promise<void> => {
+      if (this.#isStopping) return;
+      const failed = (error: unknown): void =>
+        this.#options.log.error({ source, error }, `the source could not be changed: ${messageOf(error)}`);
+      await work().catch(failed);
+    };
+    this.#applying = pMap(steps, step, { concurrency: MAX_CHANGING }).then(() => undefined);
+    return this.#applying;
+  }
+
+  /** Finishes or rolls back what is in progress, and closes all sources. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
+    await Promise.all([...keepers, this.#cluster.stop()]);
+    // Waits for sources that are being opened, while the receiver still exists.
+    await this.#applying.catch(() => undefined);
+  }
+
+  #watch(source: SourceSettings): WatchedSource {
+    const { name } = source;
+    const log = this.#options.log.child({ source: name });
+    const allowed = (): number | null => this.get(name)?.keeper.work.governor()?.allowedPerSecond ?? null;
+    const logged = logWalks(log, this.#options.clock, 'debug');
+    return { source, log, watcher: sourceWatcher(this.activity(name), logged, allowed) };
+  }
+
+  #keep(source: SourceSettings): void {
+    const { clock, secrets } = this.#options;
+    const { name, webhook } = source;
+    const watched = this.#watch(source);
+    const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
+    const local = { ...watched, clock, secrets, inbox, opening: this.#opening, ticks: this.#ticks };
+    const keeper = isShared(source)
+      ? this.#cluster.keep(watched, inbox)
+      : new Keeper({ ...watched, clock, work: localWork(local) });
+    if (!isShared(source)) keeper.lead(true);
+    const parts: StatusParts = {
+      source,
+      activity: this.activity(name),
+      read: keeper.read,
+      governor: () => keeper.work.governor(),
+      schedule: (resource) => scheduleStatus(source.schedule, resource, keeper.schedule(resource)),
+      inbox: inbox === null ? null : () => inbox.figures(),
+      deliveries: inbox === null ? null : (filter) => inbox.list(filter),
+      scrub: (text) => scrubOwn(text, secrets),
+    };
+    this.#served.set(name, { keeper, parts, tables: createTableReader(parts, clock) });
+  }
+
+  async #open(source: SourceSettings): Promise<void> {
+    if (this.#isStopping) return;
+    if (isShared(source)) {
+      this.#cluster.join(this.#watch(source));
+      await this.#cluster.ready();
+    }
+    if (source.webhook !== null) await this.#receiving?.receive(source);
+    // After the end has begun, no step would close it.
+    if (!this.#isStopping) this.#keep(source);
+  }
+
+  /** Ends the work on a source; the page in progress is finished or rolled back. */
+  async #close(source: SourceSettings): Promise<void> {
+    const message = 'the settings of the source have changed';
+    const reason = new SyncError('interrupted', message, { recovery: 'stop' });
+    const ended = this.#served.get(source.name)?.keeper.stop(reason);
+    await Promise.all([ended, isShared(source) ? this.#cluster.leave(source) : undefined]);
+  }
+
+  async #remove(source: SourceSettings): Promise<void> {
+    await this.#close(source);
+    this.#served.delete(source.name);
+    if (source.webhook !== null) await this.#receiving?.forget(source.name);
+  }
+
+  async #change({ old, source }: ChangedSource): Promise<void> {
+    const { name, webhook, warehouse } = source;
+    // A new secret applies at once, however long the page in progress takes; another inbox waits for the work on the old one.
+    if (webhook !== null && old.webhook !== null && old.warehouse === warehouse) await this.#receiving?.receive(source);
+    await this.#close(old);
+    if (webhook === null && old.webhook !== null) await this.#receiving?.forget(name);
+    await this.#open(source);
+  }
 }

@@ -1,77 +1,67 @@
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 
-/** Something that an operator should know about settings that can be used. */
+/** A problem of settings that can be used. */
 export interface ServeWarning {
   source?: string;
   message: string;
   hint: string;
 }
 
-/** Warns of pages that anybody may read, short passwords and webhook secrets that have expired. */
+/** Shorter passwords can be guessed, however slowly each guess is answered. */
+const MIN_PASSWORD_CHARS = 12;
+
+/** Warns of pages without a password, of short passwords, and of webhook secrets that have expired. */
 export function serveWarnings(
   serve: ServeSettings,
   sources: readonly SourceSettings[],
   now: number,
 ): readonly ServeWarning[] {
+  const { host, auth } = serve;
+  const isShort = auth !== undefined && auth.password.length < MIN_PASSWORD_CHARS;
+  const message = `the password of the status page has fewer than ${MIN_PASSWORD_CHARS} characters`;
+  const hint = 'set serve.auth.password to a longer one, such as what `openssl rand -base64 18` prints';
   return [
-    ...openPages(serve, 'serve', 'the status page and the metrics'),
-    ...shortPassword(serve),
-    ...sources.flatMap((source) => endedSecrets(source, now)),
+    ...openPages(host, auth, 'serve', 'the status page and the metrics'),
+    ...(isShort ? [{ message, hint }] : []),
+    ...sources.flatMap((source) => expiredSecrets(source, now)),
   ];
 }
 
-/** Warns of `pages` that whoever reaches the address may read; `setting` holds its host. */
+/** Warns if anyone who can reach the host may read `pages`; `setting` contains the host. */
 export function openPages(
-  { host, auth }: Pick<ServeSettings, 'host' | 'auth'>,
+  host: string,
+  auth: ServeSettings['auth'],
   setting: 'serve' | 'worker',
   pages: string,
 ): ServeWarning[] {
-  if (auth !== undefined || isLoopback(host)) return [];
-  const message = `${setting} listens on ${host}, and whoever reaches it may read ${pages}`;
+  const isLoopback = /^127(?:\.\d{1,3}){3}$|^(?:localhost|::1|\[::1\])$/i.test(host);
+  if (auth !== undefined || isLoopback) return [];
+  const message = `${setting} listens on ${host}, and anyone who can reach it may read ${pages}`;
   return [{ message, hint: `set serve.auth, or ${setting}.host to 127.0.0.1 behind a proxy that asks for a password` }];
 }
 
-/** Shorter passwords can be guessed, however slowly each guess is answered. */
-const LEAST_PASSWORD = 12;
-
-function shortPassword({ auth }: ServeSettings): ServeWarning[] {
-  if (auth === undefined || auth.password.length >= LEAST_PASSWORD) return [];
-  const message = `the password of the status page has fewer than ${LEAST_PASSWORD} characters`;
-  return [{ message, hint: 'set serve.auth.password to a longer one, such as what `openssl rand -base64 18` prints' }];
-}
-
-function isLoopback(host: string): boolean {
-  return /^127(?:\.\d{1,3}){3}$|^(?:localhost|::1|\[::1\])$/i.test(host);
-}
-
-function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarning[] {
+function expiredSecrets({ name, webhook }: SourceSettings, now: number): ServeWarning[] {
   const secrets = webhook?.secrets ?? [];
-  const ended = secrets.filter(({ until = Infinity }) => until < now);
-  const last = Math.max(...ended.map(({ until = 0 }) => until));
-  if (ended.length === 0) return [];
-  const since = new Date(last).toISOString();
-  if (ended.length === secrets.length) {
-    const message = `no webhook secret holds any more, the last one since ${since}: every delivery is refused`;
-    return [{ source: name, message, hint: "put the sender's secret of today under webhook.secrets" }];
+  const expired = secrets.filter(({ until = Infinity }) => until < now);
+  if (expired.length === 0) return [];
+  const since = new Date(Math.max(...expired.map(({ until = 0 }) => until))).toISOString();
+  if (expired.length === secrets.length) {
+    const message = `all webhook secrets have expired, the last one at ${since}: every delivery is refused`;
+    return [{ source: name, message, hint: "put the sender's current secret under webhook.secrets" }];
   }
-  const message = `${ended.length} of ${secrets.length} webhook secrets hold no more, the last one since ${since}`;
-  return [{ source: name, message, hint: 'take out of webhook.secrets what the sender does not use any more' }];
+  const message = `${expired.length} of ${secrets.length} webhook secrets have expired, the last one at ${since}`;
+  return [{ source: name, message, hint: 'remove from webhook.secrets what the sender does not use any more' }];
 }
 
-/** Warns of settings files that hold secrets and that other users may read, and of settings that have no effect. */
-export function settingsWarnings({
-  exposed,
-  worker,
-  memory,
-}: Pick<Settings, 'exposed' | 'worker' | 'memory'>): readonly ServeWarning[] {
-  const files = exposed.map((file) => ({
-    message: `${file} holds secrets, and others than its owner may read it`,
-    hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
-  }));
-  const ignored = { 'worker.range_pages': worker.range_pages, memory };
+/** Warns of settings files with secrets that other users may read, and of settings that have no effect. */
+export function settingsWarnings({ exposed, worker, memory }: Settings): readonly ServeWarning[] {
+  const ignored = Object.entries({ 'worker.range_pages': worker.range_pages, memory });
   return [
-    ...files,
-    ...Object.entries(ignored).flatMap(([name, value]) => {
+    ...exposed.map((file) => ({
+      message: `${file} holds secrets, and users other than its owner may read it`,
+      hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
+    })),
+    ...ignored.flatMap(([name, value]) => {
       const message = `${name} in the settings is deprecated and has no effect`;
       return value === undefined ? [] : [{ message, hint: 'remove the line' }];
     }),

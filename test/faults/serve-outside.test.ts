@@ -308,14 +308,14 @@ describe('what comes from outside', () => {
   it('comes from this machine alone where nothing else is set', async () => {
     expect(stage.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(listeningAddresses(Number(new URL(stage.url).port))).toEqual(['0100007F']);
-    expect(stage.written()).not.toContain('whoever reaches it');
+    expect(stage.written()).not.toContain('anyone who can reach it');
   });
 });
 
 describe('the door', () => {
   it('that stands open to others without a password is told of at the start', async () => {
     const open = await outsideStage({}, ['--host', '0.0.0.0']);
-    expect(open.written()).toMatch(/"level":"warn".*serve listens on 0\.0\.0\.0, and whoever reaches it may read/);
+    expect(open.written()).toMatch(/"level":"warn".*serve listens on 0\.0\.0\.0, and anyone who can reach it may read/);
   });
 });
 

@@ -31,7 +31,7 @@ describe('F211 a service that runs for long keeps its secrets', () => {
     const pages = ['/', '/status.json', '/metrics', '/readyz', '/healthz'];
     for (const path of pages) expect((await page(stage, path)).status).toBe(200);
     await runCommands(stage);
-    expect(stage.serve.written()).toContain('1 of 3 webhook secrets hold no more');
+    expect(stage.serve.written()).toContain('1 of 3 webhook secrets have expired');
     expect(stage.service.tokens.length).toBeGreaterThan(1);
     expect(leaksBeyondContent(stage)).toEqual([]);
     expect(await stage.serve.stop()).toEqual({ code: 0, signal: null });

@@ -153,7 +153,7 @@ describe('serve, told by webhooks', { timeout: 120_000 }, () => {
     );
     expect(states).toEqual(['dead']);
     expect(stage.sandbox.requests.total).toBe(before);
-    const what = `${bodies.length} webhook deliveries could not be worked on`;
+    const what = `${bodies.length} webhook deliveries could not be processed`;
     await until('told', async () => {
       const { attention } = await serving.status();
       return attention.some((each) => each.what === what) || attention;

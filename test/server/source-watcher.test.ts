@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { activityWatcher, noteDelivered } from '../../src/server/source-watcher.ts';
+import { activityWatcher, countDelivered } from '../../src/server/source-watcher.ts';
 import { parseMetrics } from '../observe/prometheus-text.ts';
 import { journey } from '../support/journey.ts';
 
@@ -49,10 +49,10 @@ it('counts the rows and pages of a real run as its report does, and shows it whi
 it('tells the delay of deliveries that are done, and changes only where a row changed', async () => {
   const { activity, samples } = watched();
   const event = { resource: 'content', deliveries: 2, delayMs: 300 };
-  noteDelivered(activity, { ...event, outcome: 'loaded' });
-  noteDelivered(activity, { ...event, outcome: 'unchanged' });
-  noteDelivered(activity, { ...event, outcome: 'put off' });
-  noteDelivered(activity, { ...event, outcome: 'ignored' });
+  countDelivered(activity, { ...event, outcome: 'loaded' });
+  countDelivered(activity, { ...event, outcome: 'unchanged' });
+  countDelivered(activity, { ...event, outcome: 'put off' });
+  countDelivered(activity, { ...event, outcome: 'ignored' });
   expect(activity.changes.webhook.total(Date.now()).count).toBe(1);
   expect((await samples('content_sync_webhook_delay_seconds_count')).map(({ value }) => value)).toStrictEqual([4]);
 });

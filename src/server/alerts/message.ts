@@ -5,12 +5,12 @@ import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
-import type { Condition } from './plan-telling.ts';
+import type { Condition } from './plan-alerts.ts';
 
 type Thing = Omit<Condition, 'count' | 'detail'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
-export interface Message {
+export interface AlertMessage {
   status: 'firing' | 'over' | 'test';
   /** One line. */
   title: string;
@@ -28,7 +28,7 @@ export interface Message {
   things: (Omit<Thing, 'since' | 'cause'> & { since: string })[];
 }
 
-interface MessagePlace {
+interface MessageContext {
   now: number;
   /** The page's address; null if it is not known. */
   publicUrl: string | null;
@@ -55,30 +55,30 @@ const MAX_THINGS = 100;
 const MAX_LINE_CHARS = 500;
 
 /** Reports what has begun, or lasts. `begun` must not be empty. */
-export function begunMessage(begun: readonly Condition[], place: MessagePlace): Message {
-  return toMessage('firing', begun, place);
+export function begunMessage(begun: readonly Condition[], context: MessageContext): AlertMessage {
+  return toMessage('firing', begun, context);
 }
 
 /** Reports what has ended. `over` must not be empty. */
-export function overMessage(over: readonly ToldAlert[], place: MessagePlace): Message {
+export function overMessage(over: readonly ToldAlert[], context: MessageContext): AlertMessage {
   const things = over.map(({ source, alert, what, since }): Thing => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
     return { kind, source, resource, since, what, next: null, command: null, cause: '' };
   });
-  return toMessage('over', things, place);
+  return toMessage('over', things, context);
 }
 
 /** The message of `alerts test`. */
-export function testMessage(channel: string, now: number, url: string | null): Message {
+export function testMessage(channel: string, now: number, url: string | null): AlertMessage {
   const at = new Date(now).toISOString();
   const title = `content-sync: test of the alerts to ${channel}`;
-  const text = 'Somebody called `content-sync alerts test`. Nothing is wrong, and there is nothing to do.';
+  const text = 'This is a test (`content-sync alerts test`). Nothing is wrong, and there is nothing to do.';
   return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
 }
 
-function toMessage(status: 'firing' | 'over', all: readonly Thing[], place: MessagePlace): Message {
-  const { now, publicUrl, scrub } = place;
+function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: MessageContext): AlertMessage {
+  const { now, publicUrl, scrub } = context;
   const toLine = (text: string): string => {
     const clean = scrub(text).replaceAll(/\s+/g, ' ');
     return clean.length > MAX_LINE_CHARS ? `${clean.slice(0, MAX_LINE_CHARS - 1)}…` : clean;
@@ -127,14 +127,14 @@ function formatList(names: readonly string[], max: number): string {
 }
 
 function formatGroup(status: 'firing' | 'over', group: readonly Thing[], now: number): string {
-  const [of] = group;
-  if (of === undefined) return '';
-  const { kind, what, next, command } = of;
-  const first = Math.min(...group.map(({ since }) => since));
-  const since = `${new Date(first).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const [first] = group;
+  if (first === undefined) return '';
+  const { kind, what, next, command } = first;
+  const began = Math.min(...group.map(({ since }) => since));
+  const since = `${new Date(began).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const head = `${NAMES[kind].toUpperCase()}: ${formatNames(group)}`;
   if (status === 'over') {
-    return `${head}\nOver. It began at ${since} and lasted ${durationText((now - first) / 1_000)}.`;
+    return `${head}\nOver. It began at ${since} and lasted ${durationText((now - began) / 1_000)}.`;
   }
   const isChange = kind === 'schema_change';
   const problems = isChange ? group.slice(0, MAX_GROUPS).map((each) => each.what) : [what];
@@ -161,19 +161,21 @@ const MAIL_PORTS: Readonly<Record<EmailSettings['tls'], number>> = { starttls: 5
 /** Sends a message by one channel. Resolves with null once the receiver has accepted it; never rejects. */
 export async function sendMessage(
   settings: ChannelSettings,
-  message: Message,
+  message: AlertMessage,
   signal: AbortSignal,
 ): Promise<NotSent | null> {
+  const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
-    if (settings.type !== 'email') return await postMessage(settings, message, signal);
+    if (settings.type !== 'email') return await postMessage(settings, message, until);
     await unlessAborted(sendMail(settings, message), signal);
     return null;
   } catch (error) {
-    return { problem: errorCode(error), waitMs: null };
+    const isLate = settings.type !== 'email' && until.aborted;
+    return { problem: isLate ? 'no answer in time' : errorCode(error), waitMs: null };
   }
 }
 
-async function sendMail(settings: EmailSettings, { title, text }: Message): Promise<void> {
+async function sendMail(settings: EmailSettings, { title, text }: AlertMessage): Promise<void> {
   const { host, port, tls, user, password, from, to } = settings;
   // The library is loaded with the first mail, because most processes never send one.
   const { createTransport } = await import('nodemailer');
@@ -195,29 +197,30 @@ async function sendMail(settings: EmailSettings, { title, text }: Message): Prom
 }
 
 /** Does not follow redirects: what is meant for one address must not reach another. */
-async function postMessage(settings: PostSettings, message: Message, signal: AbortSignal): Promise<NotSent | null> {
+async function postMessage(
+  settings: PostSettings,
+  message: AlertMessage,
+  signal: AbortSignal,
+): Promise<NotSent | null> {
   const own = settings.type === 'slack' ? {} : settings.headers;
   const all = Object.entries({ 'user-agent': 'content-sync', 'content-type': JSON_TYPE, ...own });
   // Lower case, so that a header of the settings replaces the usual one.
   const headers = Object.fromEntries(all.map(([name, value]) => [name.toLowerCase(), value]));
-  const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   const dispatcher = new EnvHttpProxyAgent({ connect: { timeout: TIMEOUT_MS }, maxResponseSize: MAX_ANSWER_BYTES });
   try {
-    const sent = { method: 'POST', dispatcher, signal: until, headers, body: toBody(settings, message) } as const;
-    const { statusCode, headers: answered, body } = await request(settings.url, sent);
-    const text = await body.text().catch(() => '');
-    if (statusCode >= 200 && statusCode < 300) return null;
+    const body = toBody(settings, message);
+    const answer = await request(settings.url, { method: 'POST', dispatcher, signal, headers, body });
+    const text = await answer.body.text().catch(() => '');
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return null;
     const shown = visibleText(text.slice(0, MAX_ANSWER_CHARS).replaceAll(/\s+/g, ' ').trim());
-    const waitMs = retryAfter({ headers: answered, receivedAt: Date.now() }) ?? null;
-    return { problem: `answered ${statusCode}${shown === '' ? '' : `: ${shown}`}`, waitMs };
-  } catch (error) {
-    return { problem: until.aborted ? 'no answer in time' : errorCode(error), waitMs: null };
+    const waitMs = retryAfter({ headers: answer.headers, receivedAt: Date.now() }) ?? null;
+    return { problem: `answered ${answer.statusCode}${shown === '' ? '' : `: ${shown}`}`, waitMs };
   } finally {
     await dispatcher.destroy();
   }
 }
 
-function toBody(settings: PostSettings, message: Message): string {
+function toBody(settings: PostSettings, message: AlertMessage): string {
   if (settings.type === 'slack') {
     // Escaped, so that Slack reads no mention, link or command in it.
     const written = `*${message.title}*\n${message.text}`;
@@ -229,7 +232,7 @@ function toBody(settings: PostSettings, message: Message): string {
 }
 
 /** Such as `ECONNREFUSED` or `EAUTH (535)`: not the message of the error, which may contain an address. */
-function errorCode(error: unknown): string {
+export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return 'no answer';
   return 'responseCode' in error ? `${error.code} (${String(error.responseCode)})` : error.code;

@@ -1,78 +1,72 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { type App, openApp } from '../app.ts';
+import { inboxAddress, openInbox } from '../../database/databases.ts';
+import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { inboxAddress, openInbox } from '../../database/databases.ts';
-import type { Inbox } from '../../database/inbox.ts';
-import type { Keeper } from '../keeper.ts';
-import type { SourceWatcher } from '../source-watcher.ts';
+import { unlessAborted } from '../../model/waiting.ts';
+import { type App, openApp } from '../app.ts';
+import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
+import type { Keeper, WatchedSource } from '../keeper.ts';
+import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { keepLead } from './lead.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
-import type { Control } from '../controls/control-request.ts';
-import { takeControls } from './take-controls.ts';
 import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
 
-/** A source and what this process needs to work on it. */
-export interface ClusterSource {
-  source: SourceSettings;
-  log: Logger;
-  watcher: SourceWatcher;
-}
-
-interface OpenApp {
+interface OpenApp extends AsyncDisposable {
   app: App;
   /** Null if no webhooks are received. */
   inbox: Inbox | null;
 }
 
-interface ClusterWorkOptions {
+export interface ClusterOptions {
   clock: Clock;
   log: Logger;
   secrets: string[];
-  /** The warehouse of one of the sources, which are all in the same database. */
-  address: string;
-  /** Walks under way at once. */
-  atOnce?: number;
+  /** Syncs in parallel in each database. */
+  atOnce?: number | undefined;
+  /** Carries out requests of other processes for sources that this one leads; absent in a process that leads none. */
   control?: Control;
 }
 
-const WALKS_AT_ONCE = 8;
+interface ClusterWorkOptions extends ClusterOptions {
+  /** The warehouse of one of the sources, which are all in the same database. */
+  address: string;
+}
 
+const MAX_WALKS = 8;
 /** Drains mostly wait, for more deliveries or for the service. */
-const DRAINS_AT_ONCE = 64;
-/** A drain stays this long for the next deliveries, so that a storm is one item and not many. */
-const LINGER_MS = 10_000;
-/** The queue is asked for drain items at most this often, even in a storm of deliveries. */
-const WAKE_MS = 250;
-/** A source stays open for so long after its last use. */
-const OPEN_MS = 60_000;
-/** In a round of hundreds of sources, each is open for a moment only. */
-const MOST_IDLE = 16;
-const OPENING_AT_ONCE = 4;
-/** Records that are read again one after the other need not acquire their resource each time. */
-const OWNED_LINGER_MS = 1_000;
+const MAX_DRAINS = 64;
+/** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
+const DRAIN_LINGER_MS = 10_000;
+/** Even in a burst of deliveries the queue is asked for drain items at most this often. */
+const WAKE_INTERVAL_MS = 250;
+/** A source stays open this long after its last use. */
+const OPEN_LINGER_MS = 60_000;
+/** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
+const MAX_IDLE = 16;
+const MAX_OPENING = 4;
+const MAX_CONTROLS = 64;
 
-/** A source as long as this process works on it with the same settings. */
-interface JoinedSource extends ClusterSource {
-  /** Aborted when it is left. */
+/** A source for as long as this process works on it with the same settings. */
+interface JoinedSource extends WatchedSource {
+  /** Aborted when it leaves. */
   leaving: AbortController;
   uses: Set<Promise<unknown>>;
 }
 
-/** The work that this process does on the sources of one database, from as soon as the queue can be opened. */
+/** The work that this process does on the sources of one database, as soon as the queue can be opened. */
 export class ClusterWork {
   readonly queue: WorkQueue;
-  /** Opening takes many queries: some at a time leave the others their connections. */
-  readonly opening = new PQueue({ concurrency: OPENING_AT_ONCE });
+  /** Opening takes many queries: a few in parallel leave connections for the others. */
+  readonly opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #options: ClusterWorkOptions;
   /** Called with errors that pass by themselves. */
   readonly #failed: (error: unknown) => void;
-  /** By their names in the queue. */
+  /** By their names in the queue, as are all maps below. */
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #keepers = new Map<string, Keeper>();
@@ -80,65 +74,54 @@ export class ClusterWork {
   #led: ReadonlySet<string> = new Set();
   /** Null until this process takes leads. */
   #lead: ReturnType<typeof keepLead> | null = null;
-  readonly #controls: ReturnType<typeof takeControls>;
-  /** The sources that are open just now: of hundreds, only those that this process works on. */
-  readonly #apps: SharedResources<OpenApp & AsyncDisposable>;
-  #surplus = Promise.resolve();
+  /** The sources that are open now. */
+  readonly #apps: SharedResources<OpenApp>;
+  #closingIdle = Promise.resolve();
   readonly #stopping = new AbortController();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, log, atOnce = WALKS_AT_ONCE, control } = options;
+    const { address, clock, atOnce = MAX_WALKS, control } = options;
     this.#options = options;
-    this.#failed = errorLogger(log, clock);
-    const failed = this.#failed;
-    this.queue = new WorkQueue({ address, clock, failed });
+    this.#failed = errorLogger(options.log, clock);
+    this.queue = new WorkQueue({ address, clock, failed: this.#failed });
     this.#apps = new SharedResources({
       open: (name) => this.opening.add(() => this.#open(name)),
       close: async (open) => open[Symbol.asyncDispose](),
-      clock,
-      lingerMs: OPEN_MS,
-    });
-    this.#controls = takeControls({
-      address,
-      sources: () => this.names,
-      clock,
-      failed,
-      heard: (source, { action }) => {
-        if (action === 'retry') void this.retry(source, false);
-      },
-      leaderOf: (source) => {
-        const keeper = this.#keepers.get(source);
-        return control === undefined || keeper?.isLed !== true ? null : { name: keeper.name, control };
-      },
+      linger: { clock, ms: OPEN_LINGER_MS },
     });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
-    this.queue.work('drain', DRAINS_AT_ONCE, (item, signal) => this.#drain(item, signal));
+    this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
+    if (control === undefined) return;
+    const isOther = (name: string): boolean => this.#keepers.get(name)?.isLed !== true;
+    const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
+    this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
 
-  get isEmpty(): boolean {
-    return this.#joined.size === 0;
+  /** The sources that this process works on, by their names in the queue. */
+  get names(): string[] {
+    return [...this.#joined.keys()];
   }
 
   /** Works on a source from now on. */
-  join(known: ClusterSource): void {
-    const name = queueName(known.source.warehouse);
-    this.#joined.set(name, { ...known, leaving: new AbortController(), uses: new Set() });
+  join(watched: WatchedSource): void {
+    const name = queueName(watched.source.warehouse);
+    this.#joined.set(name, { ...watched, leaving: new AbortController(), uses: new Set() });
     this.queue.welcome(name);
   }
 
-  /** Gives back what is under way on a source, and closes it. */
+  /** Gives back the items of a source, and closes it. */
   async leave(name: string): Promise<void> {
     this.#keepers.delete(name);
     const joined = this.#joined.get(name);
     if (joined === undefined) return;
     this.#joined.delete(name);
-    joined.leaving.abort(new SyncError('interrupted', 'the settings of the source have changed', { recovery: 'stop' }));
-    while (joined.uses.size > 0) await Promise.allSettled(joined.uses);
+    joined.leaving.abort(interruptedError('the settings of the source have changed'));
+    await settled(joined);
     await this.#apps.end(name);
   }
 
-  /** Tells a source's keeper whether this process leads the source. */
+  /** Tells a source's keeper from now on whether this process leads the source. */
   keep(name: string, keeper: Keeper): void {
     this.#keepers.set(name, keeper);
     keeper.lead(this.#led.has(name));
@@ -156,76 +139,70 @@ export class ClusterWork {
   }
 
   /** Called when this process has stored deliveries of a source. */
-  wake(source: string): void {
-    const drain = this.#drains.get(source);
+  wake(name: string): void {
+    const drain = this.#drains.get(name);
     drain?.wake();
     const now = this.#options.clock.monotonic();
-    if (drain?.worksForAll === true || now - this.#wokenAt < WAKE_MS) return;
+    if (drain?.worksForAll === true || now - this.#wokenAt < WAKE_INTERVAL_MS) return;
     this.#wokenAt = now;
     this.queue.wake('drain');
   }
 
-  /** The sources that this process works on, by their names in the queue. */
-  get names(): string[] {
-    return [...this.#joined.keys()];
+  /** Forgets refusals of a source, in this process; `now` also forgets stated waits, which all processes share. */
+  async retry(name: string, now: boolean): Promise<void> {
+    await this.use(name, (app) => app.retry(now)).catch(() => undefined);
+    this.retryDeliveries(name);
   }
 
-  /** Forgets what was refused of a source, in this process; `now` forgets stated waits, which all processes share. */
-  async retry(source: string, now: boolean): Promise<void> {
-    await this.#use(source, ({ app }) => app.retry(now)).catch(() => undefined);
-    this.lookAgain(source);
-  }
-
-  /** Works on deliveries that were left alone, as far as this process works on deliveries of the source. */
-  lookAgain(source: string): void {
-    this.#drains.get(source)?.retry();
+  /** Retries deferred deliveries that this process has not processed. */
+  retryDeliveries(name: string): void {
+    this.#drains.get(name)?.retry();
   }
 
   /** The source if it is open now, else null. */
-  peek(source: string): App | null {
-    return this.#apps.peek(source)?.app ?? null;
+  peek(name: string): App | null {
+    return this.#apps.peek(name)?.app ?? null;
   }
 
-  /** Runs work that no item asks for, with a source open. It must end when the source's keeper is stopped. */
-  async use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
+  /** Runs work with a source open. It must end when the source's keeper is stopped. */
+  use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
     const joined = this.#joined.get(name);
     const done = this.#use(name, ({ app }) => work(app));
-    return joined === undefined ? done : used(joined, done);
+    return joined === undefined ? done : track(joined, done);
   }
 
-  /** Gives back the items under way and the leads, and closes. */
+  /** Gives back the items in progress and the leads, and closes. */
   async stop(): Promise<void> {
-    await Promise.all([this.#stopWork(), this.#lead?.stop(), this.#controls.stop()]);
+    await Promise.all([this.#stopWork(), this.#lead?.stop()]);
   }
 
   async #stopWork(): Promise<void> {
-    this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
+    this.#stopping.abort(interruptedError('the process is ending'));
     await this.queue.close();
-    for (const { uses } of this.#joined.values()) while (uses.size > 0) await Promise.allSettled(uses);
-    await this.#surplus;
+    for (const joined of this.#joined.values()) await settled(joined);
+    await this.#closingIdle;
     await this.#apps.close();
   }
 
-  /** Runs `work` with a source open. Throws what opening throws, and `SyncError('unknown_source')`. */
-  async #use<T>(source: string, work: (open: OpenApp) => Promise<T>): Promise<T> {
-    const acquired = await this.#apps.acquire(source);
+  /** Throws what opening throws, and `SyncError('unknown_source')`. */
+  async #use<T>(name: string, work: (open: OpenApp) => Promise<T>): Promise<T> {
+    const acquired = await this.#apps.acquire(name);
     try {
       return await work(acquired.value);
     } finally {
       await acquired.release();
-      // Not awaited: whoever used this source does not wait for others to be closed.
-      this.#surplus = this.#surplus.then(() => this.#apps.closeIdle(MOST_IDLE)).catch(() => undefined);
+      this.#closingIdle = this.#closingIdle.then(() => this.#apps.closeIdle(MAX_IDLE)).catch(() => undefined);
     }
   }
 
-  async #open(name: string): Promise<OpenApp & AsyncDisposable> {
+  async #open(name: string): Promise<OpenApp> {
     const { clock, secrets } = this.#options;
-    const known = this.#joined.get(name);
-    if (known === undefined) throw unknownSource(name, this.names);
-    const { source, log, watcher } = known;
+    const joined = this.#joined.get(name);
+    if (joined === undefined) throw unknownSource(name, this.names);
+    const { source, log, watcher } = joined;
     await using opened = new AsyncDisposableStack();
     this.#stopping.signal.throwIfAborted();
-    const attempted: SourceWatcher['attempted'] = (event) => watcher.attempted(event);
+    const { attempted } = watcher;
     const app = await openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
     opened.defer(() => app.close());
     const inbox = source.webhook === null ? null : await openInbox(inboxAddress(source.warehouse), clock);
@@ -254,13 +231,30 @@ export class ClusterWork {
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
     return this.#whileJoined(source, signal, async (_, until) => {
       await this.#use(source, (open) =>
-        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(LINGER_MS, until)),
+        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(DRAIN_LINGER_MS, until)),
       );
       return { is: 'done', result: null };
     });
   }
 
-  /** Works on an item until it is done, or goes back because the signal is aborted or the source is left. */
+  /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
+  async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
+    const keeper = this.#keepers.get(item.source);
+    if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
+    try {
+      const request = controlRequestSchema.parse(item.request);
+      // The source may have another name in the settings of the process that asks.
+      const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
+      const { by } = item;
+      const { answer, report } = await unlessAborted(control(own, { via: 'database', by }), signal);
+      return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return { is: 'done', result: { answer: failed(error), report: null } };
+    }
+  }
+
+  /** Works on an item until it is done; gives it back if the signal is aborted or the source leaves. */
   async #whileJoined<T>(
     name: string,
     signal: AbortSignal,
@@ -270,7 +264,7 @@ export class ClusterWork {
     if (joined === undefined) return { is: 'foreign' };
     const until = AbortSignal.any([signal, joined.leaving.signal]);
     try {
-      return await used(joined, work(joined, until));
+      return await track(joined, work(joined, until));
     } catch (error) {
       if (until.aborted) return { is: 'back', afterMs: 0 };
       throw error;
@@ -285,10 +279,10 @@ export class ClusterWork {
     work: (drain: SourceDrain | null) => Promise<T>,
   ): Promise<T> {
     const { clock, secrets } = this.#options;
-    const known = this.#joined.get(name);
-    if (inbox === null || known === undefined) return work(null);
-    const drain =
-      this.#drains.get(name) ?? new SourceDrain({ ...known, clock, secrets, app, inbox, queue: this.queue });
+    const joined = this.#joined.get(name);
+    if (inbox === null || joined === undefined) return work(null);
+    const parts = { ...joined, clock, secrets, app, inbox, queue: this.queue };
+    const drain = this.#drains.get(name) ?? new SourceDrain(parts);
     this.#drains.set(name, drain);
     drain.enter(user);
     try {
@@ -296,27 +290,30 @@ export class ClusterWork {
     } finally {
       const isLast = drain.leave(user);
       if (isLast) this.#drains.delete(name);
-      // Not awaited: the item is done, however long the drain still reads other records.
-      this.#endDrain(name, drain, known, isLast);
+      const until = AbortSignal.any([this.#stopping.signal, joined.leaving.signal]);
+      const end = async (): Promise<void> => {
+        if (isLast) await drain.close();
+        await drain.queueMissed(until);
+      };
+      // Not awaited: the item is done, although the drain may still fetch records. The leader's upkeep finds what this misses.
+      track(joined, this.#use(name, end)).catch(() => undefined);
     }
-  }
-
-  #endDrain(name: string, drain: SourceDrain, joined: JoinedSource, isLast: boolean): void {
-    const until = AbortSignal.any([this.#stopping.signal, joined.leaving.signal]);
-    const end = async (): Promise<void> => {
-      if (isLast) await drain.close();
-      await drain.lookAfter(until);
-    };
-    // The leader's upkeep finds what this misses.
-    used(joined, this.#use(name, end)).catch(() => undefined);
   }
 }
 
-/** Counts work as a use of the source for as long as it goes on. */
-function used<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
+/** Counts work as a use of the source while it is in progress. */
+function track<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
   const use = work.finally(() => uses.delete(use));
   uses.add(use);
   return use;
+}
+
+async function settled({ uses }: JoinedSource): Promise<void> {
+  while (uses.size > 0) await Promise.allSettled(uses);
+}
+
+function interruptedError(message: string): SyncError {
+  return new SyncError('interrupted', message, { recovery: 'stop' });
 }
 
 function unknownSource(name: string, known: readonly string[]): SyncError {
@@ -326,18 +323,17 @@ function unknownSource(name: string, known: readonly string[]): SyncError {
   });
 }
 
-/** The same error is logged at most this often. */
-const TELL_MS = 10_000;
+const SAME_ERROR_INTERVAL_MS = 10_000;
 
-/** Logs an error; the same one, however often it comes, is one line now and then. */
+/** Logs errors, but the same one at most once in a while. */
 function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
-  const toldAt = new Map<string, number>();
+  const loggedAt = new Map<string, number>();
   return (error) => {
     const message = messageOf(error);
     const now = clock.monotonic();
-    if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < TELL_MS) return;
-    if (toldAt.size > 100) toldAt.clear();
-    toldAt.set(message, now);
-    log.warn({ error }, `work was put off: ${message}`);
+    if (now - (loggedAt.get(message) ?? Number.NEGATIVE_INFINITY) < SAME_ERROR_INTERVAL_MS) return;
+    if (loggedAt.size > 100) loggedAt.clear();
+    loggedAt.set(message, now);
+    log.warn({ error }, `work was deferred: ${message}`);
   };
 }

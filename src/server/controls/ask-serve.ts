@@ -6,30 +6,32 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { unlessAborted } from '../../model/waiting.ts';
+import { waitAtMost } from '../../model/waiting.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { ControlPost } from '../../database/coordination.ts';
-import { openCoordination, sharedDatabase } from '../../database/databases.ts';
+import type { SharedDatabase, SharedStatements } from '../../database/database.ts';
+import { sharedDatabase } from '../../database/databases.ts';
+import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
 import {
+  done,
   errorOf,
   originText,
-  type Begun,
+  type ControlResult,
   type Control,
   type controlBodySchema,
   type ControlAnswer,
   type ControlRequest,
 } from './control-request.ts';
 
-/** The way to a running `serve`. */
+/** A running `serve`. */
 export interface ServeDoor {
   /**
-   * Asks. If the signal is aborted, this and the report reject with its reason, and the syncs go on. Both throw
-   * `SyncError('serve_gone')` if the process ends before.
+   * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
+   * throw `SyncError('serve_gone')` if the process ends before.
    */
-  ask(request: ControlRequest, signal: AbortSignal): Promise<Begun>;
+  ask(request: ControlRequest, signal: AbortSignal): Promise<ControlResult>;
 }
 
-/** An answer as another process has written it. */
+/** An answer as another process, of this version or another one, has written it. */
 const answerSchema = z.looseObject({
   done: z.boolean(),
   message: z.string(),
@@ -37,25 +39,23 @@ const answerSchema = z.looseObject({
   code: z.string().optional(),
   result: z.looseObject({}).optional(),
 });
-/** Written by a process of ours, of this version or a neighbouring one. */
-const reportSchema = z.custom<RunReport>(
-  (value) =>
-    z
-      .object({ source: z.string(), run_id: z.string(), status: z.string(), resources: z.array(resultSchema) })
-      .safeParse(value).success,
-);
-const resultSchema = z.object({ resource: z.string(), status: z.string() });
+const reportSchema = z.custom<RunReport>((value) => reportShape.safeParse(value).success);
+const reportShape = z.object({
+  source: z.string(),
+  run_id: z.string(),
+  status: z.string(),
+  resources: z.array(z.object({ resource: z.string(), status: z.string() })),
+});
+/** What a leader leaves in the queue. */
+const controlEnd = z.object({ answer: answerSchema, report: reportSchema.nullable() });
 const endSchema = z.union([z.object({ report: reportSchema }), z.object({ failed: answerSchema })]);
 
-/**
- * The process that listens on the control socket at this path; null if there is none. Throws `SyncError` if the socket
- * is another user's.
- */
+/** Connects to the control socket at this path; null if no process listens. Throws `SyncError` if it is another user's. */
 export async function findSocket(path: string, by: string | null): Promise<ServeDoor | null> {
   const owner = lstatSync(path, { throwIfNoEntry: false })?.uid;
   if (owner === undefined) return null;
   if (!isTrusted(path, owner)) throw denied(path);
-  if (!(await isHeard(path))) return null;
+  if (!(await isListening(path))) return null;
   return { ask: (request, signal) => askSocket(path, { content_sync: 2, request, by }, signal) };
 }
 
@@ -67,7 +67,7 @@ function isTrusted(path: string, owner: number): boolean {
   return user === 0 && folder.uid === owner && (folder.mode & 0o022) === 0;
 }
 
-async function isHeard(path: string): Promise<boolean> {
+async function isListening(path: string): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const socket = connect(path);
   socket.once('connect', () => resolve(true));
@@ -78,12 +78,17 @@ async function isHeard(path: string): Promise<boolean> {
   return promise.finally(() => socket.destroy());
 }
 
-async function askSocket(path: string, asked: z.input<typeof controlBodySchema>, signal: AbortSignal): Promise<Begun> {
+/** The answer is a line of JSON; the end of the syncs is another one. */
+async function askSocket(
+  path: string,
+  asked: z.input<typeof controlBodySchema>,
+  signal: AbortSignal,
+): Promise<ControlResult> {
   const client = new Client('http://localhost', { socketPath: path, headersTimeout: 0, bodyTimeout: 0 });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => client.destroy());
   const read = <T>(work: () => Promise<T>): Promise<T> =>
-    work().catch((error: unknown) => Promise.reject(faultOf(error, signal)));
+    work().catch((error: unknown) => Promise.reject(toControlError(error, signal)));
   const lines = await read(async () => {
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify(asked);
@@ -100,7 +105,7 @@ async function askSocket(path: string, asked: z.input<typeof controlBodySchema>,
   return { answer, report: report.finally(() => following.disposeAsync()) };
 }
 
-/** Values of JSON, a line each. Throws `SyncError('serve_gone')` if the stream ends before the line that is asked for. */
+/** Parses lines of JSON. Throws `SyncError('serve_gone')` if the stream ends before the requested line. */
 async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<unknown, never> {
   let rest = '';
   for await (const text of stream) {
@@ -108,105 +113,107 @@ async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<unknown, 
     rest = lines.pop() ?? '';
     for (const line of lines) yield JSON.parse(line);
   }
-  throw gone();
+  throw serveGone();
 }
 
-function faultOf(error: unknown, signal: AbortSignal): unknown {
+function toControlError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   const isOther =
     error instanceof z.ZodError || error instanceof SyntaxError || error instanceof errors.HTTPParserError;
-  return isOther ? misunderstood() : gone();
+  if (!isOther) return serveGone();
+  return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
+    recovery: 'stop',
+    hint: 'use the same version for both: restart the serve after an upgrade',
+  });
 }
 
-interface LeaderPlace {
+interface LeaderAddress {
   /** The warehouse of the source. */
   warehouse: string;
   clock: Clock;
-  /** Who asks. */
+  /** The caller. */
   by: string | null;
 }
 
-/** How often an answer and an end are looked for. */
-const LOOK_MS = 500;
-/** Processes look for requests every second. */
-const PATIENCE_MS = 20_000;
+const POLL_MS = 500;
+/** A leader takes requests every second; if it ends, another process leads by then. */
+const LEADER_TIMEOUT_MS = 20_000;
+/** A request that cannot be carried out is refused by then. */
+const REFUSAL_MS = 1_500;
+
+const STATE = `SELECT state::text AS state, output::text AS output FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid`;
+const WITHDRAW = `DELETE FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid AND state < 'active'`;
 
 /**
- * The process that leads a source, on whatever machine, by way of the database that they share; null if none does, or
- * if one process does all the work. Throws what the database throws.
+ * The process that leads a source, on any machine, reached through the queue in the database that they share; null if
+ * no process does, or if one process does all the work. Throws what the database throws.
  */
-export async function findLeader(place: LeaderPlace): Promise<ServeDoor | null> {
-  const namespace = sharedDatabase(place.warehouse)?.namespace;
-  if (namespace === undefined) return null;
-  const post = await openPost(place);
-  const isLed = await post.isLed(namespace).finally(() => post.close());
-  return isLed ? { ask: (request, signal) => askLeader(place, request, signal) } : null;
+export async function findLeader(address: LeaderAddress): Promise<ServeDoor | null> {
+  const shared = sharedDatabase(address.warehouse);
+  if (shared === null) return null;
+  const coordination = await shared.openCoordination(address.clock);
+  const isLed = await coordination.isLed(shared.namespace).finally(() => coordination.close());
+  return isLed ? { ask: (request, signal) => askLeader(shared, address, request, signal) } : null;
 }
 
-/** Passes on what another process must do; null for a source that no other process can lead. */
+/** Passes a request on to the process that leads the source; null for a source that no other process can lead. */
 export function askElsewhere(warehouse: string, clock: Clock): Control | null {
-  if (sharedDatabase(warehouse) === null) return null;
-  return (request, origin) => askLeader({ warehouse, clock, by: originText(origin) }, request);
+  const shared = sharedDatabase(warehouse);
+  if (shared === null) return null;
+  return (request, origin) => askLeader(shared, { warehouse, clock, by: originText(origin) }, request);
 }
 
-async function askLeader(place: LeaderPlace, request: ControlRequest, signal?: AbortSignal): Promise<Begun> {
-  const source = sharedDatabase(place.warehouse)?.namespace ?? '';
+async function askLeader(
+  shared: SharedDatabase,
+  { clock, by }: LeaderAddress,
+  request: ControlRequest,
+  signal?: AbortSignal,
+): Promise<ControlResult> {
   const id = randomUUID();
-  const post = await openPost(place);
+  const statements = shared.connect(clock);
   await using opened = new AsyncDisposableStack();
-  opened.defer(() => post.close());
-  await post.putControl({ id, source, request: JSON.stringify(request), by: place.by });
-  const answer = await answerOf(post, id, place.clock, signal);
-  if (request.action !== 'sync' || !answer.done) return { answer, report: null };
+  opened.defer(() => statements.close());
+  const source = shared.namespace;
+  await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  const ended = pollEnd(statements, id, clock, signal);
+  const early = request.action === 'sync' ? await waitAtMost(clock, REFUSAL_MS, ended) : { value: await ended };
+  if (early !== null)
+    return { answer: early.value.answer, report: early.value.report && Promise.resolve(early.value.report) };
   const following = opened.move();
-  return { answer, report: reportOf(post, id, place.clock, signal).finally(() => following.disposeAsync()) };
+  const report = ended.then((end) => {
+    if (end.report === null) throw errorOf(end.answer);
+    return end.report;
+  });
+  return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };
 }
 
-async function answerOf(post: ControlPost, id: string, clock: Clock, signal?: AbortSignal): Promise<ControlAnswer> {
-  const until = clock.monotonic() + PATIENCE_MS;
-  while (clock.monotonic() < until) {
-    await clock.sleep(LOOK_MS, signal);
-    const told = (await post.readControl(id))?.answer ?? null;
-    if (told !== null) return answerSchema.parse(JSON.parse(told));
+/** Polls the queue until a leader has carried out the request. Withdraws the request if no leader takes it. */
+async function pollEnd(
+  statements: SharedStatements,
+  id: string,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<z.output<typeof controlEnd>> {
+  for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
+    await clock.sleep(POLL_MS, signal);
+    const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
+    const [row] = rows;
+    if (row === undefined) throw serveGone();
+    if (row.state === 'active') takenAt = clock.monotonic();
+    if (row.state === 'completed')
+      return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
   }
+  await statements.execute(WITHDRAW, [id]);
   throw new SyncError('serve_silent', 'no process that leads the source has taken the request', {
     recovery: 'retry',
     hint: 'see whether `serve` runs, and whether it is of the same version; then run the same command again',
   });
 }
 
-async function reportOf(post: ControlPost, id: string, clock: Clock, signal?: AbortSignal): Promise<RunReport> {
-  for (;;) {
-    const told = await unlessAborted(post.readControl(id), signal);
-    if (told?.isEnded === true) {
-      const { data } = reportSchema.safeParse(JSON.parse(told.report ?? 'null'));
-      if (data !== undefined) return data;
-      const answer = answerSchema.parse(JSON.parse(told.answer ?? 'null'));
-      throw answer.done ? gone() : errorOf(answer);
-    }
-    if (told?.isHeard !== true) throw gone();
-    await clock.sleep(LOOK_MS, signal);
-  }
-}
-
-async function openPost({ warehouse, clock }: LeaderPlace) {
-  const coordination = await openCoordination(warehouse, clock);
-  if (coordination === null) throw new Error('one process does all the work on this database');
-  return coordination;
-}
-
-/** The error of one who waited for a process that is no more. */
-function gone(): SyncError {
+function serveGone(): SyncError {
   return new SyncError('serve_gone', 'the running serve ended before it had answered', {
     recovery: 'retry',
-    hint: 'a walk that was under way goes on with the next start; run the same command again',
-  });
-}
-
-function misunderstood(): SyncError {
-  return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
-    recovery: 'stop',
-    hint: 'use the same version for both: restart the serve after an upgrade',
+    hint: 'an interrupted sync resumes with the next start; run the same command again',
   });
 }
 

@@ -1,16 +1,13 @@
 import { z } from 'zod';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError, messageOf } from '../../model/errors.ts';
-import type { SourceSettings } from '../../config/settings.ts';
+import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { Scheduler } from '../schedule/scheduler.ts';
 
 const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
-const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source where absent' });
-const ids = z.array(z.string().min(1)).optional().meta({ description: 'Only these; all that wait where absent' });
+const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source if absent' });
+const ids = z.array(z.string().min(1)).optional().meta({ description: 'Only these; all that wait if absent' });
 const now = z.literal(true).optional().meta({ description: 'Forget a wait that the service has stated' });
 
-/** What a running process can be told to do, from the command line or from its page. */
+/** A request to a running process, from the command line or from its page. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
   z.strictObject({ action: z.literal('pause'), source, resource }),
@@ -24,68 +21,59 @@ export const controlRequestSchema = z.discriminatedUnion('action', [
 
 export type ControlRequest = z.output<typeof controlRequestSchema>;
 export type ControlAction = ControlRequest['action'];
+export type RequestOf<Action extends ControlAction> = Extract<ControlRequest, { action: Action }>;
 
-/** Who asks, for the audit line. */
+/** The body of `POST /control`, as commands send it. */
+export const controlBodySchema = z.strictObject({
+  /** Grows with incompatible changes. */
+  content_sync: z.literal(2),
+  request: controlRequestSchema,
+  /** The caller, for the audit log. */
+  by: z.string().max(200).nullable(),
+});
+
+/** The caller, for the audit log. */
 export interface ControlOrigin {
-  /** The door that the request came through. */
+  /** How the request came. */
   via: 'command' | 'page' | 'signal' | 'database';
   /** The user's name on the page, or the user and process of the command; null if that is not known. */
   by: string | null;
 }
 
-/** The effect of a request so far: what was asked for may still be going on. */
+/** The result of a request so far: syncs may still be in progress. */
 export interface ControlAnswer {
   done: boolean;
-  /** One sentence, such as `content: a full walk begins`; why not where it is not done. */
+  /** One sentence, such as `content: a full walk begins`; why not if it is not done. */
   message: string;
-  /** What to do next where it is not done. */
+  /** What to do next if it is not done. */
   hint: string | null;
-  /** Stable, as in `SyncError`; absent where it is done. */
+  /** Stable, as in `SyncError`; absent if it is done. */
   code?: string | undefined;
-  /** For programs: what `--json` of the command prints. Absent if the message says all. */
+  /** For programs: what `--json` of the command prints. Absent if the message contains everything. */
   result?: object | undefined;
 }
 
-/** The answer to a request, and the report of the syncs that it began: null if none began. It settles when they end. */
-export interface Begun {
+/** The answer to a request, and the report of its syncs: null if none began. It settles when they end. */
+export interface ControlResult {
   answer: ControlAnswer;
   report: Promise<RunReport> | null;
 }
 
-/** Does what is asked for. Never rejects: a request that cannot be carried out is answered with the reason. */
-export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<Begun>;
-
-/** The body of `POST /control`, as commands send it. */
-export const controlBodySchema = z.strictObject({
-  /** A change that the other side would not understand is another number. */
-  content_sync: z.literal(2),
-  request: controlRequestSchema,
-  /** Who asks, for the audit line. */
-  by: z.string().max(200).nullable(),
-});
-
-/** A source that is kept fresh, as the controls see it. */
-export interface ControlledSource {
-  source: SourceSettings;
-  clock: Clock;
-  /** Null while this process does not lead the source, or has not opened it yet. */
-  scheduler(): Pick<Scheduler, 'walkNow' | 'figures'> | null;
-  /** Passes a request on to the process that leads the source; null if that is this one. */
-  elsewhere(): Control | null;
-  /** Forgets what was refused of these resources, with `now` also waits that the service has stated; looks what is due. */
-  retry(resources: readonly string[], now: boolean): Promise<void>;
-  /** Called when resources have been paused or resumed. */
-  pausesChanged(): Promise<void>;
-  /** Called when deliveries or decisions wait. */
-  wake(): void;
+/** The same once its syncs have ended. */
+export interface ControlEnd {
+  answer: ControlAnswer;
+  report: RunReport | null;
 }
+
+/** Carries out a request. Never rejects: the answer says why one could not be carried out. */
+export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
 export function done(message: string, result?: object): ControlAnswer {
   return { done: true, message, hint: null, ...(result === undefined ? {} : { result }) };
 }
 
-/** The answer of one that is not, and what to do next. */
+/** The answer of one that is not. */
 export function refused(code: string, message: string, hint: string | null): ControlAnswer {
   return { done: false, code, message, hint };
 }
@@ -96,12 +84,12 @@ export function failed(error: unknown): ControlAnswer {
   return refused('bug', messageOf(error), null);
 }
 
-/** The error of an answer that is not what was asked for. */
+/** The error of an answer that is not done. */
 export function errorOf({ code = 'refused', message, hint }: ControlAnswer): SyncError {
   return new SyncError(code, message, { recovery: 'stop', ...(hint === null ? {} : { hint }) });
 }
 
-/** Who has asked, for people: `ann (command)`. */
+/** The caller for users: `ann (command)`. */
 export function originText({ via, by }: ControlOrigin): string {
   return by === null ? via : `${by} (${via})`;
 }

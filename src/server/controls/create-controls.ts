@@ -1,49 +1,38 @@
 import type { Logger } from 'pino';
+import { parentOf } from '../../config/profile/request-fields.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import { openWarehouse } from '../../database/databases.ts';
+import { lastRun } from '../../database/state/runs.ts';
+import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { agoText, countOf, durationText } from '../../observe/figures.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { parentOf } from '../../config/profile/request-fields.ts';
-import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
-import { lastRun } from '../../database/state/runs.ts';
-import type { SyncCommand } from '../../sync/plan.ts';
+import { agoText, countOf } from '../../observe/figures.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';
+import type { Keeper } from '../keeper.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
-import { openWarehouse } from '../../database/databases.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
-import {
-  type Begun,
-  type Control,
-  type ControlAction,
-  type ControlAnswer,
-  type ControlledSource,
-  type ControlOrigin,
-  type ControlRequest,
-  done,
-  failed,
-  originText,
-  refused,
-} from './control-request.ts';
-import { decideDeletes, decidedText, type DeleteDecision } from './decide-deletes.ts';
+import { askElsewhere } from './ask-serve.ts';
+import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused, type RequestOf } from './control-request.ts';
+import { decideDeletes, decidedText } from './decide-deletes.ts';
 import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
 
-export interface ControlsOptions {
-  /** The source of that name; undefined if this process does not keep it. */
-  source: (name: string) => ControlledSource | undefined;
-  /** Reads the config anew. */
+interface ControlsOptions {
+  /** The keeper of a source; undefined if this process does not keep it. */
+  keeper: (source: string) => Keeper | undefined;
+  /** Reads the config again. */
   reload: (origin: ControlOrigin) => Promise<ControlAnswer>;
   clock: Clock;
   log: Logger;
 }
 
-/** What a running process can be told to do; each request is one line of the log. */
+/** Carries out the requests of users. Each is one line of the log. */
 export function createControls(options: ControlsOptions): Control {
   return async (request, origin) => {
-    const begun = await begin(options, request, origin).catch((error: unknown): Begun => {
+    const begun = await begin(options, request, origin).catch((error: unknown): ControlResult => {
       return { answer: failed(error), report: null };
     });
-    // A report that nobody waits for.
+    // No caller may wait for the report.
     begun.report?.catch(() => undefined);
     const { done: isDone, message, code } = begun.answer;
     const line = { control: request, ...origin, done: isDone, code, answer: message };
@@ -52,218 +41,178 @@ export function createControls(options: ControlsOptions): Control {
   };
 }
 
-async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<Begun> {
+async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
   if (request.action === 'reload') return { answer: await options.reload(origin), report: null };
-  const on = options.source(request.source);
-  if (on === undefined) return { answer: unknownSource(request.source), report: null };
-  // Another process leads the source; what came from the database was meant for the one that does.
-  const elsewhere = origin.via === 'database' ? null : on.elsewhere();
-  if (elsewhere !== null && LEADERS.has(request.action)) return elsewhere(request, origin);
-  if (request.action === 'sync') return beginSync(on, request);
-  return { answer: await ACTIONS[request.action](on, request, origin), report: null };
-}
-
-/** What only the process that leads the source can do. */
-const LEADERS: ReadonlySet<ControlAction> = new Set(['sync', 'retry']);
-
-function unknownSource(name: string): ControlAnswer {
-  const hint = 'see the names in the config; after a change of it, content-sync reload';
-  return refused('unknown_source', `the running process keeps no source "${name}"`, hint);
-}
-
-/** What of a source is meant. */
-interface Choice {
-  resource?: string | undefined;
-  ids?: readonly string[] | undefined;
-  now?: true | undefined;
-}
-
-type Carry = (on: ControlledSource, asked: Choice, origin: ControlOrigin) => Promise<ControlAnswer>;
-
-/** The actions that are carried out by what is stored and by the schedule alone. */
-const ACTIONS: Readonly<Record<Exclude<ControlAction, 'reload' | 'sync'>, Carry>> = {
-  pause: async (on, asked, origin) => {
-    const resources = chosen(on, asked);
-    const pause = { at: on.clock.now(), by: originText(origin) };
-    await change(on, ({ own }) => pauseResources(own, resources, pause));
-    await on.pausesChanged();
-    return done(`${named(on, asked)}: paused; webhooks are stored and worked on when it is resumed`);
-  },
-  resume: async (on, asked) => {
-    const resources = chosen(on, asked);
-    const paused = await pausesOf(on);
-    const left = resources.filter((resource) => paused.has(resource));
-    if (left.length === 0) return done(`${named(on, asked)}: nothing of it was paused`);
-    await change(on, ({ own }) => resumeResources(own, left));
-    await on.pausesChanged();
-    on.wake();
-    return done(`${named(on, asked)}: goes on (${left.join(', ')})`);
-  },
-  retry: async (on, asked) => {
-    const resources = chosen(on, asked);
-    const paused = pausedAmong(resources, await pausesOf(on));
-    if (paused !== null) return whilePaused(on, paused);
-    return retry(on, resources, named(on, asked), asked.now === true);
-  },
-  replay: async (on, { ids }) => {
-    const { name, warehouse, webhook } = on.source;
-    if (webhook === null) {
-      return refused('usage', `source ${name} receives no webhooks`, 'webhook.secrets in its settings makes it do so');
-    }
-    const { replayed, unknown } = await replayDeliveries(warehouse, on.clock, ids ?? null);
-    on.wake();
-    const result = { source: name, replayed, unknown };
-    if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
-    const hint = 'content-sync deliveries list shows those that are kept';
-    return { ...refused('usage', `${name}: there is no delivery ${unknown.join(', ')}`, hint), result };
-  },
-  confirm: (on, asked) => decide(on, asked, 'confirm'),
-  discard: (on, asked) => decide(on, asked, 'discard'),
-};
-
-/** The resources that a request names, or all of the source. Throws `SyncError('unknown_resource')`. */
-function chosen({ source }: ControlledSource, { resource }: Choice): readonly string[] {
-  if (resource === undefined) return source.resources;
-  if (source.resources.includes(resource)) return [resource];
-  throw new SyncError('unknown_resource', `source ${source.name} has no resource "${resource}"`, {
-    recovery: 'skip',
-    hint: `it has ${source.resources.join(', ')}`,
-  });
-}
-
-/** `blog`, or `blog content`. */
-function named({ source }: ControlledSource, { resource }: Choice): string {
-  return resource === undefined ? source.name : `${source.name} ${resource}`;
-}
-
-/** The first of the resources that is paused. */
-function pausedAmong(resources: readonly string[], pauses: ReadonlyMap<string, Pause>) {
-  for (const resource of resources) {
-    const pause = pauses.get(resource);
-    if (pause !== undefined) return { resource, pause };
+  const keeper = options.keeper(request.source);
+  if (keeper === undefined) {
+    const hint = 'see the names in the config; after a change of it, content-sync reload';
+    const message = `the running process keeps no source "${request.source}"`;
+    return { answer: refused('unknown_source', message, hint), report: null };
   }
-  return null;
-}
-
-/** The answer to one who wants a paused resource to be worked on. */
-function whilePaused(
-  { source, clock }: ControlledSource,
-  { resource, pause }: { resource: string; pause: Pause },
-): ControlAnswer {
-  const message = `${source.name} ${resource} was paused ${agoText(pause.at, clock.now())} by ${pause.by}`;
-  return refused('paused', message, `content-sync resume --source ${source.name} ${resource}`);
-}
-
-function pausesOf(on: ControlledSource): Promise<ReadonlyMap<string, Pause>> {
-  return withWarehouse(on, ({ own }) => readPauses(own));
-}
-
-async function retry(
-  on: ControlledSource,
-  resources: readonly string[],
-  what: string,
-  now: boolean,
-): Promise<ControlAnswer> {
-  const scheduler = on.scheduler();
-  const figures = scheduler?.figures() ?? [];
-  const isFailed = async (resource: string, own: Warehouse['own']): Promise<boolean> => {
-    const schedule = figures.find((each) => each.resource === resource);
-    if (schedule?.running !== null) return false;
-    // Also one of another process, or under settings from before.
-    const status = (await lastRun(own, resource))?.status;
-    return schedule.failures > 0 || status === 'failed' || (now && status === 'deferred');
-  };
-  const failures = await withWarehouse(on, ({ own }) => Promise.all(resources.map((each) => isFailed(each, own))));
-  const failed = resources.filter((_, index) => failures[index]);
-  const { warehouse, webhook } = on.source;
-  const hurried = webhook === null ? 0 : await hurryDeliveries(warehouse, on.clock, resources);
-  await on.retry(resources, now);
-  on.wake();
-  for (const resource of failed) {
-    // Whatever it comes to shows in the runs, as it does for a walk that was due.
-    void scheduler?.walkNow(resource, 'sync').catch(() => undefined);
+  const { source } = keeper;
+  // Only the leader can do these. A request from the database was already passed on to the leader.
+  const needsLeader = request.action === 'sync' || request.action === 'retry';
+  if (needsLeader && !keeper.isLed && origin.via !== 'database') {
+    const elsewhere = askElsewhere(source.warehouse, options.clock);
+    if (elsewhere !== null) return elsewhere(request, origin);
   }
-  const told = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
-  if (told.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
-  return done(`${what}: tried again now: ${told.join(', ')}`);
-}
-
-async function decide(
-  on: ControlledSource,
-  asked: Choice,
-  decision: DeleteDecision['decision'],
-): Promise<ControlAnswer> {
-  const { name: source } = on.source;
-  const resources = chosen(on, asked);
-  const stored = await withWarehouse(on, (warehouse) =>
-    decideDeletes(warehouse, { source, resources, decision, ids: asked.ids ?? [] }),
-  );
-  on.wake();
-  const left = `the running serve does it within ${durationText(SOON_SECONDS)}`;
-  const decided =
-    decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
-  return done(decidedText(decided), { source, resources: decided });
-}
-
-/** How often the keeper of a source looks for deletes that a person has released. */
-const SOON_SECONDS = 10;
-
-async function change(on: ControlledSource, statements: (warehouse: Warehouse) => Parameters<Warehouse['apply']>[0]) {
-  await withWarehouse(on, (warehouse) => warehouse.apply(statements(warehouse)));
-}
-
-/** On a connection of its own: the source itself may be closed just now, or busy. */
-async function withWarehouse<T>({ source, clock }: ControlledSource, work: (warehouse: Warehouse) => Promise<T>) {
-  const warehouse = await openWarehouse(source.warehouse, clock);
+  const resources = chooseResources(source, 'resource' in request ? request.resource : undefined);
+  const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
-    return await work(warehouse);
+    const parts: ControlParts = { keeper, warehouse, clock: options.clock, resources, what: describe(source, request) };
+    if (request.action === 'sync') return await beginSync(parts, request);
+    return { answer: await carryOut(parts, request, origin), report: null };
   } finally {
     await warehouse.close();
   }
 }
 
-const COMMANDS: Readonly<Record<'incremental' | 'full', SyncCommand>> = { incremental: 'sync', full: 'backfill' };
-/** A process that has just started opens its sources within moments. */
-const PATIENCE_MS = 15_000;
-const LOOK_MS = 100;
+interface ControlParts {
+  keeper: Keeper;
+  /** Opened for this request: the source itself may be closed or busy. */
+  warehouse: Warehouse;
+  clock: Clock;
+  /** The requested resources. */
+  resources: readonly string[];
+  /** `blog`, or `blog content`. */
+  what: string;
+}
 
-/** Begins walks of a source, or of one resource of it, whatever is due. Throws what the warehouse throws. */
-async function beginSync(on: ControlledSource, asked: Extract<ControlRequest, { action: 'sync' }>): Promise<Begun> {
-  const pauses = await pausesOf(on);
-  const resources = chosen(on, asked).filter((resource) => !pauses.has(resource));
-  const paused = pausedAmong(chosen(on, asked), pauses);
-  if (paused !== null && resources.length === 0) return { answer: whilePaused(on, paused), report: null };
-  const scheduler = await opened(on);
+function describe({ name }: SourceSettings, request: ControlRequest): string {
+  return 'resource' in request && request.resource !== undefined ? `${name} ${request.resource}` : name;
+}
+
+/** Throws `SyncError('unknown_resource')`. */
+function chooseResources({ name, resources }: SourceSettings, resource: string | undefined): readonly string[] {
+  if (resource === undefined) return resources;
+  if (resources.includes(resource)) return [resource];
+  throw new SyncError('unknown_resource', `source ${name} has no resource "${resource}"`, {
+    recovery: 'skip',
+    hint: `it has ${resources.join(', ')}`,
+  });
+}
+
+/** Throws what the warehouse throws. */
+async function carryOut(
+  parts: ControlParts,
+  request: Exclude<ControlRequest, { action: 'sync' | 'reload' }>,
+  origin: ControlOrigin,
+): Promise<ControlAnswer> {
+  const { keeper, warehouse, clock, resources, what } = parts;
+  const { own } = warehouse;
+  switch (request.action) {
+    case 'pause':
+      await warehouse.apply(pauseResources(own, resources, { at: clock.now(), by: originText(origin) }));
+      await keeper.pausesChanged();
+      return done(`${what}: paused; webhooks are stored, and processed when it is resumed`);
+    case 'resume': {
+      const pauses = await readPauses(own);
+      const paused = resources.filter((resource) => pauses.has(resource));
+      if (paused.length === 0) return done(`${what}: nothing of it was paused`);
+      await warehouse.apply(resumeResources(own, paused));
+      await keeper.pausesChanged();
+      keeper.work.wake();
+      return done(`${what}: resumed (${paused.join(', ')})`);
+    }
+    case 'retry':
+      return retry(parts, request);
+    case 'replay':
+      return replay(parts, request);
+    default: {
+      const { name: source } = keeper.source;
+      const { action: decision, ids = [] } = request;
+      const stored = await decideDeletes(warehouse, { source, resources, decision, ids });
+      keeper.work.wake();
+      const left = 'the running serve does it within 10s';
+      const decided =
+        decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
+      return done(decidedText(decided), { source, resources: decided });
+    }
+  }
+}
+
+/** The answer if one of the resources is paused, else null. */
+function whilePaused({ keeper, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
+  const { name } = keeper.source;
+  const paused = resources.find((resource) => pauses.has(resource));
+  const pause = pauses.get(paused ?? '');
+  if (pause === undefined) return null;
+  const message = `${name} ${paused} was paused ${agoText(pause.at, clock.now())} by ${pause.by}`;
+  return refused('paused', message, `content-sync resume --source ${name} ${paused}`);
+}
+
+async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<ControlAnswer> {
+  const { keeper, warehouse, clock, resources, what } = parts;
+  const now = request.now === true;
+  const refusal = whilePaused(parts, await readPauses(warehouse.own));
+  if (refusal !== null) return refusal;
+  const failed: string[] = [];
+  for (const resource of resources) {
+    const schedule = keeper.schedule(resource);
+    // Another process may have failed too, or this one with earlier settings.
+    const status = (await lastRun(warehouse.own, resource))?.status;
+    const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
+    if (hasFailed && schedule?.running === null) failed.push(resource);
+  }
+  const { warehouse: address, webhook } = keeper.source;
+  const hurried = webhook === null ? 0 : await hurryDeliveries(address, clock, resources);
+  await keeper.retry(resources, now);
+  keeper.work.wake();
+  // The results are in the runs, as for every scheduled sync.
+  for (const resource of failed) void keeper.scheduler?.walkNow(resource, 'sync').catch(() => undefined);
+  const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
+  if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
+  return done(`${what}: tried again now: ${retried.join(', ')}`);
+}
+
+async function replay({ keeper, clock }: ControlParts, { ids }: RequestOf<'replay'>): Promise<ControlAnswer> {
+  const { name, warehouse, webhook } = keeper.source;
+  if (webhook === null) {
+    return refused('usage', `source ${name} receives no webhooks`, 'set webhook.secrets in its settings');
+  }
+  const { replayed, unknown } = await replayDeliveries(warehouse, clock, ids ?? null);
+  keeper.work.wake();
+  const result = { source: name, replayed, unknown };
+  if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
+  const hint = 'content-sync deliveries list shows those that are stored';
+  return { ...refused('usage', `${name}: there is no delivery ${unknown.join(', ')}`, hint), result };
+}
+
+/** A process that has just started opens its sources within moments. */
+const OPENING_TIMEOUT_MS = 15_000;
+const CHECK_INTERVAL_MS = 100;
+
+/** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
+async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Promise<ControlResult> {
+  const { keeper, warehouse, clock, what } = parts;
+  const pauses = await readPauses(warehouse.own);
+  const resources = parts.resources.filter((resource) => !pauses.has(resource));
+  const refusal = whilePaused(parts, pauses);
+  if (refusal !== null && resources.length === 0) return { answer: refusal, report: null };
+  const scheduler = await whenOpen(keeper, clock);
   if (scheduler === null) {
     const hint = 'see /status.json or the log for why, and ask again';
-    const answer = refused('warehouse_opening', `${named(on, asked)}: the source is not open yet`, hint);
-    return { answer, report: null };
+    return { answer: refused('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
   }
-  const command = COMMANDS[asked.mode];
-  const running = scheduler.figures().filter((each) => each.running !== null && resources.includes(each.resource));
-  const behind = running.filter((each) => command === 'sync' || each.running?.command !== 'backfill');
-  const answer = done(`${named(on, asked)}: ${syncText(asked.mode, resources, running.length, behind.length)}`);
-  return { answer, report: together(on.source, resources, (resource) => scheduler.walkNow(resource, command)) };
+  const command = mode === 'full' ? 'backfill' : 'sync';
+  const running = resources.flatMap((resource) => keeper.schedule(resource)?.running ?? []);
+  const mustWait = running.some((each) => command === 'sync' || each.command !== 'backfill');
+  const syncs = resources.length === 1 ? `a walk (${mode})` : `walks (${mode}) of ${resources.join(', ')}`;
+  const joined = running.length > 0 ? '; the full walk in progress is that one' : ' now';
+  const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the walk in progress has ended' : joined}`);
+  const walk = (resource: string): Promise<RunReport> => scheduler.walkNow(resource, command);
+  return { answer, report: together(keeper.source, resources, walk) };
 }
 
-async function opened(on: ControlledSource): Promise<Pick<Scheduler, 'walkNow' | 'figures'> | null> {
-  const until = on.clock.monotonic() + PATIENCE_MS;
-  for (;;) {
-    const scheduler = on.scheduler();
-    if (scheduler !== null || on.clock.monotonic() >= until) return scheduler;
-    await sleepOrAbort(on.clock, LOOK_MS);
-  }
+async function whenOpen(keeper: Keeper, clock: Clock): Promise<Scheduler | null> {
+  const until = clock.monotonic() + OPENING_TIMEOUT_MS;
+  while (keeper.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
+  return keeper.scheduler;
 }
 
-function syncText(mode: 'incremental' | 'full', resources: readonly string[], running: number, behind: number): string {
-  const what = resources.length === 1 ? `a walk (${mode})` : `walks (${mode}) of ${resources.join(', ')}`;
-  if (behind > 0) return `${what} as soon as the walk under way has ended`;
-  return running > 0 ? `${what}; the full walk under way is that one` : `${what} now`;
-}
-
-/** Walks side by side, as one report; a resource whose listings are another one's rows comes behind that one. */
+/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
 export async function together(
-  source: Pick<SourceSettings, 'name' | 'profile'>,
+  source: SourceSettings,
   resources: readonly string[],
   walk: (resource: string) => Promise<RunReport>,
 ): Promise<RunReport> {
@@ -271,22 +220,14 @@ export async function together(
   const begin = (resource: string): Promise<RunReport> => {
     const parent = parentOf(source.profile.resources[resource]);
     const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
-    const report = begun.get(resource) ?? (before === null ? walk(resource) : behind(before, () => walk(resource)));
+    const known = begun.get(resource);
+    if (known !== undefined) return known;
+    const report = before === null ? walk(resource) : before.catch(() => undefined).then(() => walk(resource));
     begun.set(resource, report);
     return report;
   };
   const reports = await Promise.all(resources.map(begin));
-  return merged(source.name, reports);
-}
-
-async function behind<T>(before: Promise<unknown>, work: () => Promise<T>): Promise<T> {
-  await before.catch(() => undefined);
-  return work();
-}
-
-/** Reports of walks that were asked for together, as one of a run that has them all. */
-function merged(source: string, reports: readonly RunReport[]): RunReport {
   const status = overallStatus(reports.map((report) => report.status));
   const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
-  return { source, run_id: runId, status, resources: reports.flatMap(({ resources }) => resources) };
+  return { source: source.name, run_id: runId, status, resources: reports.flatMap((report) => report.resources) };
 }

@@ -1,75 +1,84 @@
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
+import { readPauses } from '../../database/state/pauses.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { RunReport, RunWatcher } from '../../sync/report.ts';
+import type { App } from '../app.ts';
 
-/** What was read counts for so long: another process may pause a resource at any time. */
-const KEPT_MS = 1_000;
-/** How often it is read whether what is paused is so still. */
-const LOOK_MS = 2_000;
+/** Another process may pause a resource at any time. */
+const MAX_AGE_MS = 1_000;
+const CHECK_INTERVAL_MS = 2_000;
 
-/** The pauses of a source as they were read a moment ago, for work that asks for every record. */
+/** The paused resources of a source, cached for a moment, because every record asks for them. */
 export class KnownPauses {
-  readonly #stored: () => Promise<ReadonlyMap<string, unknown>>;
+  readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   #paused: ReadonlySet<string> = new Set();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
-  /** `stored` reads what is paused, by resource. */
-  constructor(stored: () => Promise<ReadonlyMap<string, unknown>>, clock: Clock) {
-    this.#stored = stored;
+  constructor(warehouse: Warehouse, clock: Clock) {
+    this.#warehouse = warehouse;
     this.#clock = clock;
   }
 
-  /** True if the resource was paused a moment ago. Throws what the warehouse throws. */
+  /** Throws what the warehouse throws. */
   async isPaused(resource: string): Promise<boolean> {
-    if (this.#clock.monotonic() - this.#readAt >= KEPT_MS) await this.refresh();
+    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.refresh();
     return this.#paused.has(resource);
   }
 
-  /** The same as of the last reading. */
+  /** The same as of the last read. */
   wasPaused(resource: string): boolean {
     return this.#paused.has(resource);
   }
 
-  /** Reads them now. */
   async refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => (this.#reading = null));
     await this.#reading;
   }
 
-  /** Calls back whenever a resource was resumed, until the signal is aborted. Never rejects. */
+  /** Calls `resumed` whenever a resource was resumed, until the signal is aborted. Never rejects. */
   async watch(signal: AbortSignal, resumed: () => void): Promise<void> {
-    await repeatUntilAborted({ clock: this.#clock, everyMs: LOOK_MS, signal }, async () => {
+    await repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal }, async () => {
       const before = this.#paused;
-      // Nothing waits for the end of a pause that nobody has met.
       if (before.size === 0) return;
       await this.refresh();
       if ([...before].some((resource) => !this.#paused.has(resource))) resumed();
     });
   }
 
-  /** Runs a walk with a signal that is aborted as well once the resource is paused. */
-  async unlessPaused<T>(resource: string, signal: AbortSignal, walk: (until: AbortSignal) => Promise<T>): Promise<T> {
+  /** Syncs a resource until the signal is aborted or the resource is paused. */
+  async syncUnlessPaused(
+    app: App,
+    resource: string,
+    command: SyncCommand,
+    watcher: RunWatcher,
+    signal: AbortSignal,
+  ): Promise<RunReport> {
     const paused = new AbortController();
     const ended = new AbortController();
     const watching = AbortSignal.any([signal, ended.signal]);
-    void repeatUntilAborted({ clock: this.#clock, everyMs: LOOK_MS, signal: watching }, async () => {
-      if (await this.isPaused(resource)) paused.abort(wasPaused(resource));
+    void repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal: watching }, async () => {
+      if (await this.isPaused(resource)) paused.abort(pausedInterruption(resource));
     });
     try {
-      return await walk(AbortSignal.any([signal, paused.signal]));
+      // By name, so that a scheduled full sync is one even if an earlier backfill was interrupted.
+      const request = { command: { [resource]: command }, resources: [resource], restart: false, watcher };
+      return await app.sync({ ...request, signal: AbortSignal.any([signal, paused.signal]) });
     } finally {
       ended.abort();
     }
   }
 
   async #read(): Promise<void> {
-    this.#paused = new Set((await this.#stored()).keys());
+    this.#paused = new Set((await readPauses(this.#warehouse.own)).keys());
     this.#readAt = this.#clock.monotonic();
   }
 }
 
-function wasPaused(resource: string): SyncError {
+function pausedInterruption(resource: string): SyncError {
   return new SyncError('interrupted', `${resource} was paused`, { recovery: 'stop' });
 }

@@ -1,24 +1,29 @@
+import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
+import type { DeliveryRow, Inbox, InboxViewer } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';
-import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
-import type { DeliveryRow, Inbox, InboxViewer } from '../../database/inbox.ts';
 
-/** Deliveries that wait again, and those of the names that there are none of. */
+/** How many deliveries wait again, and the names without a delivery. */
 export interface Replayed {
   replayed: number;
   unknown: string[];
 }
 
-/** By number first: that is what the list shows. */
-export async function findDelivery(inbox: Pick<InboxViewer, 'get'>, name: string): Promise<DeliveryRow | null> {
+/** By its number, which the list shows, or by the sender's id. */
+export async function findDelivery(inbox: { get: Inbox['get'] }, name: string): Promise<DeliveryRow | null> {
   const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
   return byNumber ?? inbox.get(name);
 }
 
+async function withInbox<T>(warehouse: string, clock: Clock, work: (inbox: Inbox) => Promise<T>): Promise<T> {
+  const inbox = await openInbox(inboxAddress(warehouse), clock);
+  return work(inbox).finally(() => inbox.close());
+}
+
 /**
- * Makes deliveries of the inbox of a warehouse wait again, by their numbers or the sender's ids; all that are dead for
- * null. Throws `ConfigError('inbox_missing')` if there is no inbox: none is made.
+ * Makes deliveries wait again, by their numbers or the sender's ids; all dead ones for null. Throws
+ * `ConfigError('inbox_missing')` if there is no inbox.
  */
 export async function replayDeliveries(
   warehouse: string,
@@ -26,41 +31,31 @@ export async function replayDeliveries(
   names: readonly string[] | null,
 ): Promise<Replayed> {
   await (await openInboxToRead(warehouse, clock)).close();
-  const inbox = await openInbox(inboxAddress(warehouse), clock);
-  try {
+  return withInbox(warehouse, clock, async (inbox) => {
     if (names === null) return { replayed: await inbox.replay('dead'), unknown: [] };
-    return await replayNamed(inbox, names);
-  } finally {
-    await inbox.close();
-  }
+    const found = await Promise.all(names.map((name) => findDelivery(inbox, name)));
+    const numbers = found.flatMap((row) => row?.seq ?? []);
+    const unknown = names.filter((_, index) => found[index] === null);
+    return { replayed: await inbox.replay(numbers), unknown };
+  });
 }
 
-/** Deliveries that are looked at, the newest: the others are due soon anyway. */
-const MOST_HURRIED = 5_000;
+/** Only the newest deliveries are hurried: the others are due soon anyway. */
+const MAX_HURRIED = 5_000;
 
-/** Makes deliveries due now that were put off after a fault; returns how many. */
-export async function hurryDeliveries(warehouse: string, clock: Clock, resources: readonly string[]): Promise<number> {
-  const inbox = await openInbox(inboxAddress(warehouse), clock);
-  try {
+/** Makes deliveries due now that were deferred after an error; returns how many. */
+export function hurryDeliveries(warehouse: string, clock: Clock, resources: readonly string[]): Promise<number> {
+  return withInbox(warehouse, clock, async (inbox) => {
     const now = timestampText(clock.now());
-    const waiting = await inbox.list({ state: 'waiting', limit: MOST_HURRIED });
-    const isPutOff = ({ due_at, resource }: DeliveryRow): boolean =>
+    const waiting = await inbox.list({ state: 'waiting', limit: MAX_HURRIED });
+    const isDeferred = ({ due_at, resource }: DeliveryRow): boolean =>
       due_at !== null && due_at > now && (resource === null || resources.includes(resource));
-    return await inbox.replay(waiting.filter(isPutOff).map(({ seq }) => seq));
-  } finally {
-    await inbox.close();
-  }
+    return inbox.replay(waiting.filter(isDeferred).map(({ seq }) => seq));
+  });
 }
 
-async function replayNamed(inbox: Inbox, names: readonly string[]): Promise<Replayed> {
-  const found = await Promise.all(names.map(async (name) => ({ name, row: await findDelivery(inbox, name) })));
-  const numbers = found.flatMap(({ row }) => (row === null ? [] : [row.seq]));
-  const unknown = found.filter(({ row }) => row === null).map(({ name }) => name);
-  return { replayed: await inbox.replay(numbers), unknown };
-}
-
-/** For a person. */
+/** For users. */
 export function replayedText(count: number): string {
   if (count === 0) return 'nothing to replay';
-  return `${countText(count)} waiting again; a \`serve\` that runs takes them up within seconds, else the next one does`;
+  return `${countText(count)} waiting again; a running \`serve\` processes them within seconds, else the next one does`;
 }

@@ -1,31 +1,36 @@
+import type { Profile } from '../../config/profile/profile.ts';
+import { shownPlace } from '../../database/databases.ts';
+import type { ColumnRow } from '../../database/own-tables.ts';
+import type { RowQueries, TableAccess } from '../../database/reading.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import { readViews, type StoredView } from '../../database/state/view-catalog.ts';
+import type { Clock } from '../../model/clock.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { pathText } from '../../rows/columns/source-path.ts';
 import { isHidden } from '../../rows/mask-fields.ts';
-import type { Profile } from '../../config/profile/profile.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
-import { readViews, type StoredView } from '../../database/state/view-catalog.ts';
 import { isNameOf } from '../../views/plan-views.ts';
-import type { ColumnRow } from '../../database/own-tables.ts';
-import type { WarehouseReader, TableAccess } from '../../database/reading.ts';
-import { momentOf } from '../status/stored.ts';
+import { createCachedReader } from '../status/cached-reader.ts';
+import { type Problem, scrubTexts } from '../status/snapshot.ts';
+import { type StatusParts, toProblem } from '../status/source-status.ts';
+import { parseStoredTime, type StoredTables } from '../status/stored.ts';
 
-/** What a table or view is to those who read it; `global` is of the whole source, `view` any other of ours. */
+/** The kind of a table or view for its readers; `global` is of the whole source, `view` any other view of ours. */
 const TABLE_KINDS = ['live', 'summary', 'history', 'changes', 'states', 'view', 'global', 'table'] as const;
 type TableKind = (typeof TABLE_KINDS)[number];
 
 export interface DictionaryColumn {
   name: string;
   type: ColumnType;
-  /** The type in the database's own words. */
+  /** The type as the database names it. */
   declared: string;
-  /** The way from the record to the value; null if it is none of the service's. */
+  /** The JSON path of the value in the record; null if the service does not send it. */
   source: string | null;
   description: string | null;
   /** `content.id` if it holds the key of a record. */
   references: string | null;
-  /** True for the columns that name a row. */
+  /** True for the columns of the key. */
   isKey: boolean;
   /** True if the profile hashes or excludes the field. */
   isPersonal: boolean;
@@ -33,7 +38,7 @@ export interface DictionaryColumn {
   first_seen: number | null;
 }
 
-/** A table or view that people may read. */
+/** A table or view that users may read. */
 export interface DictionaryTable {
   name: string;
   kind: TableKind;
@@ -62,81 +67,78 @@ interface Freshness {
   last_full_at: number | null;
 }
 
-/** All that a copy says of itself. Every text of it may have come from the service. */
+/** The tables and views of a copy. Every text may have come from the service. */
 export interface Dictionary {
   source: string;
   /** Where it is; without user and password. */
   warehouse: string;
   /** When it was read, epoch milliseconds. */
   read_at: number;
-  /** Those that people read first: by kind, each in the order of their names. */
+  /** The most useful kinds first, each in the order of their names. */
   tables: readonly DictionaryTable[];
   relations: readonly DictionaryRelation[];
   freshness: readonly Freshness[];
 }
 
-/** Rows that can be read, by table or view; those that are not counted are left out. */
-export type RowCounts = Readonly<Record<string, number>>;
+/** Rows by table or view; those that are not counted are absent. */
+export type TableCounts = Readonly<Record<string, number>>;
 
-/** What a dictionary is read from. */
-export type DictionaryReader = Pick<WarehouseReader, 'own' | 'dialect'>;
-
-/** The profile, which says what is personal; `at` is the moment, epoch milliseconds. */
-interface About {
+interface DictionarySource {
   source: string;
   warehouse: string;
-  /** Those that are copied. */
+  /** The copied resources. */
   resources: readonly string[];
+  /** Now, in epoch milliseconds. */
   at: number;
-  profile: Pick<Profile, 'resources'>;
+  /** Says which fields are personal. */
+  profile: { resources: Profile['resources'] };
 }
 
-/** Reads only tables of ours, all of them small. */
+/** Reads only our own tables, all of them small. */
 export async function readDictionary(
-  { source, warehouse, resources, at, profile }: About,
-  reader: DictionaryReader,
+  { source, warehouse, resources, at, profile }: DictionarySource,
+  { own, dialect }: StoredTables,
 ): Promise<Dictionary> {
-  const { own } = reader;
+  const { types } = dialect;
   const shapes = await readShapes(own);
   const stored = await readViews(own);
   const rows = await own.selectFrom('_sync_columns').selectAll().execute();
-  const views = [...stored.values()].map((view) => viewOf(view, shapes, reader));
-  const copied = shapes.flatMap((shape) => shape.tables.map((table) => tableOf(shape, table, rows, views, reader)));
+  const views = [...stored.values()].map((view) => toView(view, shapes, types));
+  const copied = shapes.flatMap((shape) => shape.tables.map((table) => toTable(shape, table, rows, views, types)));
   const tables = [...views, ...copied]
-    .map((table) => withPersonal(markFormer(table, resources), profile))
-    .toSorted(byKind);
-  return {
-    source,
-    warehouse,
-    read_at: at,
-    tables,
-    relations: relationsOf(tables, shapes),
-    freshness: await readFreshness(own),
-  };
+    .map((table): DictionaryTable => {
+      const fields = profile.resources[table.resource ?? '']?.fields ?? {};
+      const columns = table.columns.map((column) =>
+        Object.assign(column, { isPersonal: isHidden(column.source, fields) }),
+      );
+      const isCopied = table.resource === null || resources.includes(table.resource);
+      const former = { is_copied: false, description: `No longer copied. ${table.description}` } as const;
+      return Object.assign(table, { columns }, isCopied ? {} : former);
+    })
+    .toSorted((a, b) => TABLE_KINDS.indexOf(a.kind) - TABLE_KINDS.indexOf(b.kind) || (a.name < b.name ? -1 : 1));
+  const checkpoints = await own
+    .selectFrom('_sync_checkpoints')
+    .select(['resource', 'last_success_at', 'last_full_at'])
+    .orderBy('resource')
+    .execute();
+  const freshness = checkpoints.map(({ resource, last_success_at, last_full_at }) => ({
+    resource,
+    last_success_at: parseStoredTime(last_success_at),
+    last_full_at: parseStoredTime(last_full_at),
+  }));
+  return { source, warehouse, read_at: at, tables, relations: findRelations(tables, shapes), freshness };
 }
 
-function markFormer(table: DictionaryTable, resources: readonly string[]): DictionaryTable {
-  if (table.resource === null || resources.includes(table.resource)) return table;
-  return { ...table, is_copied: false, description: `No longer copied. ${table.description}` };
-}
+/** The type names of a database. */
+type DeclaredTypes = StoredTables['dialect']['types'];
 
-function withPersonal(table: DictionaryTable, { resources }: Pick<Profile, 'resources'>): DictionaryTable {
-  const fields = resources[table.resource ?? '']?.fields ?? {};
-  const columns = table.columns.map((column) => ({ ...column, isPersonal: isHidden(column.source, fields) }));
-  return { ...table, columns };
-}
-
-function byKind(a: DictionaryTable, b: DictionaryTable): number {
-  return TABLE_KINDS.indexOf(a.kind) - TABLE_KINDS.indexOf(b.kind) || (a.name < b.name ? -1 : 1);
-}
-
-/** What follows the name of a table in that of a view of each kind. */
+/** Suffixes of the names of views. */
 const SUFFIXES = ['live', 'summary', 'history', 'changes', 'states'] as const satisfies readonly TableKind[];
 
-function viewOf(
+function toView(
   { view, columns }: StoredView,
   shapes: readonly ResourceShape[],
-  { dialect }: DictionaryReader,
+  types: DeclaredTypes,
 ): DictionaryTable {
   const tables = shapes.filter(({ resource }) => resource === view.resource).flatMap((shape) => shape.tables);
   const named = SUFFIXES.flatMap((suffix) => tables.map((table) => ({ suffix, table })));
@@ -152,30 +154,30 @@ function viewOf(
     columns: columns.map((column) => ({
       name: column.column_name,
       type: column.type,
-      declared: dialect.types[column.type],
+      declared: types[column.type],
       source: column.source_path,
       description: column.description === '' ? null : column.description,
       references: column.refers_to,
       isKey: keys.has(column.column_name),
       isPersonal: false,
-      first_seen: momentOf(column.first_seen),
+      first_seen: parseStoredTime(column.first_seen),
     })),
   };
 }
 
-/** The columns that name a row of a view. */
+/** The columns of the key of a view. */
 const KEYED: Partial<Record<TableKind, (table: TableShape | undefined) => readonly string[]>> = {
   live: (table) => table?.key ?? [],
   summary: (table) => table?.key ?? [],
   history: (table) => [...(table?.key ?? []), 'version'],
 };
 
-function tableOf(
+function toTable(
   { resource }: ResourceShape,
   { name, key, path, columns }: TableShape,
   rows: readonly ColumnRow[],
   views: readonly DictionaryTable[],
-  { dialect }: DictionaryReader,
+  types: DeclaredTypes,
 ): DictionaryTable {
   const known = new Map(rows.filter((row) => row.table_name === name).map((row) => [row.column_name, row]));
   const live = views.find((view) => view.table === name);
@@ -183,13 +185,13 @@ function tableOf(
   const column = (of: string, type: ColumnType, source: string | null): DictionaryColumn => ({
     name: of,
     type,
-    declared: dialect.types[type],
+    declared: types[type],
     source,
     description: known.get(of)?.comment ?? null,
     references: references.get(of) ?? null,
     isKey: key.includes(of),
     isPersonal: false,
-    first_seen: momentOf(known.get(of)?.first_seen),
+    first_seen: parseStoredTime(known.get(of)?.first_seen),
   });
   return {
     name,
@@ -207,21 +209,8 @@ function tableOf(
   };
 }
 
-async function readFreshness(own: DictionaryReader['own']): Promise<Freshness[]> {
-  const rows = await own
-    .selectFrom('_sync_checkpoints')
-    .select(['resource', 'last_success_at', 'last_full_at'])
-    .orderBy('resource')
-    .execute();
-  return rows.map(({ resource, last_success_at, last_full_at }) => ({
-    resource,
-    last_success_at: momentOf(last_success_at),
-    last_full_at: momentOf(last_full_at),
-  }));
-}
-
-/** The relations between the copied tables, by the columns of their live views; those to a missing table are left out. */
-function relationsOf(tables: readonly DictionaryTable[], shapes: readonly ResourceShape[]): DictionaryRelation[] {
+/** The relations between the copied tables, from the columns of their live views; those to a missing table are left out. */
+function findRelations(tables: readonly DictionaryTable[], shapes: readonly ResourceShape[]): DictionaryRelation[] {
   const live = tables.filter(({ kind }) => kind === 'live');
   const copied = new Map(live.flatMap((view) => (view.table === null ? [] : [[view.table, view] as const])));
   const parents = new Map(
@@ -240,10 +229,7 @@ function relationsOf(tables: readonly DictionaryTable[], shapes: readonly Resour
 }
 
 /** Counts what can be counted in an index: the copied tables, and the live views, which show their live rows. */
-export async function countDictionary(
-  { tables, relations }: Pick<Dictionary, 'tables' | 'relations'>,
-  warehouse: TableAccess,
-): Promise<RowCounts> {
+export async function countDictionary({ tables, relations }: Dictionary, warehouse: RowQueries): Promise<TableCounts> {
   const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
   const counts: Record<string, number> = {};
   for (const { name } of tables.filter(({ kind }) => kind === 'table')) {
@@ -253,4 +239,42 @@ export async function countDictionary(
     for (const view of tables) if (view.kind === 'live' && view.table === name) counts[view.name] = live;
   }
   return counts;
+}
+
+/** The tables of one source: `counts` is null until they are counted. */
+export type SourceTables =
+  | { dictionary: Dictionary; counts: TableCounts | null }
+  | { source: string; problem: Problem };
+
+/** Reading takes at most a twentieth of the time, counting a fiftieth. */
+const READ = { keepMs: 5_000, keepTimes: 20, patienceMs: 3_000 };
+const COUNT = { keepMs: 30_000, keepTimes: 50, patienceMs: 150 };
+
+/** Reads nothing before the first call; the returned function does not throw, and waits some seconds at most. */
+export function createTableReader({ source, read, scrub }: StatusParts, clock: Clock): () => Promise<SourceTables> {
+  const { name, warehouse: address, resources, profile } = source;
+  const readTables = createCachedReader(
+    () => {
+      const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
+      return read((warehouse) => readDictionary(about, warehouse));
+    },
+    { clock, ...READ },
+  );
+  let tables: Dictionary | null = null;
+  const count = createCachedReader(
+    async () => {
+      const known = tables;
+      return known === null ? {} : read((warehouse) => countDictionary(known, warehouse));
+    },
+    { clock, ...COUNT },
+  );
+  return async () => {
+    const { value, error, isLate } = await readTables();
+    if (value === null || error !== null) {
+      const cause = error ?? new Error(isLate ? 'they are still being read' : 'they were not read');
+      return { source: name, problem: toProblem(cause, scrub) };
+    }
+    tables = value;
+    return scrubTexts({ dictionary: value, counts: (await count()).value }, scrub);
+  };
 }

@@ -2,7 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
-import type { SourceTables } from '../dictionary/table-reader.ts';
+import type { SourceTables } from '../dictionary/read-dictionary.ts';
+import { renderDictionaryPage } from '../page/dictionary-page.ts';
+import { renderStatusPage } from '../page/overview.ts';
+import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
+import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import type { ShownFiles } from '../shown-files.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
@@ -11,10 +15,6 @@ import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
 import { type Admission, CHALLENGE, type Door } from './door.ts';
 import { answerFile, FILE_ROUTE } from './file-page.ts';
-import { renderDictionaryPage } from '../page/dictionary-page.ts';
-import { renderStatusPage } from '../page/overview.ts';
-import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
-import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 export interface WorkerPagesOptions {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { agoText, countOf, countText, NONE } from '../../observe/figures.ts';
-import type { Dictionary, DictionaryColumn, DictionaryTable, RowCounts } from '../dictionary/read-dictionary.ts';
-import type { SourceTables } from '../dictionary/table-reader.ts';
+import type { Dictionary, DictionaryColumn, DictionaryTable, SourceTables, TableCounts } from '../dictionary/read-dictionary.ts';
 import { dataTable, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
 import { htmlDocument, utcText } from './page-frame.ts';
 import { TABLES_SCRIPT } from './script.ts';
@@ -60,7 +59,7 @@ ${content}</section>`;
 
 interface CountedDictionary {
   dictionary: Dictionary;
-  counts: RowCounts | null;
+  counts: TableCounts | null;
 }
 
 /** Tables, freshness, relations and columns of one source. A search hides `.unsearched`. */
@@ -83,8 +82,8 @@ function linkTo(source: string, table: string): Markup {
   return markup`<a href="#${encodeURIComponent(idOf(source, table))}"><code>${table}</code></a>`;
 }
 
-/** Number of rows; NONE if they are not counted. */
-function rowsOf(counts: RowCounts | null, name: string): string {
+/** The rows of a table; NONE if they are not counted. */
+function rowsOf(counts: TableCounts | null, name: string): string {
   const count = counts !== null && Object.hasOwn(counts, name) ? counts[name] : undefined;
   return count === undefined ? NONE : countText(count);
 }

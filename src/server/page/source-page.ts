@@ -1,28 +1,11 @@
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { bytesText, countText, NONE } from '../../observe/figures.ts';
+import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import type {
-  DeliveryDetails,
-  PictureDetails,
-  RejectDetails,
-  RunPart,
-  SourceDetails,
-} from '../status/source-details.ts';
-import { pathOfFile } from '../endpoints/file-page.ts';
+import type { DeliveryDetails, PictureDetails, RejectDetails, RunPartDetails, SourceDetails } from '../status/source-details.ts';
 import { controlBar, replayButton } from './controls.ts';
-import {
-  timeAs,
-  countCell,
-  dataTable,
-  icon,
-  linesOf,
-  listed,
-  markup,
-  type Markup,
-  problemNote,
-  type PageTone,
-} from './markup.ts';
+import { countCell, dataTable, icon, linesOf, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
@@ -70,7 +53,7 @@ export function renderRunPage(
   return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
 }
 
-function runPanel({ resource, command, mode, status, facts }: RunPart): Markup {
+function runPanel({ resource, command, mode, status, facts }: RunPartDetails): Markup {
   const rows = facts.map(
     ({ title, lines: [first, ...more] }) =>
       markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,

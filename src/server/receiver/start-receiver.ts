@@ -1,19 +1,12 @@
 import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { ReceivedInbox } from '../received-inbox.ts';
 import type { Pages } from '../endpoints/pages.ts';
+import type { ReceivedInbox } from '../keeper.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import {
-  createRefusalLog,
-  RECEIVER_LIMITS,
-  type ReceivedSource,
-  type ReceiverLimits,
-  type ReceiverNote,
-  type RefusalLog,
-} from './setup.ts';
+import { createRefusalLog, type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote, type RefusalLog } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type Answered, type Recipient, recipientOf } from './webhook.ts';
 

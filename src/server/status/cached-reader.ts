@@ -5,29 +5,33 @@ export interface CachedReaderOptions {
   clock: Clock;
   /** A value is kept at least this long, */
   keepMs: number;
-  /** and at least this many times as long as reading it took; one that took less than a second not longer than ten. */
+  /** and at least this many times as long as reading it took, but at most 10 s if that took less than 1 s. */
   keepTimes: number;
-  /** A caller waits at most this long; the reading goes on for later callers. */
+  /** A caller waits at most this long; the read continues for later callers. */
   patienceMs: number;
-  /** Awaited before a reading, so that many of them leave room for other work; that wait makes no reading late. */
+  /** Awaited before a read, so that many reads leave room for other work; this wait makes no read late. */
   turn?: () => Promise<unknown>;
 }
 
 /** The last value read, and the error since. */
 export interface LastRead<T> {
-  /** Null before the first successful reading. */
+  /** Null before the first successful read. */
   value: T | null;
   /** Epoch milliseconds. */
   readAt: number | null;
-  /** Null if the last reading succeeded. */
+  /** Null if the last read succeeded. */
   error: unknown;
-  /** A reading has not ended in time; waiting for its turn does not count. */
+  /** A read has not ended in time. */
   isLate: boolean;
 }
 
+/** On a busy machine even a fast read takes long, and changes by other processes must still show soon. */
+const LONG_MS = 1_000;
+const MAX_FAST_KEPT_MS = 10_000;
+
 /**
- * Reads again only once the last value has grown old, so that many viewers cost no more than one and slow readings are
- * rare. After a failure it returns the last good value with the error, and tries again at the next call.
+ * Reads again only once the last value is old, so that many viewers cost no more than one and slow reads are rare.
+ * After a failure it returns the last good value with the error, and tries again at the next call.
  */
 export function createCachedReader<T>(
   read: () => Promise<T>,
@@ -43,8 +47,9 @@ export function createCachedReader<T>(
     startedAt = clock.monotonic();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
-      const ended = clock.monotonic();
-      goodUntil = ended + Math.max(keepMs, keptFor(keepTimes, ended - startedAt));
+      const tookMs = clock.monotonic() - startedAt;
+      const keptMs = tookMs < LONG_MS ? Math.min(keepTimes * tookMs, MAX_FAST_KEPT_MS) : keepTimes * tookMs;
+      goodUntil = clock.monotonic() + Math.max(keepMs, keptMs);
     } catch (error) {
       last = { ...last, error };
     }
@@ -56,12 +61,4 @@ export function createCachedReader<T>(
     const read = await waitAtMost(clock, patienceMs, (reading ??= readNow()));
     return read?.value ?? { ...last, isLate: clock.monotonic() - startedAt >= patienceMs };
   };
-}
-
-const LONG_MS = 1_000;
-const SOON_MS = 10_000;
-
-/** On a busy machine everything takes long: what another process has written must be seen all the same. */
-function keptFor(times: number, tookMs: number): number {
-  return tookMs < LONG_MS ? Math.min(times * tookMs, SOON_MS) : times * tookMs;
 }

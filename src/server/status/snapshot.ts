@@ -1,42 +1,43 @@
+import type { StoredSizes } from '../../database/database.ts';
+import type { FileStatus, RunRow } from '../../database/own-tables.ts';
+import type { FileTrouble } from '../../database/state/files.ts';
+import type { StoredWarning } from '../../database/state/run-history.ts';
+import type { RunFigures } from '../../database/state/runs.ts';
 import type { ColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
-import type { FileTrouble } from '../../database/state/files.ts';
-import type { RunFigures } from '../../database/state/runs.ts';
-import type { FileStatus, RunRow } from '../../database/own-tables.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
-type Moment = number | null;
+type Time = number | null;
 
 /**
- * The status model: all that the page shows and `/status.json` prints; times in epoch ms, sizes in bytes. Something new
- * on the page is a field here, read in `stored.ts` (if the warehouse knows it) or `source-status.ts` (if this process
- * does), and drawn in `web/page/`.
+ * The status model: all that the page shows and `/status.json` prints; times in epoch ms, sizes in bytes. To show more,
+ * add a field here, read it in `stored.ts` (from the warehouse) or `source-status.ts` (from this process), and render
+ * it in `server/page/`.
  */
 export interface StatusSnapshot {
   at: number;
   version: string;
   started_at: number;
-  /** True while the process is on its way out. */
+  /** True while the process is ending. */
   stopping: boolean;
   sources: SourceStatus[];
-  /** Sources that were left out, because their settings cannot be used. */
+  /** Sources whose settings cannot be used. */
   refused: RefusedStatus[];
-  /** Why settings that were read again are not used, and since when; null if those are in use that were read last. */
+  /** Why the settings that were read last are not used; null if they are. */
   settings: SettingsStatus | null;
-  /** The channels of `alerts`; absent where nobody is told. */
+  /** The channels of `alerts`; absent if none are configured. */
   alerts?: AlertChannelStatus[];
 }
 
-/** Whether somebody can be told. */
 export interface AlertChannelStatus {
   channel: string;
-  /** Why the last message did not get through; null if it did, or if there was none. */
+  /** Why the last message was not delivered; null if it was, or if there was none. */
   problem: string | null;
-  /** Since when none gets through. */
-  since: Moment;
-  /** What it was told of and goes on. */
+  /** Since when none is delivered. */
+  since: Time;
+  /** Reported problems that have not ended. */
   open: number;
 }
 
@@ -58,56 +59,57 @@ export interface SourceStatus {
   limit: LimitStatus;
   /** Null if no webhooks are configured. */
   webhooks: WebhookStatus | null;
-  /** Rows written, changed or deleted in the last hour, by how the change was noticed. */
+  /** Rows written, changed or deleted in the last hour, by what found the change. */
   changes: { by_webhook: number; by_schedule: number };
   /** The newest first. */
   schema_changes: SchemaChangeStatus[];
-  /** Why no files are fetched, and since when; absent while they are, or where none are copied. */
-  files_stopped?: Problem & { since: Moment };
+  /** Why no files are fetched, and since when; absent while they are, or if none are copied. */
+  files_stopped?: Problem & { since: Time };
 }
 
-/** The version of the service's API that is asked for, and how long it will be there. */
+/** The requested version of the service's API, and how long it will exist. */
 export interface ApiStatus {
   version: string;
-  /** Null if the service says nothing about it. */
+  /** Null if the service states nothing. */
   lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
 
-/** Something that went wrong and what to do about it. */
+/** An error and its remedy. */
 export type Problem = WalkError;
 
-export interface WarehouseStatus {
-  /** As a person would look for it. */
+export interface WarehouseStatus extends StoredSizes {
+  /** Without user and password. */
   address: string;
   problem: Problem | null;
-  /** When the figures that come from it were read; null while it waits to be opened for the first time. */
-  read_at: Moment;
-  /** On Postgres all of the source's schema, with its indexes. */
-  file_bytes: number | null;
-  wal_bytes: number | null;
+  /** When its figures were read; null until it is opened for the first time. */
+  read_at: Time;
 }
 
-export interface ResourceStatus {
-  resource: string;
-  /** Null until they were counted. */
-  rows: { live: number; deleted: number; counted_at: number } | null;
-  last_success_at: Moment;
-  last_full_at: Moment;
-  schedule: ScheduleStatus;
-  running: RunningStatus | null;
-  /** A walk that was stopped on its way: the next run goes on there. */
+/** The status of a resource as the warehouse stores it. */
+export interface StoredResource {
+  last_success_at: Time;
+  last_full_at: Time;
+  /** An interrupted sync, which the next run resumes. */
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
-  /** The service asked to be left alone until then. */
-  parked_until: Moment;
-  /** Since when no run of it begins, and who wanted that; null if runs begin. */
+  /** Until when the service asked for no requests. */
+  parked_until: Time;
+  /** Since when it is paused, and by whom; null if it is not. */
   paused: { since: number; by: string } | null;
-  /** Who owns the resource, if not this process. */
-  owner: { name: string; since: number } | null;
   /** The newest first. */
   runs: PastRun[];
   rejects: RejectStatus[];
-  suspects: { held: number; held_since: Moment; held_why: string | null };
-  /** Of its records' files that are copied too; absent where there are none. */
+  suspects: { held: number; held_since: Time; held_why: string | null };
+}
+
+export interface ResourceStatus extends StoredResource {
+  resource: string;
+  /** Null until they were counted. */
+  rows: { live: number; deleted: number; counted_at: number } | null;
+  schedule: ScheduleStatus;
+  running: RunningStatus | null;
+  /** The process that owns the resource, if not this one. */
+  owner: { name: string; since: number } | null;
+  /** The copied files of its records; absent if there are none. */
   files?: FilesStatus;
 }
 
@@ -116,9 +118,9 @@ export interface ScheduleStatus {
   incremental: string | null;
   full: string | null;
   timezone: string;
-  next_at: Moment;
+  next_at: Time;
   /** From then on it counts as overdue, unless a success comes first. */
-  overdue_at: Moment;
+  overdue_at: Time;
 }
 
 export interface RunningStatus {
@@ -127,23 +129,21 @@ export interface RunningStatus {
   last_page_at: number;
   pages: number;
   records: number;
-  /** As the service says; null if it does not. */
+  /** As the service states it; null if it does not. */
   total: number | null;
   records_per_second: number;
   eta_seconds: number | null;
 }
 
-export interface PastRun
-  extends Omit<RunFigures, 'records' | 'retries' | 'bytes'>, Pick<RunRow, 'run_id' | 'mode' | 'status'> {
+export interface PastRun extends Omit<RunFigures, 'records' | 'retries' | 'bytes'> {
+  run_id: string;
+  mode: WalkMode;
+  status: RunRow['status'];
   started_at: number;
   seconds: number | null;
   error: Problem | null;
-  /** Facts that the run could not prove, or that a person should know. */
-  warnings: RunWarning[];
+  warnings: StoredWarning[];
 }
-
-/** `accepted` is true if the profile accepts it. */
-type RunWarning = Omit<Problem, 'hint'> & { hint: string; accepted?: boolean | undefined };
 
 export interface RejectStatus {
   reason: string;
@@ -151,17 +151,17 @@ export interface RejectStatus {
 }
 
 export interface LimitStatus {
-  /** Requests per second that the service is understood to allow. */
+  /** Estimated limit of the service, in requests per second. */
   allowed_per_second: number | null;
-  /** Part of it that may be used. */
+  /** The fraction of it that may be used. */
   share: number;
-  paused_until: Moment;
+  paused_until: Time;
   /** Of the last hour. */
   requests: number;
   limited: number;
-  /** Part of the limit used in the last hour, or since the start if that was later. */
+  /** The fraction of the limit used in the last hour, or since the start if that was later. */
   used: number | null;
-  /** Oldest first, 60 of them. `used` is null if nothing is known. */
+  /** Oldest first, 60 of them. `used` is null if no limit is known. */
   minutes: { at: number; requests: number; limited: number; used: number | null }[];
 }
 
@@ -170,13 +170,13 @@ export interface WebhookStatus {
   /** Null if the inbox can be read. */
   problem: Problem | null;
   waiting: number;
-  /** Part of the permitted number or size that waits; at 1, further deliveries are refused. */
+  /** The fraction of the permitted number or size that waits; at 1, further deliveries are refused. */
   full: number;
-  oldest_at: Moment;
+  oldest_at: Time;
   dead: number;
-  /** Deliveries that came under the id of another one with another body, of those that are kept. */
+  /** Stored deliveries that had the id of another one and another body. */
   different: number;
-  last_received_at: Moment;
+  last_received_at: Time;
   /** Of the last hour. */
   received: number;
   refused: number;
@@ -189,16 +189,20 @@ export interface WebhookStatus {
   minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
 }
 
-/** Files of a resource's records that are copied too: how many of those that are shown have which status. */
+/** How many copied files of a resource's current records have which status. */
 export interface FilesStatus extends Record<FileStatus, number> {
   /** Of those whose content is known. */
   bytes: number;
-  /** One that could not be fetched, the first one there was; null if there is none. */
+  /** The first file that could not be fetched; null if there is none. */
   trouble: TroubledFile | null;
 }
 
-/** A file that is not here as it is served, and why. */
-export interface TroubledFile extends Pick<FileTrouble, 'record_id' | 'field' | 'status' | 'code'> {
+/** A file that could not be fetched, and why. */
+export interface TroubledFile {
+  record_id: string;
+  field: string;
+  status: FileStatus;
+  code: string | null;
   message: string;
 }
 
@@ -209,7 +213,7 @@ export interface SchemaChangeStatus extends ColumnChange {
   column: string;
 }
 
-/** The same value with every text in it passed through `scrub`. For data of JSON's kinds. */
+/** Returns the same value with every text in it passed through `scrub`. For JSON data only. */
 export function scrubTexts<T>(value: T, scrub: (text: string) => string): T;
 export function scrubTexts(value: unknown, scrub: (text: string) => string): unknown {
   if (typeof value === 'string') return scrub(value);

@@ -1,44 +1,48 @@
 import { type Kysely, sql } from 'kysely';
+import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
+import type { OwnTables } from '../../database/own-tables.ts';
+import { newestPictures, type ShownPicture } from '../../database/state/files.ts';
+import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/run-history.ts';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
-import { newestPictures, type ShownPicture } from '../../database/state/files.ts';
-import { MOST_REJECTS, readRunDetails, type RunDetails } from '../../database/state/run-history.ts';
-import type { DeliveryRow, DeliveryState, Inbox } from '../../database/inbox.ts';
-import type { OwnTables, RejectRow } from '../../database/own-tables.ts';
 import { type PastRun, type Problem, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
-import { problemOf, type StatusParts } from './source-status.ts';
-import { momentOf, readRuns, readSchemaChanges } from './stored.ts';
+import { type StatusParts, toProblem } from './source-status.ts';
+import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
 
-/** What a page about one source, or one resource of it, asks for beside its status. */
+/** What a page about one source, or one resource of it, shows besides its status. */
 export interface DetailsAsked {
   source: string;
-  /** Null for all of the source. */
+  /** Null for the whole source. */
   resource: string | null;
-  /** The id of the one run that is shown; absent for a page of the source. */
+  /** The id of the run that is shown; absent for a page of the source. */
   run?: string;
-  /** True if the reader may see what records and deliveries hold. */
+  /** True if the viewer may see the contents of records and deliveries. */
   bodies: boolean;
 }
 
-/** More about a source than its status tells, read when it is asked for; the newest of everything first. */
+/** Details of a source, the newest first; read only on request. */
 export interface SourceDetails {
-  /** Why there is nothing below; null if all was read. */
+  /** Why nothing was read; null if all was. */
   problem: Problem | null;
   runs: DetailedRun[];
-  /** Each resource's part in the one run that is shown. */
-  run: RunPart[];
+  /** The part of each resource in the requested run. */
+  run: RunPartDetails[];
   rejects: RejectDetails[];
-  /** Null if no webhooks are received, or only a resource is asked for that none names. */
+  /** Null if no webhooks are configured. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
-  /** None where the reader may not see what records show. */
+  /** Empty if the viewer may not see the contents of records. */
   pictures: PictureDetails[];
 }
 
-export interface RunPart extends Pick<RunDetails, 'resource' | 'command' | 'mode' | 'status'> {
+export interface RunPartDetails {
+  resource: string;
+  command: RunDetails['command'];
+  mode: RunDetails['mode'];
+  status: RunDetails['status'];
   facts: RunFact[];
 }
 
@@ -50,7 +54,6 @@ export interface RejectDetails {
   resource: string;
   reason: string;
   record_id: string | null;
-  /** The fault of this one. */
   detail: string;
   last_seen_at: number | null;
   /** The beginning of the record's text; null if it must not be shown. */
@@ -61,201 +64,188 @@ export interface RejectDetails {
 
 export interface DeliveryDetails {
   seq: number;
-  id: string;
-  received_at: number | null;
-  state: DeliveryState;
-  /** Why it is dead or ignored, or what went wrong with the last attempt. */
+  state: DeliveryRow['state'];
+  /** Why it is dead or ignored, or the error of the last attempt. */
   reason: string | null;
   attempts: number;
-  due_at: number | null;
   kind: string | null;
   resource: string | null;
   record_id: string | null;
   repeats: number;
+  id: string;
+  received_at: number | null;
+  due_at: number | null;
   /** The beginning of its body; null if it must not be shown. */
   body: string | null;
   /** Bytes of the whole body. */
   length: number;
 }
 
-/** Enough to see what goes on; all of it stands in the own tables. */
-const RUNS = 60;
-const REJECTS = 40;
-const DELIVERIES = 40;
-const SCHEMA_CHANGES = 60;
-const BODY_LETTERS = 2_000;
-const PATIENCE_MS = 3_000;
+/** A picture that a current record shows. */
+export interface PictureDetails extends Omit<ShownPicture, 'valid_from'> {
+  /** Since when the record shows it, as far as the copy knows. */
+  seen_at: number | null;
+}
 
-type DetailsParts = Pick<StatusParts, 'source' | 'read' | 'scrub' | 'deliveries'>;
+const MAX_RUNS = 60;
+const MAX_REJECTS = 40;
+const MAX_DELIVERIES = 40;
+const MAX_SCHEMA_CHANGES = 60;
+const MAX_PICTURES = 24;
+const MAX_BODY_CHARS = 2_000;
+const TIMEOUT_MS = 3_000;
 
-const NOTHING = {
-  runs: [],
-  run: [],
-  rejects: [],
-  deliveries: null,
-  schema_changes: [],
-  pictures: [],
-};
+const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [], pictures: [] };
 
 /** Does not throw, and waits some seconds at most. */
-export async function readDetails(parts: DetailsParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
+export async function readDetails(parts: StatusParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
   try {
-    const reading = parts.read(({ own }) => readFrom(own, parts, asked));
-    const read = await waitAtMost(clock, PATIENCE_MS, reading);
+    const read = await waitAtMost(
+      clock,
+      TIMEOUT_MS,
+      parts.read(({ own }) => readAll(own, parts, asked)),
+    );
     if (read !== null) return scrubTexts(read.value, parts.scrub);
     throw new Error('the warehouse has not answered for some seconds');
   } catch (error) {
-    return { problem: problemOf(error, parts.scrub), ...NOTHING };
+    return { ...NOTHING, problem: toProblem(error, parts.scrub) };
   }
 }
 
-async function readFrom(own: Kysely<OwnTables>, parts: DetailsParts, asked: DetailsAsked): Promise<SourceDetails> {
-  if (asked.run !== undefined) return { problem: null, ...NOTHING, run: await readRun(own, asked.run) };
-  const resources = asked.resource === null ? parts.source.resources : [asked.resource];
+async function readAll(
+  own: Kysely<OwnTables>,
+  { source, deliveries }: StatusParts,
+  { resource, run, bodies }: DetailsAsked,
+): Promise<SourceDetails> {
+  if (run !== undefined) {
+    const parts = (await readRunDetails(own, run)).map((part) => {
+      return {
+        resource: part.resource,
+        command: part.command,
+        mode: part.mode,
+        status: part.status,
+        facts: runFacts(part),
+      };
+    });
+    return { ...NOTHING, run: parts };
+  }
+  const resources = resource === null ? source.resources : [resource];
+  const runs = await Promise.all(resources.map((each) => readRuns(own, { resource: each, limit: MAX_RUNS })));
+  const changes = await readSchemaChanges(own, MAX_SCHEMA_CHANGES * (resource === null ? 1 : 4));
   return {
-    problem: null,
-    runs: await detailedRuns(own, resources),
-    run: [],
-    rejects: await readRejectsOf(own, resources, asked.bodies),
-    deliveries: parts.deliveries === null ? null : await deliveriesOf(parts.deliveries, asked),
-    schema_changes: await schemaChanges(own, asked.resource),
-    pictures: asked.bodies ? await readPictures(own, resources) : [],
+    ...NOTHING,
+    runs: runs
+      .flat()
+      .map((each): DetailedRun => Object.assign(toPastRun(each), { resource: each.resource }))
+      .toSorted((a, b) => b.started_at - a.started_at),
+    rejects: await readRejects(own, resources, bodies),
+    deliveries: deliveries && (await readDeliveries(deliveries, resource, bodies)),
+    schema_changes: changes
+      .filter((change) => resource === null || change.resource === resource)
+      .slice(0, MAX_SCHEMA_CHANGES),
+    pictures: bodies ? await readPictures(own, resources) : [],
   };
 }
 
-async function detailedRuns(own: Kysely<OwnTables>, resources: readonly string[]) {
-  const read = await Promise.all(
-    resources.map(async (resource) => {
-      const runs = await readRuns(own, resource, RUNS);
-      return runs.map((run): DetailedRun => Object.assign(run, { resource }));
-    }),
-  );
-  return read.flat().toSorted((a, b) => b.started_at - a.started_at);
-}
-
-async function readRun(own: Kysely<OwnTables>, id: string): Promise<RunPart[]> {
-  const parts = await readRunDetails(own, id);
-  return parts.map((part) => {
-    const { resource, command, mode, status } = part;
-    return { resource, command, mode, status, facts: runFacts(part) };
-  });
-}
-
-type StoredReject = Pick<RejectRow, 'resource' | 'reason' | 'record_id' | 'detail' | 'last_seen' | 'body'> & {
-  length: number;
-};
-
-async function readRejectsOf(
+async function readRejects(
   own: Kysely<OwnTables>,
   resources: readonly string[],
   bodies: boolean,
 ): Promise<RejectDetails[]> {
-  const rows: StoredReject[] = await own
+  const rows = await own
     .selectFrom('_sync_rejects')
     .select(['resource', 'reason', 'record_id', 'detail', 'last_seen'])
     .select([
-      sql<string>`substr("body", 1, ${sql.lit(bodies ? BODY_LETTERS : 0)})`.as('body'),
+      sql<string>`substr("body", 1, ${sql.lit(bodies ? MAX_BODY_CHARS : 0)})`.as('body'),
       sql<number>`length("body")`.as('length'),
     ])
     .where('resource', 'in', resources)
     .where('resolved_at', 'is', null)
     .orderBy('last_seen', 'desc')
-    .limit(REJECTS)
+    .limit(MAX_REJECTS)
     .execute();
   return rows.map(({ body, last_seen, ...reject }) =>
-    Object.assign(reject, { last_seen_at: momentOf(last_seen), body: bodies ? body : null }),
+    Object.assign(reject, { last_seen_at: parseStoredTime(last_seen), body: bodies ? body : null }),
   );
 }
 
-async function deliveriesOf(list: Inbox['list'], { resource, bodies }: DetailsAsked) {
-  const rows = await list({ limit: DELIVERIES });
-  const named = rows.filter((row) => resource === null || row.resource === resource);
-  return named.map((row): DeliveryDetails => deliveryOf(row, bodies));
+async function readDeliveries(list: Inbox['list'], only: string | null, bodies: boolean): Promise<DeliveryDetails[]> {
+  const rows = await list({ limit: MAX_DELIVERIES });
+  return rows
+    .filter(({ resource }) => only === null || resource === only)
+    .map((row) => ({
+      seq: row.seq,
+      state: row.state,
+      reason: row.reason,
+      attempts: row.attempts,
+      kind: row.kind,
+      resource: row.resource,
+      record_id: row.record_id,
+      repeats: row.repeats,
+      id: row.delivery_id,
+      received_at: parseStoredTime(row.received_at),
+      due_at: parseStoredTime(row.due_at),
+      body: bodies ? Buffer.from(row.body).toString('utf8', 0, MAX_BODY_CHARS) : null,
+      length: row.body.length,
+    }));
 }
 
-function deliveryOf(row: DeliveryRow, bodies: boolean): DeliveryDetails {
-  const { seq, state, attempts, kind, resource, record_id, repeats } = row;
-  return {
-    seq,
-    id: row.delivery_id,
-    received_at: momentOf(row.received_at),
-    state,
-    reason: row.reason,
-    attempts,
-    due_at: momentOf(row.due_at),
-    kind,
-    resource,
-    record_id,
-    repeats,
-    body: bodies ? Buffer.from(row.body).toString('utf8', 0, BODY_LETTERS) : null,
-    length: row.body.length,
-  };
-}
-
-async function schemaChanges(own: Kysely<OwnTables>, resource: string | null): Promise<SchemaChangeStatus[]> {
-  const changes = await readSchemaChanges(own, SCHEMA_CHANGES * (resource === null ? 1 : 4));
-  return changes.filter((change) => resource === null || change.resource === resource).slice(0, SCHEMA_CHANGES);
-}
-
-/** A picture that a record shows now. */
-export interface PictureDetails extends Pick<ShownPicture, 'resource' | 'record_id' | 'sha256' | 'bytes'> {
-  /** Pixels; null if they are not known. */
-  width: number | null;
-  height: number | null;
-  /** Since when the record shows it, as far as the copy saw. */
-  seen_at: number | null;
-}
-
-const PICTURES = 24;
-
-/** Those that came last of all these resources together, the newest first. */
+/** The newest of all these resources together. */
 async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]): Promise<PictureDetails[]> {
   const all: ShownPicture[] = [];
-  for (const resource of resources) all.push(...(await newestPictures(own, resource, PICTURES)));
-  const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, PICTURES);
-  return newest.map(({ resource, record_id, sha256, bytes, width, height, valid_from }) => {
-    return { resource, record_id, sha256, bytes, width, height, seen_at: momentOf(valid_from) };
-  });
+  for (const resource of resources) all.push(...(await newestPictures(own, resource, MAX_PICTURES)));
+  const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, MAX_PICTURES);
+  return newest.map(({ valid_from, ...picture }) => Object.assign(picture, { seen_at: parseStoredTime(valid_from) }));
 }
 
-/** What there is to know of one resource's part in a run, as lines under a title: the CLI and the page show the same. */
+/** A fact about one resource's part in a run, as lines under a title. */
 interface RunFact {
   title: string;
   lines: string[];
 }
 
+/** The CLI and the page show the same facts. */
 export function runFacts(part: RunDetails): RunFact[] {
-  const changes = part.schema_changes.map(
-    ({ table, column, ...change }) => `${table}.${column}: ${formatColumnChange(change)}`,
-  );
-  const all = [
-    ...timeFacts(part),
-    fact('records', recordsText(part)),
-    fact('requests', requestsText(part)),
-    ...errorFacts(part),
-    ...part.warnings.map(({ code, message, hint, accepted }) =>
-      fact(accepted === true ? 'accepted' : 'warning', `${message} [${code}]`, `→ ${hint}`),
-    ),
-    fact('schema', ...changes),
-    fact('set aside', ...rejectLines(part)),
-  ];
-  return all.filter(({ lines }) => lines.length > 0);
-}
-
-function fact(title: string, ...lines: string[]): RunFact {
-  return { title, lines };
-}
-
-function timeFacts({ started_at, finished_at, runs, first_started_at, ...part }: RunDetails): RunFact[] {
-  const took = finished_at === null ? 'is under way' : `took ${delayText(finished_at - started_at)}`;
-  const began = fact('began', `${timestampText(started_at)} UTC, ${took}`);
-  if (runs === 1) return [began];
-  const before = `${countText(runs)} runs that changed nothing, the first at ${timestampText(first_started_at)} UTC`;
+  const { error, rejects, rejected } = part;
+  const began = `${timestampText(part.started_at)} UTC, ${formatDuration(part)}`;
+  const before = `${countText(part.runs)} runs that changed nothing, the first at ${timestampText(part.first_started_at)} UTC`;
   const sum = `${countOf(part.all_requests, 'request')}, ${bytesText(part.all_bytes)}`;
-  return [began, fact('stands for', `${before}: ${sum} in all`)];
+  const facts: RunFact[] = [
+    { title: 'began', lines: [began] },
+    { title: 'stands for', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
+    { title: 'records', lines: [formatRecords(part)] },
+    { title: 'requests', lines: [formatRequests(part)] },
+    { title: 'error', lines: error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)] },
+    { title: 'request id', lines: error?.request_id == null ? [] : [error.request_id] },
+    ...part.warnings.map(({ code, message, hint, accepted }) => {
+      return { title: accepted === true ? 'accepted' : 'warning', lines: [`${message} [${code}]`, ...remedy(hint)] };
+    }),
+    {
+      title: 'schema',
+      lines: part.schema_changes.map((change) => `${change.table}.${change.column}: ${formatColumnChange(change)}`),
+    },
+    {
+      title: 'set aside',
+      lines: rejects.map(
+        ({ reason, record_id, detail, is_resolved }) =>
+          `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (accepted since, or no longer listed)' : ''}`,
+      ),
+    },
+  ];
+  if (rejects.length === MOST_REJECTS && rejected > MOST_REJECTS)
+    facts.at(-1)?.lines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
+  return facts.filter(({ lines }) => lines.length > 0);
 }
 
-function recordsText({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
+function formatDuration({ started_at, finished_at }: RunDetails): string {
+  return finished_at === null ? 'in progress' : `took ${delayText(finished_at - started_at)}`;
+}
+
+function remedy(hint: string | null): string[] {
+  return hint === null ? [] : [`→ ${hint}`];
+}
+
+function formatRecords({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
   const parts = [
     `${countText(inserted)} new`,
     `${countText(updated)} changed`,
@@ -267,23 +257,8 @@ function recordsText({ records, inserted, updated, unchanged, deleted, held, rej
   return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
 }
 
-function requestsText({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+function formatRequests({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
   const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
   const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
   return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${bytesText(bytes)}${by}`;
-}
-
-function errorFacts({ error }: RunDetails): RunFact[] {
-  if (error === null) return [];
-  const lines = [`${error.message} [${error.code}]`, ...(error.hint === null ? [] : [`→ ${error.hint}`])];
-  return [fact('error', ...lines), fact('request id', ...(error.request_id === null ? [] : [error.request_id]))];
-}
-
-function rejectLines({ rejects, rejected }: RunDetails): string[] {
-  const lines = rejects.map(
-    ({ reason, record_id, detail, is_resolved }) =>
-      `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (came in well since, or is no longer listed)' : ''}`,
-  );
-  const isCut = rejects.length === MOST_REJECTS && rejected > MOST_REJECTS;
-  return isCut ? [...lines, `and more, of ${countText(rejected)}: all stand in _sync_rejects`] : lines;
 }

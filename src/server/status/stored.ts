@@ -1,42 +1,35 @@
 import type { Kysely } from 'kysely';
-import { z } from 'zod';
 import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
-import type { CheckpointRow, FileStatus, LeaseRow, OwnTables, RunRow } from '../../database/own-tables.ts';
-import type { TableAccess } from '../../database/reading.ts';
+import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
+import type { RowQueries, TableAccess } from '../../database/reading.ts';
 import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
-import { readLifetime, type Pause, readPauses } from '../../database/state/server-state.ts';
+import { readRuns, type RunRecord } from '../../database/state/run-history.ts';
+import { type Pause, readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
+import type { ViewDialect } from '../../database/view-dialect.ts';
 import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { bytesText, countOf, countText } from '../../observe/figures.ts';
-import type {
-  FilesStatus,
-  PastRun,
-  RejectStatus,
-  ResourceStatus,
-  SchemaChangeStatus,
-  TroubledFile,
-} from './snapshot.ts';
+import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
 
-/** How many runs per resource, and schema changes per source, are shown. */
-const RUNS = 6;
-const SCHEMA_CHANGES = 8;
+const MAX_RUNS_PER_RESOURCE = 6;
+const MAX_SCHEMA_CHANGES = 8;
 
-const runWarnings = z.array(
-  z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
-);
+/** The status of a source as its warehouse stores it. */
+export interface StoredSource {
+  sizes: StoredSizes;
+  resources: ReadonlyMap<string, StoredResource>;
+  /** Leases that have not expired, by resource. */
+  leases: ReadonlyMap<string, LeaseRow>;
+  schemaChanges: SchemaChangeStatus[];
+  lifetime: ApiLifetime | null;
+}
 
-/** State of one resource as stored; all times in epoch milliseconds. */
-export type StoredResource = Pick<
-  ResourceStatus,
-  'last_success_at' | 'last_full_at' | 'unfinished' | 'parked_until' | 'paused' | 'runs' | 'rejects' | 'suspects'
->;
-
-/** Stands for a resource until the warehouse can be read. */
+/** Used until the warehouse was read. */
 export const NOTHING_STORED: StoredResource = {
   last_success_at: null,
   last_full_at: null,
@@ -48,137 +41,107 @@ export const NOTHING_STORED: StoredResource = {
   suspects: { held: 0, held_since: null, held_why: null },
 };
 
-/** State of a source as stored. */
-export interface StoredState {
-  sizes: StoredSizes;
-  resources: ReadonlyMap<string, StoredResource>;
-  /** Leases that have not run out, by resource. */
-  leases: ReadonlyMap<string, LeaseRow>;
-  schemaChanges: SchemaChangeStatus[];
-  lifetime: ApiLifetime | null;
+/** An open warehouse, for reading. */
+export interface StoredTables extends RowQueries {
+  readonly own: Kysely<OwnTables>;
+  readonly dialect: ViewDialect;
 }
 
-/** Every query uses an index or reads a small table. Throws what the warehouse throws, or `open` if it is not open. */
-export async function readState(
-  {
-    warehouse: address,
-    resources: names,
-    profile,
-  }: Pick<SourceSettings, 'warehouse' | 'resources'> & { profile: Versioned },
-  open: () => Kysely<OwnTables>,
+/** A source whose warehouse is read. */
+export interface ReadSource {
+  warehouse: SourceSettings['warehouse'];
+  resources: readonly string[];
+  profile: Versioned;
+}
+
+/** Every query uses an index or reads a small table. Throws what the warehouse throws. */
+export async function readSource(
+  { warehouse, resources, profile }: ReadSource,
+  own: Kysely<OwnTables>,
   now: number,
-): Promise<StoredState> {
-  const sizes = await databaseAt(address).storedSizes(open);
-  const own = open();
-  const resources = new Map<string, StoredResource>();
-  for (const resource of names) {
-    const checkpoint = own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource);
-    resources.set(resource, await readResource(own, resource, (await checkpoint.executeTakeFirst()) ?? null));
-  }
-  const leases = await own
-    .selectFrom('_sync_leases')
-    .selectAll()
-    .where('expires_at', '>', timestampText(now))
-    .execute();
+): Promise<StoredSource> {
+  const leases = own.selectFrom('_sync_leases').selectAll().where('expires_at', '>', timestampText(now));
   return {
-    sizes,
-    resources,
-    leases: new Map(leases.map((lease) => [lease.name, lease])),
-    schemaChanges: await readSchemaChanges(own, SCHEMA_CHANGES),
+    sizes: await databaseAt(warehouse).storedSizes(() => own),
+    resources: await readResources(own, resources),
+    leases: new Map((await leases.execute()).map((lease) => [lease.name, lease])),
+    schemaChanges: await readSchemaChanges(own, MAX_SCHEMA_CHANGES),
     lifetime: await readLifetime(own, versionText(profile), now),
   };
 }
 
-/** State of one resource as stored, with its checkpoint as it was read. */
-export async function readResource(
+/** The stored status of resources, by name. */
+export async function readResources(
   own: Kysely<OwnTables>,
-  resource: string,
-  checkpoint: CheckpointRow | null,
-): Promise<StoredResource> {
-  return {
-    ...checkpointStatus(checkpoint),
-    paused: pausedStatus((await readPauses(own)).get(resource)),
-    runs: await readRuns(own, resource),
-    rejects: await readRejects(own, resource),
-    suspects: await readSuspects(own, resource),
-  };
+  names: readonly string[],
+): Promise<Map<string, StoredResource>> {
+  const checkpoints = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', 'in', names).execute();
+  const pauses = await readPauses(own);
+  const rejects = await readRejects(own);
+  const held = await readHeldDeletes(own);
+  const resources = new Map<string, StoredResource>();
+  for (const name of names) {
+    const row = checkpoints.find(({ resource }) => resource === name);
+    const [mode, pause] = [row?.walk_mode ?? null, pauses.get(name)];
+    const windows = (await readHeldWindows(own, name)).filter(({ released_at }) => released_at === null);
+    const deletes = held.find(({ resource }) => resource === name);
+    const since = [deletes?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
+    resources.set(name, {
+      last_success_at: parseStoredTime(row?.last_success_at),
+      last_full_at: parseStoredTime(row?.last_full_at),
+      parked_until: parseStoredTime(row?.due_at),
+      unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
+      paused: pause === undefined ? null : { since: pause.at, by: pause.by },
+      runs: (await readRuns(own, { resource: name, limit: MAX_RUNS_PER_RESOURCE })).map(toPastRun),
+      rejects: rejects.flatMap(({ resource, reason, count }) => (resource === name ? [{ reason, count }] : [])),
+      suspects: {
+        held: (deletes?.count ?? 0) + windows.length,
+        held_since: parseStoredTime(since),
+        held_why: deletes?.why ?? windows[0]?.held ?? null,
+      },
+    });
+  }
+  return resources;
 }
 
-function checkpointStatus(row: CheckpointRow | null): Omit<StoredResource, 'paused' | 'runs' | 'rejects' | 'suspects'> {
-  const mode = row?.walk_mode ?? null;
-  return {
-    last_success_at: momentOf(row?.last_success_at),
-    last_full_at: momentOf(row?.last_full_at),
-    parked_until: momentOf(row?.due_at),
-    unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
-  };
-}
-
-function pausedStatus(pause: Pause | undefined): StoredResource['paused'] {
-  return pause === undefined ? null : { since: pause.at, by: pause.by };
-}
-
-/** The newest first. */
-export async function readRuns(own: Kysely<OwnTables>, resource: string, limit = RUNS): Promise<PastRun[]> {
-  const rows = await own
-    .selectFrom('_sync_runs')
-    .selectAll()
-    .where('resource', '=', resource)
-    .orderBy('started_at', 'desc')
-    .orderBy('run_id', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.map(pastRun);
-}
-
-function pastRun({ started_at, finished_at, error_code, error, error_hint, warnings, ...row }: RunRow): PastRun {
-  const [began, ended] = [timestampMs(started_at), momentOf(finished_at)];
-  const { run_id, mode, status, pages, requests, limited } = row;
-  const { inserted, updated, unchanged, rejected, deleted, held } = row;
-  const counts = { inserted, updated, unchanged, rejected, deleted, held };
-  return {
-    ...counts,
-    run_id,
-    mode,
-    status,
-    pages,
-    requests,
-    limited,
-    started_at: began,
-    seconds: ended === null ? null : (ended - began) / 1_000,
-    error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint },
-    warnings: warnings === null ? [] : runWarnings.parse(JSON.parse(warnings)),
-  };
-}
-
-async function readRejects(own: Kysely<OwnTables>, resource: string): Promise<RejectStatus[]> {
+function readRejects(own: Kysely<OwnTables>) {
   return own
     .selectFrom('_sync_rejects')
-    .select((select) => ['reason', select.fn.countAll<number>().as('count')])
-    .where('resource', '=', resource)
+    .select((select) => ['resource', 'reason', select.fn.countAll<number>().as('count')])
     .where('resolved_at', 'is', null)
-    .groupBy('reason')
+    .groupBy(['resource', 'reason'])
     .orderBy('count', 'desc')
     .execute();
 }
 
-async function readSuspects(own: Kysely<OwnTables>, resource: string): Promise<ResourceStatus['suspects']> {
-  const held = await own
+function readHeldDeletes(own: Kysely<OwnTables>) {
+  return own
     .selectFrom('_sync_suspects')
-    .select((select) => [
-      select.fn.countAll<number>().as('count'),
-      select.fn.min('found_at').as('since'),
-      select.fn.max('detail').as('why'),
+    .select(({ fn }) => [
+      'resource',
+      fn.countAll<number>().as('count'),
+      fn.min('found_at').as('since'),
+      fn.max('detail').as('why'),
     ])
-    .where('resource', '=', resource)
     .where('state', '=', 'held')
-    .executeTakeFirst();
-  const windows = (await readHeldWindows(own, resource)).filter(({ released_at }) => released_at === null);
-  const since = [held?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
+    .groupBy('resource')
+    .execute();
+}
+
+/** The part of a stored run that the page shows. */
+export function toPastRun(run: RunRecord): PastRun {
+  const { run_id, mode, status, pages, requests, limited, started_at, finished_at, error, warnings } = run;
+  const { inserted, updated, unchanged, rejected, deleted, held } = run;
+  const counts = { pages, requests, limited, inserted, updated, unchanged, rejected, deleted, held };
   return {
-    held: (held?.count ?? 0) + windows.length,
-    held_since: momentOf(since),
-    held_why: held?.why ?? windows[0]?.held ?? null,
+    run_id,
+    mode,
+    status,
+    ...counts,
+    started_at,
+    seconds: finished_at === null ? null : (finished_at - started_at) / 1_000,
+    error: error === null ? null : { code: error.code, message: error.message, hint: error.hint },
+    warnings,
   };
 }
 
@@ -197,8 +160,8 @@ export async function readSchemaChanges(own: Kysely<OwnTables>, limit: number): 
   );
 }
 
-/** A stored time; a damaged one counts as not known, because the page must show what is wrong and not fail. */
-export function momentOf(text: string | null | undefined): number | null {
+/** Parses a stored time; null for a damaged one, because the page must work in spite of it. */
+export function parseStoredTime(text: string | null | undefined): number | null {
   const at = timestampMs(text ?? '');
   return Number.isNaN(at) ? null : at;
 }
@@ -209,69 +172,51 @@ export interface RowCount {
   deleted: number;
 }
 
-export async function countRows(warehouse: TableAccess, resource: string): Promise<RowCount> {
-  return { live: await warehouse.rows.count(resource), deleted: await warehouse.rows.countDeleted(resource, '') };
+export async function countRows(warehouse: RowQueries, resource: string): Promise<RowCount> {
+  return { live: await warehouse.count(resource), deleted: await warehouse.countDeleted(resource, '') };
 }
 
-const NONE = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };
-const TROUBLED = ['failed', 'refused'] as const satisfies readonly FileStatus[];
+const FAILED_STATUSES: readonly FileStatus[] = ['failed', 'refused'];
 /** Of all resources together. */
-const MOST_TROUBLED = 40;
+const MAX_FAILED_FILES = 40;
 
 /** The files of a source. */
 export interface StoredFiles {
-  /** By resource; one of which no file is known is not there. */
+  /** By resource; resources without a known file are absent. */
   resources: ReadonlyMap<string, FilesStatus>;
-  /** What a store said that has no room for more; null if none did. */
+  /** The error of a store that has no room left; null if there is none. */
   full: string | null;
 }
 
 export const NO_FILES: StoredFiles = { resources: new Map(), full: null };
 
 export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
-  const counts = Map.groupBy(await countFiles(own), ({ resource }) => resource);
-  const isTroubled = [...counts.values()].flat().some(({ status }) => TROUBLED.some((each) => each === status));
-  const troubled = isTroubled ? await troubledFiles(own, TROUBLED, MOST_TROUBLED) : [];
-  const statuses = Array.from(counts, ([resource, rows]): [string, FilesStatus] => {
-    const status: FilesStatus = { ...NONE, trouble: troubleOf(troubled, resource) };
-    for (const row of rows) {
-      status[row.status] += row.files;
-      status.bytes += row.bytes;
-    }
-    return [resource, status];
-  });
-  return { resources: new Map(statuses), full: await fullStore(own) };
+  const counts = await countFiles(own);
+  const hasFailed = counts.some(({ status }) => FAILED_STATUSES.includes(status));
+  const failed = hasFailed ? await troubledFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
+  const resources = new Map<string, FilesStatus>();
+  for (const { resource, status, files, bytes } of counts) {
+    const none = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };
+    const sum = resources.get(resource) ?? { ...none, trouble: firstFailed(failed, resource) };
+    sum[status] += files;
+    sum.bytes += bytes;
+    resources.set(resource, sum);
+  }
+  return { resources, full: await fullStore(own) };
 }
 
-function troubleOf(troubled: readonly FileTrouble[], resource: string): TroubledFile | null {
-  const own = troubled.filter((file) => file.resource === resource);
+function firstFailed(failed: readonly FileTrouble[], resource: string): TroubledFile | null {
+  const own = failed.filter((file) => file.resource === resource);
   const found = own.find(({ status }) => status === 'failed') ?? own[0];
   if (found === undefined) return null;
   const { record_id, field, status, code, error } = found;
   return { record_id, field, status, code, message: error ?? '' };
 }
 
-/** Such as `3 files could not be fetched yet, such as that of a7: answered 503 [http_503]`. */
-export function troubleText({ failed, refused, trouble }: FilesStatus): string {
-  const isFailed = failed > 0;
-  const what = isFailed
-    ? `${countOf(failed, 'file')} could not be fetched so far`
-    : `${countOf(refused, 'file is', 'files are')} refused`;
-  if (trouble === null) return what;
-  const code = trouble.code === null ? '' : ` [${trouble.code}]`;
-  return `${what}, such as ${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
-}
-
 /** Such as `197 files are here (6.2 MB), 2 wait, 1 failed`. */
 export function filesText(files: FilesStatus): string {
-  const others = (
-    [
-      ['waiting', 'wait'],
-      ['failed', 'failed'],
-      ['refused', 'refused'],
-      ['gone', 'gone'],
-    ] as const
-  ).flatMap(([status, word]) => (files[status] === 0 ? [] : [`${countText(files[status])} ${word}`]));
-  const here = `${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`;
-  return [here, ...others].join(', ');
+  const { waiting, failed, refused, gone } = files;
+  const others = Object.entries({ wait: waiting, failed, refused, gone });
+  const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${countText(count)} ${word}`]));
+  return [`${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`, ...counted].join(', ');
 }

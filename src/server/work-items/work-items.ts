@@ -1,57 +1,83 @@
 import { randomUUID } from 'node:crypto';
 import type { ExecuteSql } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
-import type { SyncCommand } from '../../sync/plan.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
+import type { SyncCommand } from '../../sync/plan.ts';
+import type { ControlRequest } from '../controls/control-request.ts';
 
-/** One resource is to be walked. */
+/** One resource has to be synced. */
 export interface WalkItem {
   kind: 'walk';
-  /** As `queueName` has it, in all kinds of items. */
+  /** As `queueName` returns it, in all kinds of items. */
   source: string;
   resource: string;
   command: SyncCommand;
   /**
    * The stored success that made it due (`last_full_at` for a backfill, else `last_success_at`). If another one is stored
-   * by now, another walk has ended since, and nothing is left to do. Absent if a walk is wanted in any case.
+   * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
 }
 
 /** Deliveries of a source wait in its inbox. */
-export interface DrainItem {
+interface DrainItem {
   kind: 'drain';
   source: string;
 }
 
+/** A request for the process that leads a source, from another process. */
+interface ControlItem {
+  kind: 'control';
+  source: string;
+  id: string;
+  request: ControlRequest;
+  /** The caller; null if that is not known. */
+  by: string | null;
+}
+
 /** Work that any process may do which has the source in its settings. */
-export type WorkItem = WalkItem | DrainItem;
+export type WorkItem = WalkItem | DrainItem | ControlItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
 /** How one kind of items is queued. */
-interface KindOfWork {
+interface QueuePolicy {
   /** How often a process asks for items unless it is woken. */
   pollMs: number;
-  /** After taking an item, a process waits so long for each item under way, so that idle processes take the next ones. */
+  /** After taking an item, a process waits this long for each item in progress, so that idle processes take the next ones. */
   spreadMs: number;
-  /** An item without a heartbeat for so long goes to another process. */
+  /** An item without a heartbeat for this long goes to another process. */
   heartbeatSeconds: number;
-  /** How long the result is kept. */
+  /** How long the result is stored. */
   deleteAfterSeconds: number;
+  /** How long an item waits for a process. */
+  retentionSeconds: number;
 }
 
-export const WORK_KINDS: Readonly<Record<WorkKind, KindOfWork>> = {
-  walk: { pollMs: 1_000, spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
-  drain: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 10, deleteAfterSeconds: 300 },
-};
+const MONTH_SECONDS = 30 * 86_400;
 
-/** In the order in which they are asked for. */
-export const KINDS_OF_WORK: readonly WorkKind[] = ['walk', 'drain'];
+export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
+  walk: {
+    pollMs: 1_000,
+    spreadMs: 100,
+    heartbeatSeconds: 20,
+    deleteAfterSeconds: 3_600,
+    retentionSeconds: MONTH_SECONDS,
+  },
+  drain: {
+    pollMs: 1_000,
+    spreadMs: 10,
+    heartbeatSeconds: 20,
+    deleteAfterSeconds: 300,
+    retentionSeconds: MONTH_SECONDS,
+  },
+  control: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
+};
 
 /** Two items of a kind with the same key are the same work. */
 export function keyOf(item: WorkItem): string {
-  return 'resource' in item ? resourceKey(item.source, item.resource) : item.source;
+  if (item.kind === 'walk') return resourceKey(item.source, item.resource);
+  return item.kind === 'control' ? `${item.source}/${item.id}` : item.source;
 }
 
 export function resourceKey(source: string, resource: string): string {
@@ -59,19 +85,19 @@ export function resourceKey(source: string, resource: string): string {
 }
 
 /**
- * The name of a source in the queue: its schema, which belongs to one source of the database only. Configs of several
- * processes may give different sources the same name, such as one for production and one for a trial.
+ * The name of a source in the queue: its schema, which belongs to one source of the database only. The settings of
+ * several processes may give different sources the same name, such as one for production and one for a trial.
  */
 export function queueName(address: string): string {
   const shared = sharedDatabase(address);
-  if (shared === null) throw new Error('no queue is kept where one process does all the work');
+  if (shared === null) throw new Error('only a database that several processes share has a queue');
   return shared.namespace;
 }
 
 /** The item in the queue after a `put`. */
 export interface QueuedItem {
   id: string;
-  /** False if the same item was queued or under way already; then this is that one. */
+  /** False if the same item was queued or in progress already; then this is that one. */
   isNew: boolean;
   /** True if a process has begun it. */
   isUnderWay: boolean;
@@ -79,24 +105,22 @@ export interface QueuedItem {
 
 /**
  * How an attempt at an item ended: `done`, with its result; `back` in the queue, for any process; or `foreign`, because
- * the source is not in this process's settings, which takes no items of that source from then on.
+ * the source is not in this process's settings: the process takes no items of that source from then on.
  */
 export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
 
-/** Does one item. If it throws, the error is logged, and the item goes back for a while. */
+/** Does one item until the signal is aborted. If it throws, the error is logged, and the item goes back for a while. */
 export type WorkHandler<Kind extends WorkKind, Result> = (
   item: ItemOf<Kind>,
-  /** Aborted when the process is to end, or when the item has gone to another one. */
   signal: AbortSignal,
 ) => Promise<WorkEnd<Result>>;
 
-/** The engine's own schema; all processes on one database share it. */
+/** pg-boss's own schema; all processes on one database share it. */
 export const BOSS_SCHEMA = 'content_sync_boss';
 
 /**
- * The engine documents its table for such inserts. In SQL of ours, because the engine's own call asks for a pool first,
- * and a delivery's item must be part of the delivery's transaction. An item that is there already is not written. The group is
- * the source, so that a process can leave those alone that it does not know.
+ * pg-boss documents its table for such inserts. Its own call would use another connection, and a delivery's item must be
+ * part of the delivery's transaction. The group is the source, so that a process can ignore unknown sources.
  */
 const INSERT = `INSERT INTO ${BOSS_SCHEMA}.job (id, name, data, singleton_key, group_id, policy, retry_limit, retry_delay,
     expire_seconds, deletion_seconds, keep_until, heartbeat_seconds)
@@ -106,21 +130,17 @@ const INSERT = `INSERT INTO ${BOSS_SCHEMA}.job (id, name, data, singleton_key, g
   ON CONFLICT DO NOTHING
   RETURNING id`;
 
-/** Queues an item in the caller's transaction. Returns its id, or null if the same item is queued or under way. */
-export async function insertItem(
-  item: WorkItem,
-  execute: ExecuteSql,
-  id: string = randomUUID(),
-): Promise<string | null> {
+/** Queues an item in the caller's transaction. Returns false if the same item is queued or in progress. */
+export async function insertItem(item: WorkItem, execute: ExecuteSql, id: string): Promise<boolean> {
   const { kind, ...data } = item;
   const { rows } = await execute(INSERT, [id, kind, JSON.stringify(data), keyOf(item), item.source]);
-  return rows.length === 0 ? null : id;
+  return rows.length > 0;
 }
 
 /**
- * Queues a drain of a source (by its `queueName`) in the transaction that stores its deliveries. Writes nothing if one is
- * queued already. The queue must have been opened once on this database.
+ * Queues a drain of a source (by its `queueName`) in the transaction that stores its deliveries, unless one is queued.
+ * The queue must have been opened once on this database.
  */
 export async function askDrain(source: string, execute: ExecuteSql): Promise<void> {
-  await insertItem({ kind: 'drain', source }, execute);
+  await insertItem({ kind: 'drain', source }, execute, randomUUID());
 }

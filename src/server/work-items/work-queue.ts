@@ -4,27 +4,17 @@ import type { SharedStatements } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import {
-  BOSS_SCHEMA,
-  insertItem,
-  keyOf,
-  KINDS_OF_WORK,
-  type QueuedItem,
-  WORK_KINDS,
-  type WorkHandler,
-  type WorkItem,
-  type WorkKind,
-} from './work-items.ts';
-import { ItemWorker } from './item-worker.ts';
-import { sleepOrAbort, unlessAborted } from '../../model/waiting.ts';
+import type { JsonValue } from '../../model/json.ts';
+import { repeatUntilAborted, unlessAborted, WakeableSleep } from '../../model/waiting.ts';
+import { BOSS_SCHEMA, insertItem, type ItemOf, keyOf, type QueuedItem, WORK_KINDS, type WorkEnd, type WorkHandler, type WorkItem, type WorkKind } from './work-items.ts';
 
-interface BossQueueOptions {
+interface WorkQueueOptions {
   /** Of any source of the database. */
   address: string;
   clock: Clock;
   /** Called with errors that pass by themselves. */
   failed: (error: unknown) => void;
-  /** Seconds between two looks for items whose worker is dead; 10 if absent. */
+  /** Between two searches for items whose worker is dead; 10 if absent. */
   superviseSeconds?: number;
 }
 
@@ -32,21 +22,21 @@ const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-/** An item may be given back any number of times: only a person cancels work. */
+/** An item may be given back any number of times: only a user cancels work. */
 const NO_LIMIT = 2_000_000_000;
-/** Between two attempts to open a queue whose server is not there. */
+/** Between two attempts to open a queue whose server is unreachable. */
 const REOPEN_MS = 3_000;
-/** Long enough for a restart of the server; the engine asks again by itself. */
-const PATIENCE_MS = 10_000;
+/** Long enough for a restart of the server; pg-boss retries by itself. */
+const RECONNECT_TIMEOUT_MS = 10_000;
 
 const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
-/** Only items given back lately: if all workers are busy, an older one waits like every other, and nobody needs to yield. */
+/** Only items given back lately: if all workers are busy, an older one waits like every other. */
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
-/** How often all results that are waited for are asked for, in one statement. */
-const OUTCOMES_MS = 1_000;
+/** One statement polls for all awaited results. */
+const OUTCOMES_INTERVAL_MS = 1_000;
 const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
   FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
 
@@ -57,44 +47,45 @@ interface JobRow extends Record<string, unknown> {
 }
 
 /**
- * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is there; the
- * constructor throws nothing. All methods throw `SyncError`.
+ * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is reachable;
+ * the constructor throws nothing. All methods throw `SyncError`.
  */
 export class WorkQueue {
   /** Resolves once items can be queued; rejects if the queue is closed before. */
   readonly opened: Promise<void>;
-  readonly #options: BossQueueOptions;
+  readonly #options: WorkQueueOptions;
   readonly #closing = new AbortController();
   readonly #statements: SharedStatements;
   /** Loaded with the first queue: a process without one never needs it. */
   readonly #boss: Promise<PgBoss>;
-  /** Results that are waited for, by the ids of their items. */
+  /** Results that are awaited, by the ids of their items. */
   readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
-  #isAsking = false;
   readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
 
-  constructor(options: BossQueueOptions) {
+  constructor(options: WorkQueueOptions) {
     this.#options = options;
     const shared = sharedDatabase(options.address);
-    if (shared === null) throw new Error('a queue needs a database that many processes share');
+    if (shared === null) throw new Error('a queue needs a database that several processes share');
     this.#statements = shared.connect(options.clock);
-    this.#boss = engine(engineAccess(this.#statements, PATIENCE_MS), options);
+    this.#boss = createBoss(toDb(this.#statements, RECONNECT_TIMEOUT_MS), options);
     this.opened = this.#open();
-    // A queue may be closed before it is opened, and nobody may wait for that.
+    // A queue may be closed before it is opened, and no caller may wait for that.
     this.opened.catch(() => undefined);
+    const period = { clock: options.clock, everyMs: OUTCOMES_INTERVAL_MS, signal: this.#closing.signal };
+    void repeatUntilAborted(period, () => this.#pollOutcomes());
   }
 
   /** Queues an item, or finds the same one. */
   async put(item: WorkItem): Promise<QueuedItem> {
     await this.opened;
     const id = randomUUID();
-    const ask = this.#statements.execute;
+    const { execute } = this.#statements;
     for (;;) {
       this.#closing.signal.throwIfAborted();
-      if ((await insertItem(item, ask, id)) !== null) return { id, isNew: true, isUnderWay: false };
-      const { rows } = await ask<Omit<QueuedItem, 'isNew'> & Record<string, unknown>>(FIND, [item.kind, keyOf(item)]);
+      if (await insertItem(item, execute, id)) return { id, isNew: true, isUnderWay: false };
+      const { rows } = await execute<{ id: string; isUnderWay: boolean }>(FIND, [item.kind, keyOf(item)]);
       const [found] = rows;
-      // Found with this id: it was inserted, and the answer got lost. Not found: the same item ended in between.
+      // If it has this id, it was inserted and the response was lost. If it is missing, it ended in between.
       if (found !== undefined) return { ...found, isNew: found.id === id };
     }
   }
@@ -102,18 +93,17 @@ export class WorkQueue {
   /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
   async outcome(id: string, signal: AbortSignal): Promise<unknown> {
     const awaited = this.#awaited.get(id) ?? Promise.withResolvers<unknown>();
-    // Whoever waits may give up before.
+    // The caller may stop waiting before.
     awaited.promise.catch(() => undefined);
     this.#awaited.set(id, awaited);
-    if (!this.#isAsking) void this.#askOutcomes();
     return unlessAborted(awaited.promise, AbortSignal.any([signal, this.#closing.signal]));
   }
 
   /** Those of the keys whose item was given back just now and is about to be taken again. */
-  async comingBack(kind: WorkKind, keys: readonly string[]): Promise<Set<string>> {
+  async comingBack(kind: WorkKind, keys: readonly string[]): Promise<string[]> {
     await this.opened;
     const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
-    return new Set(rows.map(({ key }) => key));
+    return rows.map(({ key }) => key);
   }
 
   /** Resolves once the database has answered; rejects with what it throws. */
@@ -122,14 +112,20 @@ export class WorkQueue {
     await this.#statements.run('SELECT 1', [], 0);
   }
 
-  /** Takes items of a kind from now on, at most `atOnce` at a time. */
-  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
+  /** Takes items of a kind from now on, at most `atOnce` in parallel, except for the `ignored` sources. */
+  work<Kind extends WorkKind>(
+    kind: Kind,
+    atOnce: number,
+    handler: WorkHandler<Kind, unknown>,
+    ignored: () => readonly string[] = () => [],
+  ): void {
     const { clock, failed } = this.#options;
-    const [single, closing] = [engineAccess(this.#statements, 0), this.#closing.signal];
+    const [single, closing] = [toDb(this.#statements, 0), this.#closing.signal];
     const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
-      this.#workers.set(kind, new ItemWorker({ kind, atOnce, boss, single, handler, clock, closing, done, failed }));
+      const parts = { kind, atOnce, boss, single, handler, ignored, clock, closing, done, failed };
+      this.#workers.set(kind, new ItemWorker(parts));
     };
     this.opened.then(() => this.#boss).then(begin, () => undefined);
   }
@@ -144,7 +140,7 @@ export class WorkQueue {
     for (const worker of this.#workers.values()) worker.welcome(source);
   }
 
-  /** Gives back the items under way, and closes. */
+  /** Gives back the items in progress, and closes. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
@@ -154,26 +150,19 @@ export class WorkQueue {
     await this.#statements.close();
   }
 
-  async #askOutcomes(): Promise<void> {
-    this.#isAsking = true;
-    while (this.#awaited.size > 0 && !this.#closing.signal.aborted) {
-      await sleepOrAbort(this.#options.clock, OUTCOMES_MS, this.#closing.signal);
-      const ids = [...this.#awaited.keys()];
-      // While the server is away, they go on waiting.
-      const asked = await this.#statements.execute<JobRow>(OUTCOMES, [ids]).catch(() => null);
-      const found = new Map(asked?.rows.map((row) => [row.id, row]));
-      for (const id of asked === null ? [] : ids) this.#settle(id, found.get(id));
+  async #pollOutcomes(): Promise<void> {
+    const ids = [...this.#awaited.keys()];
+    if (ids.length === 0) return;
+    const { rows } = await this.#statements.execute<JobRow>(OUTCOMES, [ids]);
+    const found = new Map(rows.map((row) => [row.id, row]));
+    for (const id of ids) {
+      const row = found.get(id);
+      if (row !== undefined && !ENDED.has(row.state)) continue;
+      const awaited = this.#awaited.get(id);
+      this.#awaited.delete(id);
+      if (row === undefined || row.state === 'completed') awaited?.resolve(parseOutput(row?.output ?? 'null'));
+      else awaited?.reject(cancelledError(row.state));
     }
-    this.#isAsking = false;
-  }
-
-  #settle(id: string, row: JobRow | undefined): void {
-    const isOver = row === undefined || OVER.has(row.state);
-    if (!isOver) return;
-    const awaited = this.#awaited.get(id);
-    this.#awaited.delete(id);
-    if (row === undefined || row.state === 'completed') awaited?.resolve(resultOf(JSON.parse(row?.output ?? 'null')));
-    else awaited?.reject(givenUp(row.state));
   }
 
   async #open(): Promise<void> {
@@ -184,7 +173,7 @@ export class WorkQueue {
       signal.throwIfAborted();
       try {
         await boss.start();
-        for (const kind of KINDS_OF_WORK) await makeQueue(boss, kind);
+        for (const kind of ['walk', 'drain', 'control'] as const) await createQueue(boss, kind);
         return;
       } catch (error) {
         failed(error);
@@ -194,20 +183,19 @@ export class WorkQueue {
   }
 }
 
-const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
-/** The engine's way to the database; `patienceMs` is 0 for what must not be done twice. */
-function engineAccess(statements: SharedStatements, patienceMs: number): Db {
-  return { executeSql: (text, values) => statements.run(text, values, patienceMs) };
+/** The connection for pg-boss; `timeoutMs` is 0 for statements that must not be repeated. */
+function toDb(statements: SharedStatements, timeoutMs: number): Db {
+  return { executeSql: (text, values) => statements.run(text, values, timeoutMs) };
 }
 
-async function engine(db: Db, options: BossQueueOptions): Promise<PgBoss> {
-  const { failed, superviseSeconds = SUPERVISE_SECONDS } = options;
+async function createBoss(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: WorkQueueOptions): Promise<PgBoss> {
   const { PgBoss } = await import('pg-boss');
   const boss = new PgBoss({
     db,
     schema: BOSS_SCHEMA,
-    // Schedules are ours: the stored state says when a walk is due.
+    // The stored state decides when a sync is due.
     schedule: false,
     superviseIntervalSeconds: superviseSeconds,
     monitorIntervalSeconds: superviseSeconds,
@@ -216,26 +204,192 @@ async function engine(db: Db, options: BossQueueOptions): Promise<PgBoss> {
     bamIntervalSeconds: HOUR_SECONDS,
     queueCacheIntervalSeconds: HOUR_SECONDS,
   });
-  // Without a listener it would end the process.
+  // Without a listener an error would end the process.
   boss.on('error', failed);
   return boss;
 }
 
-async function makeQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { heartbeatSeconds, deleteAfterSeconds } = WORK_KINDS[kind];
-  const times = { heartbeatSeconds, deleteAfterSeconds, expireInSeconds: DAY_SECONDS };
-  const rest = { retentionSeconds: 30 * DAY_SECONDS, retryLimit: NO_LIMIT, retryDelay: 0 };
-  // At most one item of a key is queued or under way.
+async function createQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
+  const { heartbeatSeconds, deleteAfterSeconds, retentionSeconds } = WORK_KINDS[kind];
+  const times = { heartbeatSeconds, deleteAfterSeconds, retentionSeconds, expireInSeconds: DAY_SECONDS };
+  const rest = { retryLimit: NO_LIMIT, retryDelay: 0 };
+  // At most one item of a key is queued or in progress.
   await boss.createQueue(kind, { policy: 'exclusive', ...times, ...rest });
 }
 
-function resultOf(output: unknown): unknown {
+function parseOutput(text: string): unknown {
+  const output: unknown = JSON.parse(text);
   return typeof output === 'object' && output !== null && 'result' in output ? output.result : null;
 }
 
-function givenUp(state: string): SyncError {
+function cancelledError(state: string): SyncError {
   return new SyncError('work_lost', `the work was ${state} in the queue`, {
     recovery: 'retry',
-    hint: 'somebody has changed it in the schema content_sync_boss; the schedule asks for it again',
+    hint: 'a user has changed it in the schema content_sync_boss; the schedule repeats it',
   });
+}
+
+interface ItemWorkerOptions<Kind extends WorkKind> {
+  kind: Kind;
+  /** Items in progress at most. */
+  atOnce: number;
+  boss: PgBoss;
+  /** For taking items: a repeated statement would take an item that no process works on. */
+  single: Db;
+  handler: WorkHandler<Kind, unknown>;
+  /** Sources whose items it does not take now. */
+  ignored: () => readonly string[];
+  clock: Clock;
+  /** Aborted with the reason for which items are given back. */
+  closing: AbortSignal;
+  /** Called for every item that this process has done. */
+  done: (id: string, result: unknown) => void;
+  /** Called with errors of handlers and of the queue; no item is lost by them. */
+  failed: (error: unknown) => void;
+}
+
+/** An attempt at an item; the retry count distinguishes it from attempts of other processes. */
+interface ItemAttempt {
+  id: string;
+  retryCount: number;
+  /** Aborted when another process has taken the item over. */
+  lost: AbortController;
+}
+
+const AFTER_BUG_MS = 15_000;
+const HEARTBEATS_PER_TIMEOUT = 3;
+
+/** Takes items of one kind out of the queue and does them, at most `atOnce` in parallel. */
+class ItemWorker<Kind extends WorkKind> {
+  readonly #options: ItemWorkerOptions<Kind>;
+  readonly #attempts = new Map<string, ItemAttempt>();
+  readonly #inProgress = new Set<Promise<void>>();
+  /** Sources that are not in this process's settings. */
+  readonly #foreign = new Set<string>();
+  readonly #heart: NodeJS.Timeout;
+  readonly #loop: Promise<void>;
+  readonly #pause: WakeableSleep;
+
+  constructor(options: ItemWorkerOptions<Kind>) {
+    this.#options = options;
+    this.#pause = new WakeableSleep(options.clock);
+    const { heartbeatSeconds } = WORK_KINDS[options.kind];
+    this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / HEARTBEATS_PER_TIMEOUT);
+    this.#loop = this.#takeItems();
+  }
+
+  /** Looks for items now. */
+  wake(): void {
+    this.#pause.wake();
+  }
+
+  /** Takes items of this source again. */
+  welcome(source: string): void {
+    if (this.#foreign.delete(source)) this.wake();
+  }
+
+  /** Resolves once every item in progress is done or given back, which `closing` must ask for. */
+  async idle(): Promise<void> {
+    this.wake();
+    await this.#loop;
+    await Promise.all(this.#inProgress);
+    clearInterval(this.#heart);
+  }
+
+  async #takeItems(): Promise<void> {
+    const { closing, failed, kind, atOnce } = this.#options;
+    const { pollMs, spreadMs } = WORK_KINDS[kind];
+    while (!closing.aborted) {
+      let pauseMs = pollMs;
+      try {
+        const hasTaken = this.#attempts.size < atOnce && (await this.#take());
+        if (hasTaken) pauseMs = Math.min(pollMs, spreadMs * this.#attempts.size);
+      } catch (error) {
+        failed(error);
+      }
+      await this.#pause.sleep(pauseMs, closing);
+    }
+  }
+
+  async #take(): Promise<boolean> {
+    const { kind, boss, single, ignored } = this.#options;
+    const ignoreGroups = [...this.#foreign, ...ignored()];
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups });
+    if (job === undefined) return false;
+    const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
+    this.#attempts.set(job.id, attempt);
+    const work = this.#doItem(attempt, { ...job.data, kind }).finally(() => this.#inProgress.delete(work));
+    this.#inProgress.add(work);
+    return true;
+  }
+
+  async #doItem(attempt: ItemAttempt, item: ItemOf<Kind>): Promise<void> {
+    const { closing, failed, handler, atOnce } = this.#options;
+    const signal = AbortSignal.any([attempt.lost.signal, closing]);
+    let end: WorkEnd<unknown> = { is: 'back', afterMs: 0 };
+    try {
+      signal.throwIfAborted();
+      end = await handler(item, signal);
+    } catch (error) {
+      if (!signal.aborted) {
+        failed(error);
+        end = { is: 'back', afterMs: AFTER_BUG_MS };
+      }
+    }
+    if (end.is === 'foreign') this.#foreign.add(item.source);
+    // If this fails, the item goes to another process, because its heartbeat ends.
+    await this.#store(attempt, end).catch(failed);
+    const wasFull = this.#attempts.size >= atOnce;
+    this.#attempts.delete(attempt.id);
+    if (wasFull) this.wake();
+  }
+
+  /** By id and retry count, so that nothing changes if another process has taken the item over. */
+  async #store({ id, retryCount }: ItemAttempt, end: WorkEnd<unknown>): Promise<void> {
+    const { kind, boss, done } = this.#options;
+    if (end.is === 'done') {
+      const result = toJsonb(end.result);
+      const completed = settledIds(await boss.complete(kind, [{ id, retryCount }], { result }));
+      if (completed.has(id)) done(id, result);
+      return;
+    }
+    const back = settledIds(await boss.fail(kind, [{ id, retryCount }]));
+    const startAfter = end.is === 'back' ? Math.round(end.afterMs / 1_000) : 0;
+    if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
+  }
+
+  /** One statement for all items in progress. */
+  async #beat(): Promise<void> {
+    const { kind, boss } = this.#options;
+    const attempts = [...this.#attempts.values()];
+    if (attempts.length === 0) return;
+    try {
+      const touched = attempts.map(({ id, retryCount }) => ({ id, retryCount }));
+      const own = settledIds(await boss.touch(kind, touched));
+      for (const { id, lost } of attempts) {
+        if (!own.has(id) && this.#attempts.has(id)) lost.abort(takenOver());
+      }
+    } catch {
+      // While the server is unreachable no item changes hands; a lost one shows at the next heartbeat.
+    }
+  }
+}
+
+/** A result as jsonb can store it: without NUL and lone surrogates. */
+function toJsonb(value: unknown): JsonValue {
+  const text = JSON.stringify(value ?? null, (_, part: unknown) =>
+    typeof part === 'string' ? part.toWellFormed().replaceAll('\0', '\u{FFFD}') : part,
+  );
+  const read: JsonValue = JSON.parse(text);
+  return read;
+}
+
+/** The ids of the items that still were this process's; pg-boss returns them without declaring it in its types. */
+function settledIds(response: object): Set<unknown> {
+  if ('settled' in response && Array.isArray(response.settled)) return new Set<unknown>(response.settled);
+  throw new Error('the queue does not report what it has changed');
+}
+
+function takenOver(): SyncError {
+  return new SyncError('interrupted', 'another process has taken this work over', { recovery: 'stop' });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { createAlerts, type Alerts } from '../../../src/server/alerts/alerts.ts';
+import { Alerts } from '../../../src/server/alerts/alerts.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import { alertsSchema } from '../../../src/config/alerts-schema.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
@@ -27,7 +27,7 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
   const log = createLog({ level: 'info', secrets: [], destination: output });
   const metrics = createMetrics('0.0.0');
   onTestFinished(() => metrics.close());
-  const open = async (): Promise<Alerts> => {
+  const open = async () => {
     const warehouse = await openWarehouse(address, clock);
     const source = {
       name: 'blog',
@@ -35,13 +35,10 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
       use: async <T>(work: (open: typeof warehouse) => Promise<T>) => work(warehouse),
     };
     const parts = { clock, log, metrics, secrets: [SECRET_PATH], snapshot, sources: () => [source] };
-    const alerts = createAlerts({ ...parts, channels: alertsSchema.parse(channels), publicUrl: null });
-    const stop = async (): Promise<void> => {
-      await alerts.stop();
-      await warehouse.close();
-    };
+    const alerts = new Alerts({ ...parts, channels: alertsSchema.parse(channels), publicUrl: null });
+    onTestFinished(() => warehouse.close());
     alerts.start();
-    return { ...alerts, stop };
+    return alerts;
   };
   return { state, open, metrics, logged: () => output.text() };
 }
@@ -120,18 +117,6 @@ describe('a channel', () => {
     const metrics = await stage.metrics.text();
     expect(metrics).toMatch(/content_sync_alert_messages_total\{channel="broken",result="failed"\} \d+/);
     expect(metrics).toContain('content_sync_alert_messages_total{channel="broken",result="sent"} 1');
-  });
-
-  it('that asks to be left alone is left alone', async () => {
-    const clock = new HandClock(NOW);
-    const { posted, url } = await alertReceiver((response) => {
-      response.writeHead(429, { 'retry-after': '3600' }).end();
-    });
-    const stage = await telling(await SQLITE.address(), clock, { ops: { type: 'slack', url } });
-    const alerts = await stage.open();
-    await pass(clock, 40);
-    expect(posted).toHaveLength(1);
-    await alerts.stop();
   });
 
   it('is changed, added and taken out while it goes on', async () => {

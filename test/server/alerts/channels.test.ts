@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
-import { begunMessage, type Message, sendMessage } from '../../../src/server/alerts/message.ts';
+import { begunMessage, type AlertMessage, sendMessage } from '../../../src/server/alerts/message.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
-import { channelWith, conditionOf } from './telling.ts';
+import { channelWith, conditionOf } from './alert-samples.ts';
 
 const PASSWORD = 'correct horse battery staple';
 const { signal } = new AbortController();
 
-function message(what = 'it failed: <!channel> & "so" on\nFrom: evil'): Message {
+function message(what = 'it failed: <!channel> & "so" on\nFrom: evil'): AlertMessage {
   return begunMessage([conditionOf({ what })], { now: Date.now(), publicUrl: null, scrub: (text) => text });
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertOf, judge, type Condition } from '../../../src/server/alerts/plan-telling.ts';
+import { alertName, type Condition, judge } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import {
   NOW,
@@ -24,7 +24,7 @@ function blogWith(fields: Partial<ResourceStatus>, source: Partial<SourceStatus>
 }
 
 const named = (snapshot: StatusSnapshot): string[] =>
-  judge(snapshot).conditions.map((each) => `${each.source} ${alertOf(each)}`);
+  judge(snapshot).conditions.map((each) => `${each.source} ${alertName(each)}`);
 
 describe('judge', () => {
   it('finds what the page finds, by its kind', () => {
@@ -51,7 +51,6 @@ describe('judge', () => {
       ['blog failed content'],
     ],
     ['nothing once one has succeeded', { runs: [ended('ok', 1), failed(5)] }, []],
-    ['nothing where all were put off', { runs: [ended('deferred', 1)] }, []],
     ['a run that was partial', { runs: [ended('partial', 1)] }, ['blog partial content']],
   ])('finds %s', (_, fields, expected) => {
     expect(named(blogWith(fields))).toEqual(expected);
@@ -74,7 +73,7 @@ describe('judge', () => {
     const warehouse = { ...sourceWith('blog').warehouse, problem };
     const rejects = [{ reason: 'no_id', count: 3 }];
     const judged = judge(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
-    expect(judged.conditions.map(alertOf)).toEqual(['failed']);
+    expect(judged.conditions.map(alertName)).toEqual(['failed']);
     expect(judged.readable.has('blog')).toBe(false);
     expect(judged.copied).toEqual([]);
   });

@@ -1,17 +1,17 @@
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { writeFileSync } from 'node:fs';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { SourceTables } from '../../../src/server/dictionary/table-reader.ts';
+import type { SourceTables } from '../../../src/server/dictionary/read-dictionary.ts';
 import { renderDictionaryPage } from '../../../src/server/page/dictionary-page.ts';
 import { findChromium, startChromium } from '../../support/chromium.ts';
+import { sampled } from '../../support/length.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
 import { contrastFaults } from './page-contrast.ts';
 import { pagesOf, servePages } from './page-server.ts';
 import { columnOf, dictionaryWith, largeDictionary, smallDictionary, tableWith } from './sample-dictionary.ts';
 import { NOW, snapshotWith } from './sample-status.ts';
-import { sampled } from '../../support/length.ts';
 
 const executable = findChromium();
 

@@ -47,18 +47,18 @@ describe('what needs attention of a source', () => {
     [
       'dead deliveries',
       { webhooks: webhooksWith('blog', { dead: 1 }) },
-      ['look', '1 webhook delivery could not be worked on'],
+      ['look', '1 webhook delivery could not be processed'],
     ],
     [
       'an inbox that is nearly full',
       { webhooks: webhooksWith('blog', { waiting: 1_900, full: 0.957 }) },
-      ['late', '1,900 webhook deliveries wait, 95 % of what may; beyond that senders are told to come again (503)'],
+      ['late', '1,900 webhook deliveries wait, 95 % of the maximum; further deliveries will be refused (503)'],
     ],
     ['not one that is half full', { webhooks: webhooksWith('blog', { full: 0.5 }) }, null],
     [
       'a body under the id of another one',
       { webhooks: webhooksWith('blog', { different: 1 }) },
-      ['look', '1 webhook delivery came under the id of another one with another body'],
+      ['look', '1 webhook delivery had the id of another one and another body'],
     ],
     [
       'a delivery that waits for long',
@@ -69,7 +69,7 @@ describe('what needs attention of a source', () => {
     [
       'webhooks that tell less than the schedule finds',
       { changes: { by_schedule: 40, by_webhook: 2 } },
-      ['look', 'The schedule found 40 changes in the last hour, webhooks told of 2'],
+      ['look', 'The schedule found 40 changes in the last hour, webhooks reported 2'],
     ],
     ['not a few changes that were there first', { changes: { by_schedule: 9, by_webhook: 0 } }, null],
     [
@@ -110,12 +110,12 @@ describe('what needs attention of a resource', () => {
     [
       'a walk that stands still',
       { running: RUNNING },
-      ['late', 'The full walk stands still: its last page came 20m 00s ago'],
+      ['late', 'The full sync is stuck: its last page came 20m 00s ago'],
     ],
     [
       'one that another process owns',
       { owner: { name: 'pid 7 on box', since: NOW - MINUTE } },
-      ['look', 'Another process (pid 7 on box) works on it since 1m 00s ago'],
+      ['look', 'Another process (pid 7 on box) has been syncing it since 1m 00s ago'],
     ],
     [
       'one that the service put off',
@@ -125,7 +125,7 @@ describe('what needs attention of a resource', () => {
     [
       'held deletes',
       { suspects: { held: 1_870, held_since: NOW, held_why: null } },
-      ['look', '1,870 deletes held back: too many at once to be believed; the rows stay live'],
+      ['look', '1,870 deletes held: too many at once to be accepted; the rows stay live'],
     ],
     ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are set aside']],
   ])('%s', (_, resource, expected) => {
@@ -173,7 +173,7 @@ describe('the headline', () => {
       'an unreachable warehouse',
       [sourceWith('blog', { warehouse: { ...sourceWith('blog').warehouse, problem: PROBLEM } })],
       'down',
-      '1 thing needs attention; how fresh the data is cannot be told',
+      '1 thing needs attention; freshness unknown',
     ],
   ])('tells %s', (_, sources, tone, text) => {
     expect(headline(sources)).toStrictEqual({ tone, text });

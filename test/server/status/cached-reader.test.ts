@@ -39,22 +39,6 @@ describe('reading sparingly', () => {
     expect([readings.length, clock.sleeping]).toStrictEqual([1, 0]);
   });
 
-  it('does not count the wait for a turn, but a reading that hangs', async () => {
-    const clock = new HandClock();
-    const turn = Promise.withResolvers<void>();
-    const never = Promise.withResolvers<string>().promise;
-    const options = { clock, keepMs: 1_000, keepTimes: 10, patienceMs: 3_000, turn: () => turn.promise };
-    const ask = createCachedReader(() => never, options);
-    const isLate = async (): Promise<boolean> => {
-      const asked = ask();
-      await clock.advance(3_000);
-      return (await asked).isLate;
-    };
-    expect(await isLate()).toBe(false);
-    turn.resolve();
-    expect(await isLate()).toBe(true);
-  });
-
   it('F159 tells the last good value beside the error, and tries again at the next call', async () => {
     const { clock, readings, ask } = reader();
     const first = ask();

@@ -81,8 +81,6 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   return { clock, collector, activity, file, warehouse, source: sourceOf, content };
 }
 
-const records = (count: number): string[] => Array.from({ length: count }, (_, id) => `{"id":"r${id}"}`);
-
 describe('what the warehouse says', () => {
   it('is nothing on the first day, without an error', async () => {
     const { content, source } = await stage();
@@ -96,19 +94,6 @@ describe('what the warehouse says', () => {
       problem: null,
       read_at: Date.parse('2026-11-20T14:00:00.000Z'),
     });
-  });
-
-  it('counts live and deleted rows, and not again for some seconds', async () => {
-    const { content, warehouse, file, clock } = await stage();
-    const { load } = await loading(warehouse);
-    await load(records(1_203));
-    asOther(file, (db) => db.exec(`UPDATE content SET "_deleted_at" = '2026-01-01 00:00:00' WHERE id LIKE 'r77%'`));
-    const deleted = 1 + 10;
-    expect((await content()).rows).toMatchObject({ live: 1_203 - deleted, deleted });
-    await load(['{"id":"one more"}']);
-    expect((await content()).rows).toMatchObject({ live: 1_203 - deleted });
-    await clock.advance(600_000);
-    expect((await content()).rows).toMatchObject({ live: 1_204 - deleted });
   });
 
   it('tells the last runs, rejects, held deletes, schema changes and the owner', async () => {
@@ -178,19 +163,6 @@ describe('what the warehouse says', () => {
     });
     const { owner, runs } = await content();
     expect([owner, runs[0]?.status]).toStrictEqual([null, 'interrupted']);
-  });
-
-  it('is not read again for every viewer', async () => {
-    const { warehouse } = await tempWarehouse();
-    let reads = 0;
-    const counted: StatusParts['read'] = (work) => {
-      reads += 1;
-      return work(warehouse);
-    };
-    const { collector } = await stage({ read: counted });
-    await Promise.all(Array.from({ length: 20 }, () => collector.snapshot()));
-    // The state, and the count of the one resource.
-    expect(reads).toBe(2);
   });
 });
 

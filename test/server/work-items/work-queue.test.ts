@@ -188,15 +188,4 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     expect(errors).toMatchObject([{ message: 'a bug' }]);
     expect(await jobs(address)).toContainEqual({ name: 'walk', key: 'blog/content', state: 'retry' });
   });
-
-  it('what is waited for can be given up', async () => {
-    const queue = opened(await preparedPostgres());
-    const { id } = await queue.put(WALK);
-    const stop = new AbortController();
-    const waiting = queue.outcome(id, stop.signal);
-    stop.abort(new Error('no longer'));
-    await expect(waiting).rejects.toThrow('no longer');
-    const left = queue.outcome(id, NEVER);
-    await Promise.all([expect(left).rejects.toMatchObject({ code: 'interrupted' }), queue.close()]);
-  });
 });

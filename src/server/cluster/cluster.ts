@@ -1,0 +1,133 @@
+import type { SourceSettings } from '../../config/settings.ts';
+import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { waitAtMost } from '../../model/waiting.ts';
+import { Keeper, type ReceivedInbox, type SourceWork, type WatchedSource } from '../keeper.ts';
+import { queueName } from '../work-items/work-items.ts';
+import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
+import { newWalk, queueWalk, successOf } from './walk-item.ts';
+
+const READY_MS = 5_000;
+const PROBE_MS = 3_000;
+
+/** True if several processes may work on the source. */
+export function isShared({ warehouse }: { warehouse: string }): boolean {
+  return sharedDatabase(warehouse) !== null;
+}
+
+/** This process as one of many that work on the same databases. Takes work for each source as soon as it is joined. */
+export class Cluster {
+  readonly #options: ClusterOptions;
+  /** By the database of their sources. */
+  readonly #works = new Map<string, ClusterWork>();
+  #isLeading = false;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves once items can be queued, or after some seconds, so that an unreachable server delays no start. */
+  async ready(): Promise<void> {
+    const opened = Array.from(this.#works.values(), ({ queue }) => queue.opened);
+    await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
+  }
+
+  /** Works on one more source from now on. */
+  join(watched: WatchedSource): void {
+    const id = databaseId(watched.source);
+    const work = this.#works.get(id) ?? new ClusterWork({ ...this.#options, address: watched.source.warehouse });
+    this.#works.set(id, work);
+    work.join(watched);
+  }
+
+  /** Stops working on a source, and closes its database after its last source. Its keeper, if any, must be stopped too. */
+  async leave(source: SourceSettings): Promise<void> {
+    const id = databaseId(source);
+    const work = this.#works.get(id);
+    await work?.leave(queueName(source.warehouse));
+    // Its other sources may leave at the same time.
+    if (work === undefined || work.names.length > 0 || this.#works.get(id) !== work) return;
+    this.#works.delete(id);
+    await work.stop();
+  }
+
+  /** True if each database answers within some seconds. */
+  async reachable(): Promise<boolean> {
+    const probes = Promise.all(Array.from(this.#works.values(), ({ queue }) => queue.probe()));
+    return (await waitAtMost(this.#options.clock, PROBE_MS, probes).catch(() => null)) !== null;
+  }
+
+  /** Keeps a joined source fresh together with the other processes; queues what is due while this process leads it. */
+  keep(watched: WatchedSource, inbox: ReceivedInbox | null): Keeper {
+    const { source } = watched;
+    const { clock } = this.#options;
+    const shared = this.#works.get(databaseId(source));
+    if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
+    const keeper = new Keeper({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
+    shared.keep(queueName(source.warehouse), keeper);
+    if (this.#isLeading) shared.lead();
+    return keeper;
+  }
+
+  /** Takes the lead of the kept sources that no other process leads. */
+  lead(): void {
+    this.#isLeading = true;
+    for (const work of this.#works.values()) work.lead();
+  }
+
+  /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */
+  async stop(): Promise<void> {
+    await Promise.all(Array.from(this.#works.values(), (work) => work.stop()));
+  }
+}
+
+/** Sources share a database if their addresses differ in the schema only. */
+function databaseId({ warehouse }: SourceSettings): string {
+  return sharedDatabase(warehouse)?.id ?? '';
+}
+
+/** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
+function queuedWork(
+  source: SourceSettings,
+  clock: Clock,
+  shared: ClusterWork,
+  inbox: ReceivedInbox | null,
+): SourceWork {
+  const { queue } = shared;
+  const name = queueName(source.warehouse);
+  return {
+    upkeepMs: 20_000,
+    // Hundreds of sources need no common tick: each checks when something is due, and now and then.
+    ticks: () => ({ stop: () => undefined }),
+    governor: () => shared.peek(name)?.governor.figures() ?? null,
+    wake: () => shared.wake(name),
+    retry: (now) => shared.retry(name, now),
+    pausesChanged: async () => {
+      shared.retryDeliveries(name);
+      await queue.put({ kind: 'drain', source: name });
+    },
+    open: async (opened, stopping) => {
+      const warehouse = await shared.opening.add(() => {
+        stopping.throwIfAborted();
+        return openWarehouse(source.warehouse, clock);
+      });
+      opened.defer(() => warehouse.close());
+      return {
+        warehouse,
+        use: (work) => shared.use(name, work),
+        walk: (resource, command, signal, cause) => {
+          const item = { kind: 'walk', source: name, resource, command } as const;
+          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          return queueWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
+        },
+        startDrain: () => null,
+        // Deliveries may wait without an item, such as those that are due to be retried.
+        upkeep: async () => {
+          const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
+          if (first !== undefined) await queue.put({ kind: 'drain', source: name });
+        },
+      };
+    },
+  };
+}
