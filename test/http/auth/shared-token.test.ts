@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sharedToken, tokenSeal } from '../../../src/http/auth/shared-token.ts';
-import type { IssuedToken } from '../../../src/http/auth/token-request.ts';
+import type { IssuedToken } from '../../../src/http/auth/credentials.ts';
 import { storedTokens } from '../../../src/database/state/stored-tokens.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
