@@ -25,12 +25,13 @@ import {
   type Credentials,
   fixedCredentials,
   headerCredentials,
+  type IssuedToken,
   keyCredentials,
   NO_CREDENTIAL,
   tokenCredentials,
   tokenLifetime,
 } from './credentials.ts';
-import { assertionMint, type IssuedToken, refreshRefused, requestToken } from './token-request.ts';
+import { assertionMint, refreshRefused, requestToken } from './token-request.ts';
 
 /** The auth of a source, by its profile and its settings. */
 interface ConfiguredAuth {

@@ -3,7 +3,6 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import type { IssuedToken } from './token-request.ts';
 
 /** The credential as a request carries it: headers (names in lower case) and query parameters. */
 export interface SentCredential {
@@ -159,6 +158,15 @@ interface Token {
   renewAt: number;
   useUntil: number;
   expiresAt: number;
+}
+
+/** A token as the service gave it. */
+export interface IssuedToken {
+  value: string;
+  /** Seconds; undefined if the service does not say. */
+  expiresIn: number | undefined;
+  /** The refresh token that comes in place of the one that was sent; undefined if that one still holds. */
+  refreshToken?: string | undefined;
 }
 
 interface TokenSource {

@@ -7,8 +7,7 @@ import { fieldAt } from '../../rows/records/field-at.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
-import { refuseUnfit } from './credentials.ts';
-import type { IssuedToken } from './token-request.ts';
+import { type IssuedToken, refuseUnfit } from './credentials.ts';
 
 type SessionScheme = SchemeOf<'session'>;
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { TokenStore } from '../../database/coordination.ts';
-import type { IssuedToken } from './token-request.ts';
+import type { IssuedToken } from './credentials.ts';
 
 /** A process that requested a token and was silent for this long is considered dead: another one takes over. */
 export const CLAIM_MS = 30_000;

@@ -15,17 +15,8 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
-import { MAX_TOKEN_LENGTH } from './credentials.ts';
+import { type IssuedToken, MAX_TOKEN_LENGTH } from './credentials.ts';
 import { jwtMint } from './jwt.ts';
-
-/** A token as the service gave it. */
-export interface IssuedToken {
-  value: string;
-  /** Seconds; undefined if the service does not say. */
-  expiresIn: number | undefined;
-  /** The refresh token that comes in place of the one that was sent; undefined if that one still holds. */
-  refreshToken?: string | undefined;
-}
 
 /** How the client proves itself to a token endpoint. */
 type ClientProof = 'body' | 'basic' | 'none';

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sharedToken, tokenSeal } from '../../../src/http/auth/shared-token.ts';
-import type { IssuedToken } from '../../../src/http/auth/token-request.ts';
-import { storedTokens } from '../../../src/database/state/server-state.ts';
-import { systemClock } from '../../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
+import { storedTokens } from '../../../src/database/state/server-state.ts';
+import type { IssuedToken } from '../../../src/http/auth/credentials.ts';
+import { sharedToken, tokenSeal } from '../../../src/http/auth/shared-token.ts';
+import { systemClock } from '../../../src/observe/system-clock.ts';
 import { asOtherClient, POSTGRES, preparedPostgres } from '../../support/databases.ts';
 
 const TOKEN_URL = new URL('https://cms.example.com/oauth/token');
