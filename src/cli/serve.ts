@@ -20,7 +20,13 @@ import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logNote } from './command/log-note.ts';
-import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
+import {
+  readSettings,
+  reloadedSettings,
+  type SourceOptions,
+  tellRefused,
+  withSourceOptions,
+} from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 

@@ -16,7 +16,14 @@ import { type Attention, attentionOf, headlineOf, lastError, type Severity } fro
 import { readStatusOnce } from '../server/status/collect.ts';
 import type { ApiStatus, FilesStatus, StatusSnapshot, StoredResource } from '../server/status/snapshot.ts';
 import { apiStatus, type StatusParts, storedParts } from '../server/status/source-status.ts';
-import { countRows, filesText, NO_FILES, NOTHING_STORED, readFileStatus, readResources } from '../server/status/stored.ts';
+import {
+  countRows,
+  filesText,
+  NO_FILES,
+  NOTHING_STORED,
+  readFileStatus,
+  readResources,
+} from '../server/status/stored.ts';
 import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';

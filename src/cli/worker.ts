@@ -17,7 +17,13 @@ import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
 import { logNote } from './command/log-note.ts';
-import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
+import {
+  readSettings,
+  reloadedSettings,
+  type SourceOptions,
+  tellRefused,
+  withSourceOptions,
+} from './command/sources.ts';
 import { port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
@@ -39,7 +45,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
-  const metrics = createMetrics(version, () => lostLines(stderr));
+  const metrics = createMetrics(version, () => lost.count);
   const known = new Map<string, WorkerSource>();
   const watch = (source: SourceSettings): WorkerSource => {
     const watchedSource = watched(source, { context, log, metrics });

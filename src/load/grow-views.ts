@@ -3,7 +3,15 @@ import type { CompiledQuery } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import { commentKey, commentsOf, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
 import { resourcesThatKeepFiles } from '../database/state/files.ts';
-import { claimGrowth, type MadeView, readGrowths, readViews, rememberViews, renameView, type StoredView } from '../database/state/view-catalog.ts';
+import {
+  claimGrowth,
+  type MadeView,
+  readGrowths,
+  readViews,
+  rememberViews,
+  renameView,
+  type StoredView,
+} from '../database/state/view-catalog.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment } from '../database/warehouse.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';

@@ -14,7 +14,13 @@ import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
-import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, TOKEN_LIMITS } from '../http/rate-limit/open-rate-limiter.ts';
+import {
+  compareRateLimit,
+  type KnownLimits,
+  limitsOf,
+  openRateLimiter,
+  TOKEN_LIMITS,
+} from '../http/rate-limit/open-rate-limiter.ts';
 import type { Governor } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
@@ -199,10 +205,10 @@ async function openClient(
   const baseUrl = new URL(source.base_url);
   const shared = { ...known, clock, opened, maxWaitMs: source.max_wait };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openGovernor(shared, budget, limitsOf(source));
+  const governor = await openRateLimiter(shared, budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
-  const tokenGovernor =
-    tokenOrigin === null ? undefined : await openGovernor(shared, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
+  const tokenRateLimiter =
+    tokenOrigin === null ? undefined : await openRateLimiter(shared, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
   const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,

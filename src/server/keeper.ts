@@ -3,10 +3,10 @@ import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { Inbox } from '../database/inbox.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { nextDue } from '../database/state/files/record-files.ts';
+import { nextDue } from '../database/state/files.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
-import { readPauses } from '../database/state/pauses.ts';
 import { lastEndedRun } from '../database/state/run-history.ts';
+import { readPauses } from '../database/state/server-state.ts';
 import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
@@ -27,8 +27,8 @@ import type { SourceWatcher } from './source-watcher.ts';
 export interface SourceWork {
   /** Between two rounds of upkeep. */
   readonly upkeepMs: number;
-  /** Wakes the schedule. */
-  readonly ticks: TickSource;
+  /** True to check what is due at every full minute too. */
+  readonly hasTick: boolean;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -187,12 +187,12 @@ export class Keeper {
   async #work(open: OpenSource, pings: Pings, term: AbortSignal): Promise<void> {
     const { source, clock, log, work } = this.#options;
     const { own } = open.warehouse;
-    const scheduler = createScheduler({
+    const scheduler = new Scheduler({
       source: source.name,
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      ticks: work.ticks,
+      hasTick: work.hasTick,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
       run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),

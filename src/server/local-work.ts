@@ -1,6 +1,4 @@
 import type PQueue from 'p-queue';
-import { readPauses } from '../database/state/server-state.ts';
-import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { type App, openApp } from './app.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
@@ -30,7 +28,7 @@ export function localWork(options: LocalWorkOptions): SourceWork {
   let drain: Drain | null = null;
   return {
     upkeepMs: 10_000,
-    ticks: options.ticks,
+    hasTick: true,
     governor: () => open?.app.governor.figures() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {

@@ -15,7 +15,6 @@ import { createTableReader, type SourceTables } from './dictionary/read-dictiona
 import { Keeper, type ReceivedInbox, type WatchedSource } from './keeper.ts';
 import { localWork } from './local-work.ts';
 import { type ChangedSource, createReloader, type SettingsChange } from './reload.ts';
-import { cronTick, sharedTicks } from './schedule/scheduler.ts';
 import { createShownFiles } from './shown-files.ts';
 import { logWalks, sourceWatcher } from './source-watcher.ts';
 import { createCollector } from './status/collect.ts';
@@ -147,7 +146,6 @@ class SourceSet {
   readonly #activities = new Map<string, SourceActivity>();
   readonly #cluster: Cluster;
   readonly #opening = new PQueue({ concurrency: MAX_OPENING });
-  readonly #ticks = sharedTicks(cronTick());
   #settings: Settings;
   #receiving: WebhookReceiver | null = null;
   #isStopping = false;
@@ -235,7 +233,7 @@ class SourceSet {
     const { name, webhook } = source;
     const watched = this.#watch(source);
     const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
-    const local = { ...watched, clock, secrets, inbox, opening: this.#opening, ticks: this.#ticks };
+    const local = { ...watched, clock, secrets, inbox, opening: this.#opening };
     const keeper = isShared(source)
       ? this.#cluster.keep(watched, inbox)
       : new Keeper({ ...watched, clock, work: localWork(local) });

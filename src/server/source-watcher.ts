@@ -77,7 +77,7 @@ export function activityWatcher(activity: SourceActivity): RunWatcher {
   };
 }
 
-function rowCounts({ inserted, updated, unchanged, rejected, deleted }: RunFigures): RowCounts {
+function rowCounts({ inserted, updated, unchanged, rejected, deleted }: RunFigures): RowResultCounts {
   return { inserted, updated, unchanged, rejected, deleted };
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
-import { type Drain, type DrainEvent, type DrainOptions, InboxDrain } from './inbox/drain.ts';
+import { type Drain, type DrainOptions, InboxDrain } from './inbox/drain.ts';
 import { syncedResources, type WatchedSource } from './keeper.ts';
 
 export interface DrainParts extends WatchedSource {
@@ -30,7 +30,7 @@ export function startDrain(parts: DrainParts): Drain | null {
   const refusePaused = async (resource: string): Promise<void> => {
     if (await pauses.isPaused(resource)) throw pausedError(source.name, resource);
   };
-  const drain = createDrain({
+  const drain = new InboxDrain({
     ...parts,
     webhooks: profile.webhooks,
     resources: syncedResources(source),

@@ -1,5 +1,5 @@
+import type { ViewCell } from '../../database/database.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ExportFormat } from './format.ts';
 
 type Formatter = (cell: Exclude<ViewCell, null>) => string;

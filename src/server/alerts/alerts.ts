@@ -251,7 +251,7 @@ class AlertStore {
       const batch = [...this.#unwritten].filter(([, { source }]) => source === name);
       if (batch.length === 0) continue;
       try {
-        await use((open) => open.apply(batch.map(([, row]) => keepTold(open.own, row))));
+        await use((open) => open.apply(batch.flatMap(([, row]) => keepTold(open.own, row))));
         // A row that has changed in the meantime is written the next time.
         for (const [key, row] of batch) if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
       } catch (error) {

@@ -88,7 +88,8 @@ export class ClusterWork {
     this.#apps = new SharedResources({
       open: (name) => this.opening.add(() => this.#open(name)),
       close: async (open) => open[Symbol.asyncDispose](),
-      linger: { clock, ms: OPEN_LINGER_MS },
+      clock,
+      lingerMs: OPEN_LINGER_MS,
     });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));

@@ -98,8 +98,8 @@ function queuedWork(
   const name = queueName(source.warehouse);
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources need no common tick: each checks when something is due, and now and then.
-    ticks: () => ({ stop: () => undefined }),
+    // Hundreds of sources must not read their state at the same moment.
+    hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),

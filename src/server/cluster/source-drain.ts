@@ -1,12 +1,11 @@
 import type { Inbox } from '../../database/inbox.ts';
-import { readPauses } from '../../database/state/server-state.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
-import type { Drain, DrainOptions } from '../inbox/drain.ts';
+import type { Drain } from '../inbox/drain.ts';
 import type { WatchedSource } from '../keeper.ts';
 import { startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';

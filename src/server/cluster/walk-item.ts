@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readPauses } from '../../database/state/server-state.ts';
 import type { Clock } from '../../model/clock.ts';
 import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub.ts';

@@ -13,7 +13,18 @@ import { overallStatus, type RunReport } from '../../sync/report.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import { askElsewhere } from './ask-serve.ts';
-import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused, type RequestOf } from './control-request.ts';
+import {
+  type Control,
+  type ControlAnswer,
+  type ControlOrigin,
+  type ControlRequest,
+  type ControlResult,
+  done,
+  failed,
+  originText,
+  refused,
+  type RequestOf,
+} from './control-request.ts';
 import { decideDeletes, decidedText } from './decide-deletes.ts';
 import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
 

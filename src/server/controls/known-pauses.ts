@@ -1,8 +1,8 @@
+import { readPauses } from '../../database/state/server-state.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
-import { readPauses } from '../../database/state/pauses.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';

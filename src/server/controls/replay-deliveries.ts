@@ -1,5 +1,5 @@
 import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
-import type { DeliveryRow, Inbox, InboxViewer } from '../../database/inbox.ts';
+import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { countText } from '../../observe/figures.ts';

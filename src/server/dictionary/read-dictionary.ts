@@ -1,7 +1,7 @@
 import type { Profile } from '../../config/profile/profile.ts';
 import { shownPlace } from '../../database/databases.ts';
 import type { ColumnRow } from '../../database/own-tables.ts';
-import type { RowQueries, TableAccess } from '../../database/reading.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { readViews, type StoredView } from '../../database/state/view-catalog.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -229,12 +229,12 @@ function findRelations(tables: readonly DictionaryTable[], shapes: readonly Reso
 }
 
 /** Counts what can be counted in an index: the copied tables, and the live views, which show their live rows. */
-export async function countDictionary({ tables, relations }: Dictionary, warehouse: RowQueries): Promise<TableCounts> {
+export async function countDictionary({ tables, relations }: Dictionary, { rows }: TableAccess): Promise<TableCounts> {
   const children = new Set(relations.filter(({ kind }) => kind === 'child').map(({ from }) => from.table));
   const counts: Record<string, number> = {};
   for (const { name } of tables.filter(({ kind }) => kind === 'table')) {
-    const live = children.has(name) ? await warehouse.rows.countAll(name) : await warehouse.rows.count(name);
-    const deleted = children.has(name) ? 0 : await warehouse.rows.countDeleted(name, '');
+    const live = children.has(name) ? await rows.countAll(name) : await rows.count(name);
+    const deleted = children.has(name) ? 0 : await rows.countDeleted(name, '');
     counts[name] = live + deleted;
     for (const view of tables) if (view.kind === 'live' && view.table === name) counts[view.name] = live;
   }

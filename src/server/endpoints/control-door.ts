@@ -1,7 +1,15 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { type Control, type ControlAnswer, controlBodySchema, type ControlRequest, controlRequestSchema, failed, refused } from '../controls/control-request.ts';
+import {
+  type Control,
+  type ControlAnswer,
+  controlBodySchema,
+  type ControlRequest,
+  controlRequestSchema,
+  failed,
+  refused,
+} from '../controls/control-request.ts';
 import { pagePathOf } from '../page/page-frame.ts';
 import type { DoorSettings } from './door.ts';
 import { jsonResponse, textResponse } from './responses.ts';

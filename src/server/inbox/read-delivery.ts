@@ -1,19 +1,19 @@
-import { decodeText } from '../../http/body/decode-text.ts';
+import type { EventField, FieldCondition } from '../../config/profile/delivery-field.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
+import type { DeliveryRow } from '../../database/inbox.ts';
+import { decodeText } from '../../http/outcome/read-answer.ts';
 import { EACH_ELEMENT, EACH_MEMBER, isEach, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
-import { limitRejection } from '../../rows/records/record-limits.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
-import type { DeliveryRow } from '../../database/inbox.ts';
-import type { EventField, FieldCondition } from '../../config/profile/delivery-field.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
+import { limitRejection } from '../../rows/records/record-limits.ts';
 import { matchesPattern } from '../signature/delivery.ts';
 
 /** What an event is about. It is only a hint: the record itself is read from the service. */

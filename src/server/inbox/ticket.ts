@@ -1,7 +1,7 @@
-import { backoffDelay, type BackoffLimits } from '../../http/backoff.ts';
-import { DeferredError, SyncError, messageOf } from '../../model/errors.ts';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { DeliveryRow, Settlement } from '../../database/inbox.ts';
+import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
+import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { EventTarget } from './read-delivery.ts';
 
 /** Progress of one delivery. Its body is not kept in memory. */

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import { agoText, countOf, countText, NONE } from '../../observe/figures.ts';
-import type { Dictionary, DictionaryColumn, DictionaryTable, SourceTables, TableCounts } from '../dictionary/read-dictionary.ts';
+import type {
+  Dictionary,
+  DictionaryColumn,
+  DictionaryTable,
+  SourceTables,
+  TableCounts,
+} from '../dictionary/read-dictionary.ts';
 import { dataTable, markup, type Markup, problemNote, tabIcon, time } from './markup.ts';
 import { htmlDocument, utcText } from './page-frame.ts';
 import { TABLES_SCRIPT } from './script.ts';

@@ -3,9 +3,26 @@ import { bytesText, countText, NONE } from '../../observe/figures.ts';
 import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import type { DeliveryDetails, PictureDetails, RejectDetails, RunPartDetails, SourceDetails } from '../status/source-details.ts';
+import type {
+  DeliveryDetails,
+  PictureDetails,
+  RejectDetails,
+  RunPartDetails,
+  SourceDetails,
+} from '../status/source-details.ts';
 import { controlBar, replayButton } from './controls.ts';
-import { countCell, dataTable, icon, linesOf, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
+import {
+  countCell,
+  dataTable,
+  icon,
+  linesOf,
+  listed,
+  markup,
+  type Markup,
+  type PageTone,
+  problemNote,
+  timeAs,
+} from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
 import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';

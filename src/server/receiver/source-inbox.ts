@@ -1,6 +1,15 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { type Inbox, type InboxEffect, type InboxEntry, type InboxFigures, type NewDelivery, type Settlement, sizeOf, TO_WORK_ON } from '../../database/inbox.ts';
+import {
+  type Inbox,
+  type InboxEffect,
+  type InboxEntry,
+  type InboxFigures,
+  type NewDelivery,
+  type Settlement,
+  sizeOf,
+  TO_WORK_ON,
+} from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

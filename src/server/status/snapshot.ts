@@ -1,6 +1,5 @@
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus, RunRow } from '../../database/own-tables.ts';
-import type { FileTrouble } from '../../database/state/files.ts';
 import type { StoredWarning } from '../../database/state/run-history.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
 import type { ColumnChange } from '../../model/schema-change.ts';

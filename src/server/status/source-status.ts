@@ -3,7 +3,6 @@ import type { Profile } from '../../config/profile/profile.ts';
 import type { ScheduleSettings, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { Inbox, InboxFigures } from '../../database/inbox.ts';
-import type { WarehouseReader } from '../../database/reading.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { isThisProcess } from '../../database/state/leases.ts';
 import type { GovernorFigures } from '../../http/rate-limit/rate-limiter.ts';
@@ -17,8 +16,25 @@ import { ratesOf } from '../../observe/progress.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import { dueOf, type StoredSuccess, timesOf } from '../schedule/due.ts';
 import type { LastRead } from './cached-reader.ts';
-import { type ApiStatus, type LimitStatus, type Problem, type ResourceStatus, type RunningStatus, type ScheduleStatus, scrubTexts, type SourceStatus, type WebhookStatus } from './snapshot.ts';
-import { NOTHING_STORED, type ReadSource, type RowCount, type StoredFiles, type StoredSource, type StoredTables } from './stored.ts';
+import {
+  type ApiStatus,
+  type LimitStatus,
+  type Problem,
+  type ResourceStatus,
+  type RunningStatus,
+  type ScheduleStatus,
+  scrubTexts,
+  type SourceStatus,
+  type WebhookStatus,
+} from './snapshot.ts';
+import {
+  NOTHING_STORED,
+  type ReadSource,
+  type RowCount,
+  type StoredFiles,
+  type StoredSource,
+  type StoredTables,
+} from './stored.ts';
 
 /** The settings of a source that its status shows. */
 export interface StatusSource extends ReadSource {
@@ -171,7 +187,7 @@ function limitStatus(
 }
 
 /** Null before the process began, in a minute that has just begun, and if no limit is known. */
-function usedFraction({ at, count }: Minute, rate: number | null, { now, startedAt }: Times): number | null {
+function usedFraction({ at, count }: SeriesMinute, rate: number | null, { now, startedAt }: Times): number | null {
   const ms = Math.min(at + MINUTE_MS, now) - Math.max(at, startedAt);
   return rate === null || ms < MIN_PART_MS ? null : count / (rate * (ms / 1_000));
 }

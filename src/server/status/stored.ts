@@ -4,10 +4,10 @@ import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
-import type { RowQueries, TableAccess } from '../../database/reading.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
 import { readRuns, type RunRecord } from '../../database/state/run-history.ts';
-import { type Pause, readLifetime, readPauses } from '../../database/state/server-state.ts';
+import { readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
 import type { ViewDialect } from '../../database/view-dialect.ts';
 import { toColumnChange } from '../../model/schema-change.ts';
@@ -42,8 +42,7 @@ export const NOTHING_STORED: StoredResource = {
 };
 
 /** An open warehouse, for reading. */
-export interface StoredTables extends RowQueries {
-  readonly own: Kysely<OwnTables>;
+export interface StoredTables extends TableAccess {
   readonly dialect: ViewDialect;
 }
 
@@ -172,8 +171,8 @@ export interface RowCount {
   deleted: number;
 }
 
-export async function countRows(warehouse: RowQueries, resource: string): Promise<RowCount> {
-  return { live: await warehouse.count(resource), deleted: await warehouse.countDeleted(resource, '') };
+export async function countRows({ rows }: TableAccess, resource: string): Promise<RowCount> {
+  return { live: await rows.count(resource), deleted: await rows.countDeleted(resource, '') };
 }
 
 const FAILED_STATUSES: readonly FileStatus[] = ['failed', 'refused'];

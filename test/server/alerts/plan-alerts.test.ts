@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { ToldAlert } from '../../../src/database/state/alerts-told.ts';
+import type { ToldAlert } from '../../../src/database/state/server-state.ts';
 import {
   type Condition,
   type Judgement,
