@@ -40,7 +40,7 @@ export function sinceValue(
 ): string | null {
   const at = momentOf(cursor, zone);
   if (at === -Infinity) return null;
-  const step = stepOf(incremental, cursor);
+  const step = formatStepMs(incremental.format, cursor);
   const isFine = step <= 1_000;
   // A cursor with microseconds lies within its millisecond: asking from there rounds down.
   const isPast =
@@ -134,8 +134,8 @@ function roundness(epochMs: number): number {
 
 const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
 
-/** The smallest step that the written form can show. */
-function stepOf({ format }: MomentForm, cursor: string): number {
+/** The smallest difference in milliseconds that a format can write; `as_sent` writes like `cursor`. */
+export function formatStepMs(format: string, cursor = ''): number {
   if (!isNamedFormat(format)) return patternStep(parsePattern(format) ?? []);
   if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
   return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;

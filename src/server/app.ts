@@ -24,7 +24,7 @@ import {
 } from '../http/rate-limit/open-governor.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
 import { storedTokens } from '../database/state/stored-tokens.ts';
-import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
+import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import { eraseForgotten } from '../sync/forget/erase-records.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -81,7 +81,7 @@ export interface App {
   /** Reads one record again. Throws what that throws, and `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
-  confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
+  confirmReleased(resource: string, signal: AbortSignal): Promise<VerifiedDeletes>;
   /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Makes the tables of a resource anew from the stored bodies. Throws `ConfigError` if it cannot, and as `confirmReleased` does. */

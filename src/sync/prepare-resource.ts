@@ -4,8 +4,8 @@ import { readTables } from '../database/state/column-catalog.ts';
 import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
 import { forgetViews, viewColumns } from '../database/state/view-catalog.ts';
 import type { RunRow } from '../database/own-tables.ts';
-import { feedPlace } from './feed/feed-answers.ts';
-import { trustedPlan } from './filter/trusted-plan.ts';
+import { readFeedState } from './feed/feed-response.ts';
+import { trustedPlan } from './filter/filter-evidence.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
 import type { RunOptions } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
@@ -45,7 +45,7 @@ export async function prepareResource(
   const { command: asked } = options;
   const command = typeof asked === 'string' ? asked : (asked[resource] ?? 'sync');
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
-  const isFed = profile.feed !== null && (await feedPlace(context, profile.feed)).cursor !== null;
+  const isFed = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
   const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {

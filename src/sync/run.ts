@@ -23,7 +23,7 @@ import {
 import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { columnWarnings } from './columns/gone-columns.ts';
-import { heldDeletes } from './deletes/warnings.ts';
+import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { correctFutureTimes } from './future-times.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
 import { prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
@@ -258,16 +258,15 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures } = progress;
   figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
-  const held = await heldDeletes(context, figures.held);
-  const told = [
-    ...held,
+  const found = [
+    ...(await heldDeleteWarnings(context, figures.held)),
     ...progress.warnings,
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
     ...(error === null ? await columnWarnings(context) : []),
     ...lifetimeWarnings(context),
   ];
-  const warnings = withAccepted(told, profile.accept);
+  const warnings = withAccepted(found, profile.accept);
   const status = statusOf(error, figures, warnings);
   const { outcomes } = progress.meter;
   return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };
@@ -284,7 +283,7 @@ function statusOf(error: unknown, figures: RunFigures, warnings: readonly Warnin
 const LATELY_MS = 3_600_000;
 
 /** Reported while the service says that it will give up the API: nothing is wrong with the copy yet. */
-function lifetimeWarnings({ notices, clock, scrub }: Pick<ResourceContext, 'notices' | 'clock' | 'scrub'>): Warning[] {
+function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
   const lifetime = lifetimeOf(notices.since(clock.now() - LATELY_MS));
   if (lifetime === null) return [];
   const { what, next, isEnding } = lifetimeText(lifetime, clock.now());

@@ -6,7 +6,7 @@ import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { RecordMask } from '../config/profile/record-fields.ts';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
-import { countUntimedRows } from './filter/trusted-plan.ts';
+import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './walk/partitions-of.ts';
 import type { WholeWalk } from './walk/walk-whole.ts';

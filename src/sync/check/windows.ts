@@ -4,9 +4,16 @@ import { timeZone } from '../../model/time-zone.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
 import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
 import { listingWalk, type ExtraQuery, type RequestContext, type CheckFinding } from '../../checks/listing-walk.ts';
-import { refuseOutside } from '../reports/range-contents.ts';
-import { dayOf, dayReading, addDays, localDay, windowAt } from '../reports/report-days.ts';
-import { rangeQuery, type ReportRange } from '../reports/report-ranges.ts';
+import { refuseOutside } from '../reports/range-checks.ts';
+import {
+  addDays,
+  dayOf,
+  dayReading,
+  localDay,
+  rangeQuery,
+  type ReportRange,
+  windowAt,
+} from '../reports/report-windows.ts';
 
 /** Pages of a window that are read at most: more say nothing else. */
 const MOST_PAGES = 5;
@@ -50,7 +57,7 @@ export async function windowsFinding(context: RequestContext, windows: ReportWin
       found.isWhole = page.next === null;
       if ((pages += 1) === MOST_PAGES) break;
     }
-    refuseOutside(found.records, range, { windows, reading });
+    refuseOutside(found.records, range, windows, reading);
     return found;
   };
   const { records, isWhole } = await recordsOf(one);

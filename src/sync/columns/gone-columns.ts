@@ -24,7 +24,7 @@ interface GoneColumn extends EmptyColumn {
  * Finds the columns that most records had a value for and that none of the run's new and changed records has one for, and
  * those whose values are back. Each is logged once; the warnings name what is gone.
  */
-export async function goneColumnWarnings(context: RunContext): Promise<Warning[]> {
+export async function warnOfGoneColumns(context: RunContext): Promise<void> {
   const { warehouse, owned, progress } = context;
   const gone: GoneColumn[] = [];
   const back = [...progress.columns.back];
@@ -35,13 +35,13 @@ export async function goneColumnWarnings(context: RunContext): Promise<Warning[]
       gone.push({ ...each, records: recordsFor(context, each), renamedTo: renamedTo(each) });
     }
   }
-  if (gone.length + back.length === 0) return [];
+  if (gone.length + back.length === 0) return;
   const rows = [
     ...gone.map((each) => logRow(context, each, each.renamedTo === null ? 'gone' : 'renamed?', each.renamedTo)),
     ...back.map((each) => logRow(context, each, 'back', null)),
   ];
   await owned.takeTurn(() => warehouse.apply(saveValueChanges(warehouse.own, rows), owned.lease()));
-  return [...Map.groupBy(gone, ({ table }) => table.shape.name).values()].map(goneWarning);
+  progress.warnings.push(...[...Map.groupBy(gone, ({ table }) => table.shape.name).values()].map(goneWarning));
 }
 
 /** A list that no record has is judged by all records, its fields by the records that have elements. */

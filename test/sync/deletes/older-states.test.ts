@@ -110,7 +110,7 @@ describe.for([USUAL])('a row that a whole walk has not met, on $name', (database
     stage.service.records.delete('2');
     const report = await stage.walk();
     expect(report).toMatchObject({ status: 'partial', deleted: 0, warnings: [{ code: 'deletes_unconfirmed' }] });
-    expect(report.warnings?.[0]?.message).toMatch(/1 row not met and younger than 10m 00s/);
+    expect(report.warnings?.[0]?.message).toMatch(/1 row not seen and younger than 10m 00s/);
     const { stdout } = await stage.command('deletes', 'list');
     expect(stdout).toMatch(
       /content +2 +open .*a whole walk did not meet it; its row is younger than 10m 00s \(deletes\.settle\)/,

@@ -53,7 +53,7 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
     expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1, updated: 1 });
     expect(await stage.unlike()).toEqual([]);
     expect(codes(report)).toEqual(['filter_not_believed']);
-    expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* walked instead/);
+    expect(report.warnings?.[0]?.message).toMatch(/updated_since=.* does not list the record e, .* scanned instead/);
   });
 
   it.for(sampled(WRONG, 3))(
@@ -66,7 +66,7 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
       const report = await stage.walk();
       expect(report).toMatchObject({ mode: 'full', inserted: 1, updated: 1 });
       const doubt = report.warnings?.find(({ code }) => code === 'filter_not_believed');
-      expect(doubt?.message).toMatch(/does not list the record d, .* walked instead/);
+      expect(doubt?.message).toMatch(/does not list the record d, .* scanned instead/);
       expect((await stage.unlike()).filter((line) => !line.startsWith('e '))).toEqual([]);
     },
   );

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { whyHeldBack, type WindowContents } from '../../../src/sync/reports/range-contents.ts';
+import { whyHeldBack, type WindowContents } from '../../../src/sync/reports/replace-range.ts';
 
 const LIMITS = { max_part: 0.1, max_rows: 500 };
 

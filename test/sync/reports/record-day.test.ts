@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { timeZone } from '../../../src/model/time-zone.ts';
-import { dayOf, dayOfCell, type DayReading } from '../../../src/sync/reports/report-days.ts';
+import { dayOf, dayOfCell, type DayReading } from '../../../src/sync/reports/report-windows.ts';
 
 const ZURICH: DayReading = { reports: timeZone('Europe/Zurich'), field: null, isLocal: false };
 

@@ -1,0 +1,215 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
+import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { durationText } from '../../observe/figures.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import {
+  forgetSeen,
+  readCheckpoint,
+  readSeenPages,
+  readSeenWalk,
+  saveCheckpoint,
+  type SeenWalk,
+} from '../../database/state/checkpoints.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { countSuspects, forgetListed, readSuspects, suspectGone } from '../../database/state/suspects.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
+import { isOtherCredential } from '../cursor/move-cursor.ts';
+import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { Warning } from '../warnings.ts';
+
+/** Rows that are compared before other work gets the event loop. */
+const KEYS_PER_STEP = 20_000;
+const KEYS_PER_QUERY = 500;
+/** How late a listing may be if neither the settings nor a filter of the profile say so. */
+const DEFAULT_DELAY_MS = 600_000;
+const DAY_MS = 86_400_000;
+
+/** Milliseconds by which the listing may be late: a younger row may still be missing in it. */
+export function listingDelayMs({ deletes, profile }: ResourceContext): number {
+  return deletes.settle ?? profile.incremental?.overlap ?? DEFAULT_DELAY_MS;
+}
+
+/**
+ * After a complete full scan: notes the live rows that it has not seen as delete candidates, forgets the candidates that
+ * it has seen, and forgets the scan, in one transaction. Deletes nothing. Does nothing if there is no such scan, so that
+ * it may be called again after a kill. A scan under another credential may have seen less: then all candidates are held,
+ * and that credential becomes the known one. Returns it, else null.
+ */
+export async function detectDeletes(context: RunContext): Promise<string | null> {
+  const { warehouse, owned } = context;
+  const { own } = warehouse;
+  const { resource } = owned;
+  const scan = await readSeenWalk(own, resource);
+  if (scan === null) return null;
+  const checkpoint = await readCheckpoint(own, resource);
+  // Each scan forgets the pages of others as it begins: without a scan in progress these pages are all of one.
+  if (checkpoint === null || checkpoint.walk_mode !== null) return null;
+  const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
+  const table = owned.shape?.tables[0];
+  const isBlind = scan.bytes === 0 || (scan.unkeyed > 0 && context.profile.item === null);
+  const unseen = table === undefined || isBlind ? null : await findUnseen(context, table, scan, credential !== null);
+  const candidates =
+    table === undefined || unseen === null ? [] : await candidateStatements(context, table, scan, unseen, credential);
+  const known = { ...checkpoint, full_credential: credential, walk_credential: null };
+  const moved = credential === null ? [] : [saveCheckpoint(own, known)];
+  await warehouse.apply([...candidates, forgetSeen(own, resource), ...moved], owned.lease());
+  if (credential !== null) {
+    context.progress.warnings.push(credentialWarning(resource, unseen?.missing.length ?? null));
+  }
+  return credential;
+}
+
+/** `missing`: rows from before that were not listed under the new credential; null if that is not known. */
+function credentialWarning(resource: string, missing: number | null): Warning {
+  const rows = missing === 1 ? '1 row that was copied before is' : `${missing} rows that were copied before are`;
+  const found =
+    missing === null
+      ? 'records without a usable id keep it from being known what it does not list'
+      : missing === 0
+        ? 'it lists all that was copied before'
+        : `${rows} not listed under it, and held until an operator decides`;
+  return {
+    code: missing === 0 ? 'credential_renewed' : 'credential_changed',
+    message: `the credential or the version of the API is another one than before: ${found}`,
+    hint:
+      missing === 0
+        ? 'nothing is to be done'
+        : `see that the credential may read all of ${resource}; what is held: content-sync deletes list ${resource}`,
+  };
+}
+
+/** Why what is missing is held, whatever its number. */
+const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
+
+/** Keys of live rows from before the scan that it has not seen. */
+interface UnseenKeys {
+  missing: string[];
+  /** Written so shortly before that the listing may not have shown them yet. */
+  young: string[];
+}
+
+async function findUnseen(
+  context: ResourceContext,
+  table: TableShape,
+  scan: SeenWalk,
+  isHeld: boolean,
+): Promise<UnseenKeys> {
+  const { warehouse, owned, profile } = context;
+  const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan))
+    eachKey(ids, (high, low) => seen.add(high, low));
+  // A record that cannot be fetched individually must be older than the delay of the listing.
+  const delayMs = profile.item === null ? listingDelayMs(context) : 0;
+  const youngSince = timestampText(timestampMs(scan.walk_started_at) - delayMs);
+  const unseen: UnseenKeys = { missing: [], young: [] };
+  for await (const { key, syncedAt } of unseenRows(context, table, (print) => hasKey(seen, print))) {
+    if (syncedAt >= scan.walk_started_at) continue;
+    // Candidates that are held in any case need not be old.
+    (syncedAt < youngSince || isHeld ? unseen.missing : unseen.young).push(key);
+  }
+  return unseen;
+}
+
+/** Live rows, in the order of their keys, whose key fingerprints `isSeen` does not accept. */
+export async function* unseenRows(
+  { warehouse, signal }: LoadContext,
+  table: TableShape,
+  isSeen: (fingerprint: Uint8Array) => boolean,
+): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
+  let keys = await warehouse.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const prints = keyFingerprints(keys);
+    const printAt = (at: number) => prints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
+    const unseen = keys.filter((_, at) => !isSeen(printAt(at)));
+    const rows = unseen.length === 0 ? [] : await warehouse.stored(table, unseen, []);
+    for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
+    await nextTurn();
+    signal.throwIfAborted();
+    keys = await warehouse.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+}
+
+async function candidateStatements(
+  context: ResourceContext,
+  table: TableShape,
+  { walk_started_at }: SeenWalk,
+  { missing, young }: UnseenKeys,
+  credential: string | null,
+): Promise<CompiledQuery[]> {
+  const { own } = context.warehouse;
+  const { resource } = context.owned;
+  const released = new Set((await readSuspects(own, resource, ['released'])).map(({ record_id }) => record_id));
+  const count = missing.filter((key) => !released.has(key)).length;
+  const tooMany = count === 0 ? null : await tooManyDeletes(context, table, count);
+  const detail = count === 0 || credential === null ? tooMany : OTHER_CREDENTIAL;
+  const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
+  const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
+  return [
+    ...suspectGone(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
+    // Not listed, but too young to conclude anything: what an event has said of them stays.
+    ...suspectGone(own, { ...candidate, state: 'open', detail: waits }, young, 0),
+    forgetListed(own, resource, walk_started_at),
+  ];
+}
+
+/** How many of these keys have a live row. */
+export async function countLive(
+  { warehouse }: LoadContext,
+  table: TableShape,
+  keys: readonly string[],
+): Promise<number> {
+  let live = 0;
+  for (const part of inParts(keys, KEYS_PER_QUERY)) {
+    for (const { deletedAt } of (await warehouse.stored(table, part, [])).values()) if (deletedAt === null) live += 1;
+  }
+  return live;
+}
+
+/** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
+export interface DeleteLimits {
+  max_rows: number;
+  /** Part of the live rows, 0..1. */
+  max_part: number;
+}
+
+/** How many deletes are requested, and the rows that they are measured against. */
+interface DeleteVolume {
+  /** Rows that would be deleted now. */
+  asked: number;
+  /** Rows that are live now. */
+  live: number;
+  /** Rows deleted in the last 24 hours without an operator's decision. */
+  recent: number;
+}
+
+/** Returns why so many rows of a table may not be deleted now; null if they may. */
+export async function tooManyDeletes(
+  { warehouse, owned, clock, deletes }: ResourceContext,
+  { name }: TableShape,
+  asked: number,
+): Promise<string | null> {
+  const since = timestampText(clock.now() - DAY_MS);
+  const deleted = await warehouse.countDeleted(name, since);
+  const confirmed = await countSuspects(warehouse.own, owned.resource, 'settled', since);
+  const volume = { asked, live: await warehouse.count(name), recent: Math.max(0, deleted - confirmed) };
+  return describeExcess(deletes, volume);
+}
+
+/**
+ * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
+ * 24 hours exceed either limit of the rows that were live before.
+ */
+export function describeExcess(limits: DeleteLimits, { asked, live, recent }: DeleteVolume): string | null {
+  // In a product such as 0.07 * 100 the last digit is off.
+  const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
+  const allowed = Math.min(limits.max_rows, part);
+  if (asked + recent <= allowed) return null;
+  const already = recent === 0 ? '' : `, after ${recent} in the last 24 h`;
+  const limit = allowed === part ? `max_part ${limits.max_part}` : `max_rows ${limits.max_rows}`;
+  return `${asked} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
+}
