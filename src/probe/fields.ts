@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
-import { countsIn, pageWith } from './page-size.ts';
-import type { Stage, Subject } from './stage.ts';
+import { countsIn, requestPage } from './page-size.ts';
+import type { Subject } from './stage.ts';
 import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { fieldAt } from '../rows/records/field-at.ts';
@@ -54,13 +54,13 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
 }
 
 /** Finds the times of change and of creation, and the zone of those that name none. */
-export async function probeTimes(stage: Stage, subject: Subject): Promise<void> {
+export async function probeTimes(subject: Subject): Promise<void> {
   const { findings, records } = subject;
   const fields = timeFields(records).filter(({ path }) => !SAYS_ACTOR.test(path));
   const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
   const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
-  if (updated === undefined) return withoutChanges(stage, subject, created);
+  if (updated === undefined) return withoutChanges(subject, created);
   const missing = updated.missing === 0 ? '' : `, null in ${updated.missing} of ${records.length}`;
   const stand = updated.missing > 0 && created !== undefined && created.missing === 0 ? [created.path] : [];
   subject.updated = [updated.path, ...stand];
@@ -68,15 +68,16 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   const value = stand.length === 0 ? updated.path : subject.updated;
   const against = created === undefined ? '' : `, never before ${created.path}`;
   const evidence = `a time in ${records.length - updated.missing} of ${records.length} records${missing}${against}, none later than the answer's Date`;
-  if (doubt === null) stage.conventions.updated = subject.updated;
-  if (doubt === null) findings.proved(['updated'], value, evidence);
-  else findings.guessed(['updated'], value, doubt);
+  if (doubt === null) {
+    subject.conventions.updated = subject.updated;
+    findings.proved(['updated'], value, evidence);
+  } else findings.guessed(['updated'], value, doubt);
   probeZones(subject, fields);
 }
 
 /** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
-function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeField | undefined): void {
-  const { findings, records } = subject;
+function withoutChanges(subject: Subject, created: TimeField | undefined): void {
+  const { findings, records, conventions } = subject;
   const untouched = fieldPaths(records, 1).filter(
     (path) =>
       SAYS_UPDATED.test(path) && !SAYS_ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
@@ -204,13 +205,13 @@ function isMarked(value: unknown): boolean {
 const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 
 /** Whether the listing holds more than it shows by default: told by its total. */
-export async function probeView(stage: Stage, subject: Subject): Promise<void> {
-  const { conventions, asker } = stage;
+export async function probeView(subject: Subject): Promise<void> {
+  const { conventions, asker } = subject;
   const total = totalOf(subject, subject.first);
   if (total === null || asker.form.scheme['type'] === 'none' || conventions.view === 'none') return;
   for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
     if (Object.keys(view).some((name) => Object.hasOwn(subject.query, name))) continue;
-    const { answer, records } = await pageWith(stage, subject, view);
+    const { answer, records } = await requestPage(subject, view);
     if (isRefusal(answer)) break;
     const wider = records === null ? null : totalOf(subject, answer);
     if (records === null || wider === null || wider <= total) continue;

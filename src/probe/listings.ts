@@ -1,17 +1,9 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject } from '../rows/records/field-at.ts';
-import {
-  type Credential,
-  isUsable,
-  NO_CREDENTIAL,
-  type QueryParams,
-  RequestsSpent,
-  said,
-  shownPath,
-  urlFor,
-} from './asker.ts';
+import { isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
 import { probeAuth } from './auth.ts';
 import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
+import { type Credential, NO_CREDENTIAL } from './credential-forms.ts';
 import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
 
 interface DiscoverOptions {
@@ -155,7 +147,7 @@ async function openListing(
   if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
   const records = recordsIn(first, array.path, unwrap) ?? [];
   const known = { path, query, first, at: array.path, records, findings, name, unwrap, starter };
-  return { ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
+  return { ...stage, ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
 }
 
 /** Cursors that some services want for a first page. */

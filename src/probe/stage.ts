@@ -75,8 +75,8 @@ export interface Stage {
   notes: string[];
 }
 
-/** A listing while it is being looked into. */
-export interface Subject {
+/** A listing that is being examined. */
+export interface Subject extends Stage {
   /** The name of the resource. */
   name: string;
   /** Below the base URL. */
