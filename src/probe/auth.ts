@@ -2,7 +2,7 @@ import { type Answer, type Asker, isRefusal, isUsable, said } from './asker.ts';
 import { recordArrays } from './body.ts';
 import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
 import { countsIn } from './page-size.ts';
-import type { Findings } from './stage.ts';
+import type { Findings } from './profile.ts';
 
 /** Paths at which services return the account of the caller. */
 const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];

@@ -1,12 +1,12 @@
+import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { type Answer, isUsable, said } from './asker.ts';
-import { keyOf, type Subject } from './stage.ts';
 import { isExact } from '../rows/json/exact-number.ts';
 import { fieldAt, isObject } from '../rows/records/field-at.ts';
-import { selectRecords, selectRecord } from '../rows/records/select-records.ts';
-import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
-import { judgeRecord } from '../checks/item.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
+import { selectRecord, selectRecords } from '../rows/records/select-records.ts';
+import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
+import { type Answer, isUsable, said } from './asker.ts';
+import { keyOf, type Subject } from './profile.ts';
 
 /** A place in a body that may hold the records. */
 interface RecordArray {

@@ -1,12 +1,12 @@
+import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
 import { countsIn, requestPage } from './page-size.ts';
-import type { Subject } from './stage.ts';
-import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
-import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import type { Subject } from './profile.ts';
 
 const SAYS_UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
 const SAYS_CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;

@@ -3,10 +3,10 @@ import type { ListedPage } from '../checks/listing-walk.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/field-at.ts';
-import { isRefusal, said, type QueryParams } from './asker.ts';
+import { isRefusal, type QueryParams, said } from './asker.ts';
 import { changeOf } from './fields.ts';
 import { learnUnknown, requestPage } from './page-size.ts';
-import { keyOf, type Subject } from './stage.ts';
+import { keyOf, type Subject } from './profile.ts';
 
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of

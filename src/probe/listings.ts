@@ -4,7 +4,7 @@ import { isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } fr
 import { probeAuth } from './auth.ts';
 import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
 import { type Credential, NO_CREDENTIAL } from './credential-forms.ts';
-import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
+import { type Findings, newFindings, type Stage, type Subject } from './profile.ts';
 
 interface DiscoverOptions {
   baseUrl: URL;

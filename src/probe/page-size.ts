@@ -1,11 +1,11 @@
+import { pageSchema } from '../config/profile/page-style.ts';
+import type { JsonValue } from '../model/json.ts';
 import { parseLinkHeader } from '../pagination/page-styles/link-header.ts';
 import { countIn, undeclaredSignals } from '../pagination/requests/body-account.ts';
-import type { JsonValue } from '../model/json.ts';
-import { pageSchema } from '../config/profile/page-style.ts';
 import { isObject } from '../rows/records/field-at.ts';
 import { type Answer, isRefusal, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
-import { isSamePage, type Subject } from './stage.ts';
+import { isSamePage, type Subject } from './profile.ts';
 
 /** Parameters by which services take a page size, the usual ones first. */
 const SIZE_PARAMS = `

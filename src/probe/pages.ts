@@ -13,7 +13,7 @@ import {
   type Sign,
   SMALL_PAGE,
 } from './page-size.ts';
-import { isSamePage, keyOf, type Subject } from './stage.ts';
+import { isSamePage, keyOf, type Subject } from './profile.ts';
 
 /** Finds how the listing is split into pages, and how its end is known. */
 export async function probePages(subject: Subject): Promise<void> {

@@ -1,8 +1,8 @@
+import type { Network } from '../config/network.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import type { Network } from '../config/network.ts';
 import { Asker, RequestsSpent, unreachable } from './asker.ts';
 import { probeId, probeItem } from './body.ts';
 import { type Credential, parseForm } from './credential-forms.ts';
@@ -10,8 +10,15 @@ import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
-import { type FittedProfile, profileFrom } from './profile.ts';
-import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
+import {
+  type Conventions,
+  type Finding,
+  type FittedProfile,
+  newFindings,
+  profileFrom,
+  type Stage,
+  type Subject,
+} from './profile.ts';
 
 export interface ProbeOptions {
   /** Http or https; paths are asked below it. */

@@ -1,10 +1,9 @@
 import { Readable } from 'node:stream';
+import { type FilesSettings, storesOf } from '../config/file-stores.ts';
+import { type NamedContent, namedContents } from '../database/state/files/shown-files.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import { objectMissing } from '../object-store/object-store.ts';
-import { openStores } from '../object-store/open-stores.ts';
-import { storesOf, type FilesSettings } from '../config/file-stores.ts';
-import { namedContents, type NamedContent } from '../database/state/files/shown-files.ts';
+import { objectMissing, openStores } from '../object-store/object-store.ts';
 import type { StatusParts } from './status/source-status.ts';
 
 /** A content that a row of a copy names. */

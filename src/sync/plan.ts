@@ -9,7 +9,7 @@ import { canonicalHash } from '../rows/records/fingerprint.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
+import { isOtherCredential, SEVERAL } from './move-cursor.ts';
 
 /** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';

@@ -1,11 +1,10 @@
-import { countsOf, type RequestMeter } from '../http/client.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
+import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
-import { ColumnPresence } from './columns/column-presence.ts';
-import { NO_NOTES, type RunNotes, type RunWatcher } from './report.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { ColumnPresence } from './column-presence.ts';
+import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { Warning } from './warnings.ts';
 
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {

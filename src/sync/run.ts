@@ -1,12 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
-import { countsOf, newMeter } from '../http/client.ts';
-import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
-import { withinRun } from '../observe/log.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
@@ -21,18 +16,35 @@ import {
   type RunFigures,
 } from '../database/state/runs.ts';
 import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
-import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { columnWarnings } from './columns/gone-columns.ts';
+import { countsOf, newMeter } from '../http/client.ts';
+import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { withinRun } from '../observe/log.ts';
+import { columnWarnings } from './column-presence.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
-import { correctFutureTimes } from './future-times.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
-import { prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
-import { overallStatus, type ResourceReport, type RunOptions, type RunReport } from './report.ts';
+import {
+  correctFutureTimes,
+  prepareAgain,
+  type PreparedResource,
+  prepareResource,
+  SetBack,
+} from './prepare-resource.ts';
+import {
+  endedStatus,
+  overallStatus,
+  type ResourceReport,
+  type RunOptions,
+  type RunReport,
+  type Warning,
+  withAccepted,
+} from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { syncResource } from './sync-resource.ts';
-import { notSynced } from './walk/partitions-of.ts';
-import { endedStatus, type Warning, withAccepted } from './warnings.ts';
+import { notSynced } from './walk/stored-walk.ts';
 
 /**
  * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state

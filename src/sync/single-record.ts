@@ -1,26 +1,26 @@
 import { compareAlone, recordIn } from '../checks/item.ts';
 import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../checks/listing-walk.ts';
 import { sinceValue } from '../checks/since.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { forgetSuspects } from '../database/state/suspects.ts';
+import { currentBodies } from '../database/state/versions.ts';
 import type { OlderPolicy } from '../load/difference.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
-import { isNumbered } from '../pagination/page-styles/page-styles.ts';
-import { keyParts } from '../pagination/read-item.ts';
-import { walk } from '../pagination/walk.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
+import { isNumbered } from '../pagination/page-styles/page-styles.ts';
+import { keyParts } from '../pagination/read-item.ts';
+import { walk } from '../pagination/walk.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { storedValue, takenIn } from '../rows/records/as-record.ts';
 import { sameJson } from '../rows/records/fingerprint.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { tombstoneOf } from '../rows/tombstone.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { forgetSuspects } from '../database/state/suspects.ts';
-import { currentBodies } from '../database/state/versions.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { proveWalk } from './prove-walk.ts';
+import { proveWalk } from './walk/load-pages.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {

@@ -4,7 +4,7 @@ import { growCalendar } from '../load/grow-calendar.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
-import { warnOfGoneColumns } from './columns/gone-columns.ts';
+import { warnOfGoneColumns } from './column-presence.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';

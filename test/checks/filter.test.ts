@@ -119,19 +119,6 @@ describe('check of a filter', () => {
     expect([code, told, next]).toEqual([1, expect.stringMatching(finding), expect.stringMatching(hint)]);
   });
 
-  it('asks by the template as a sync does', async () => {
-    const incremental = { param: 'filter', template: "updated_at:>='{since}'", format: 'yyyy-MM-dd HH:mm:ss' };
-    const { stdout } = await checked({ param: 'filter', filter: byExpression, unknown: 400 }, { incremental });
-    expect(stdout).toMatch(/ok {4}content filter: filter leaves out what did not change/);
-    const wrong = await checked(
-      { param: 'filter', filter: byExpression, unknown: 400 },
-      { incremental: { ...incremental, format: 'iso' } },
-    );
-    expect(wrong.stdout).toMatch(
-      /FAIL {2}content filter: filter=updated_at:>='1970.* lists nothing.*\n.*"yyyy-MM-dd HH:mm:ss"/,
-    );
-  });
-
   it('only warns of what the profile accepts', async () => {
     const { code, stdout } = await checked({ filter: () => false }, { accept: ['filter'] });
     expect([code, stdout]).toEqual([0, expect.stringMatching(/warn {2}content filter: .* matches no record/)]);

@@ -1,8 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { existsSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openObjectStore } from '../../src/object-store/open-stores.ts';
-import type { ObjectStore } from '../../src/object-store/object-store.ts';
+import { type ObjectStore, openObjectStore } from '../../src/object-store/object-store.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
@@ -143,12 +142,5 @@ describe('a bucket that does not do as it should', () => {
       `DELETE /${BUCKET}/p/a`,
       `DELETE /${BUCKET}/p/c`,
     ]);
-  });
-
-  it('stops with its reason when all is to stop', async () => {
-    const stop = new AbortController();
-    const { env } = await service(() => stop.abort(new Error('enough')));
-    const store = await storeWith(env, BUCKET, stop.signal);
-    await expect(store.put(spooled(store, body))).rejects.toThrow('enough');
   });
 });

@@ -1,7 +1,7 @@
+import { sharedDatabase } from '../../database/databases.ts';
 import { lifetimeText } from '../../model/service-notice.ts';
 import { agoText, bytesText, countOf, countText, durationText, inText } from '../../observe/figures.ts';
-import { CLOCK_SKEW_MS } from '../../sync/future-times.ts';
-import { sharedDatabase } from '../../database/databases.ts';
+import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import type { AlertChannelStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { troubleText } from './stored.ts';
 

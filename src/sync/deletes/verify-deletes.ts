@@ -1,18 +1,18 @@
 import pMap, { pMapSkip } from 'p-map';
-import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read-item.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { SuspectRow } from '../../database/own-tables.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { holdOpen, holdSuspects, readSuspects } from '../../database/state/suspects.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { durationText } from '../../observe/figures.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { inParts } from '../../database/state/in-parts.ts';
-import { holdOpen, holdSuspects, readSuspects } from '../../database/state/suspects.ts';
-import type { SuspectRow } from '../../database/own-tables.ts';
-import { type FoundRecord, loadRecord, refuseDoubtful } from '../single-record.ts';
+import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read-item.ts';
+import type { Warning } from '../report.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { countRecords, type RunContext } from '../run-progress.ts';
-import type { Warning } from '../warnings.ts';
+import { type FoundRecord, loadRecord, refuseDoubtful } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
 import { type DeleteEvidence, type GoneRecord, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
 

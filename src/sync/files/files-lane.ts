@@ -1,23 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import type { Client } from '../../http/create-client.ts';
-import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
-import type { Clock } from '../../model/clock.ts';
-import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
-import type { ObjectStore } from '../../object-store/object-store.ts';
-import { openStores } from '../../object-store/open-stores.ts';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { FILE_LIMITS, type KnownLimits, ownGovernor } from '../../http/rate-limit/open-governor.ts';
 import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
 import { forgetOldRuns, tellOfRun } from '../../database/state/runs.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
-import { overallStatus, type ResourceReport, type RunReport } from '../report.ts';
-import { endedStatus, isOfFiles, isPartial } from '../warnings.ts';
+import type { Client } from '../../http/create-client.ts';
+import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
+import { FILE_LIMITS, type KnownLimits, ownGovernor } from '../../http/rate-limit/open-governor.ts';
+import type { Clock } from '../../model/clock.ts';
+import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
+import { type ObjectStore, openStores } from '../../object-store/object-store.ts';
+import { endedStatus, isOfFiles, isPartial, overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import type { FilesContext } from './fetch-file.ts';
-import { fetchFiles, type FilesRequest } from './fetch-files.ts';
+import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
 import { ownedStores } from './owned-stores.ts';
-import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Fetches the files of one source. What is needed for it is opened with its first use. */
 export interface FilesLane {
@@ -67,7 +64,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     },
     standing: (resources, stopped) => {
       const why = stopped === undefined ? [] : [scrub(messageOf(stopped))];
-      return new FileFigures().report(warehouse, resources, why);
+      return reportFiles(warehouse, resources, why);
     },
     tell: (reports) => tellNewestRuns(options, reports),
     close: async () => {

@@ -1,22 +1,21 @@
-import { timestampText } from '../../model/timestamp-text.ts';
-import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
 import {
+  contentsAmong,
   countEarlier,
   deleteEarlier,
   forgetObjects,
   forgetUnnamed,
+  knownStores,
   resourcesWithFiles,
   unnamedObjects,
-  contentsAmong,
-  knownStores,
 } from '../../database/state/files/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files/record-files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
-import type { TimestampText } from '../../database/own-tables.ts';
-import { compareStore } from './compare-store.ts';
-import { ownedStores, type KeptFiles } from './owned-stores.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+import { compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
 
 /** What a pruning has removed, or would remove, and what it keeps and why; sizes in bytes. */
 export interface FilesPruned {

@@ -1,13 +1,13 @@
 import { momentOf, writtenMoment } from '../../checks/since.ts';
+import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { NO_WALK } from '../../database/state/checkpoints.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../rows/columns/updated-time.ts';
-import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { NO_WALK } from '../../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
 import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
-import type { Warning } from '../warnings.ts';
+import type { Warning } from '../report.ts';
 
 /** A record that a filter must list if it is asked for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {

@@ -1,22 +1,21 @@
 import { z } from 'zod';
-import { type FilterQuestion, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
+import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-walk.ts';
-import { isNewestFirst } from '../../checks/order.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import { type ItemReading, readItem } from '../../pagination/read-item.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
-import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import type { IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { isBehindCursor } from '../cursor/move-cursor.ts';
+import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import { type ItemReading, readItem } from '../../pagination/read-item.ts';
+import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { isBehindCursor } from '../move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
+import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
-import type { Warning } from '../warnings.ts';
 import {
   consequence,
   cursorFor,

@@ -1,4 +1,10 @@
 import type { CompiledQuery } from 'kysely';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
+import type { WindowRow } from '../../database/own-tables.ts';
+import { goneStatements } from '../../database/state/stored-rows.ts';
+import { forgetSuspects } from '../../database/state/suspects.ts';
+import { forgetSourceTexts } from '../../database/state/versions.ts';
+import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
 import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -8,17 +14,10 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import type { ReportWindows } from '../../config/profile/report-windows.ts';
-import { goneStatements } from '../../database/state/stored-rows.ts';
-import { forgetSuspects } from '../../database/state/suspects.ts';
-import { forgetSourceTexts } from '../../database/state/versions.ts';
-import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
-import type { WindowRow } from '../../database/own-tables.ts';
 import { type DeleteLimits, describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { JoinedPage } from './read-range.ts';
-import type { StatedTotals } from './range-checks.ts';
+import type { JoinedPage, StatedTotals } from './read-range.ts';
 import {
   type Day,
   dayBegin,

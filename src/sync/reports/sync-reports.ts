@@ -1,26 +1,36 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { WalkEnd } from '../../pagination/page.ts';
-import { isUnitRefusal } from '../../pagination/requests/ask.ts';
-import { openPageLoader } from '../../load/page-loader.ts';
-import { shapeOf } from '../../load/prepare-page.ts';
-import type { SyncError } from '../../model/errors.ts';
-import { timeZone } from '../../model/time-zone.ts';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
+import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { saveFigures } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readSuspects } from '../../database/state/suspects.ts';
 import { forgetWindows, readWindows, saveWindows } from '../../database/state/windows.ts';
-import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
-import { checkpointAfter } from '../cursor/move-cursor.ts';
+import { openPageLoader } from '../../load/page-loader.ts';
+import { shapeOf } from '../../load/prepare-page.ts';
+import type { SyncError } from '../../model/errors.ts';
+import { timeZone } from '../../model/time-zone.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { WalkEnd } from '../../pagination/page.ts';
+import { isUnitRefusal } from '../../pagination/requests/ask.ts';
+import { checkpointAfter } from '../move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
-import { endWarnings, proveWalk } from '../prove-walk.ts';
+import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import type { Warning } from '../warnings.ts';
-import { compareTotals, distinctRecords, isShort, refuseOutside, type TotalDifference } from './range-checks.ts';
-import { type RangeAnswer, type RangeOptions, RangePrefetch, readRange, type TooMuch } from './read-range.ts';
+import { endWarnings, proveWalk } from '../walk/load-pages.ts';
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  type RangeAnswer,
+  type RangeOptions,
+  RangePrefetch,
+  readRange,
+  refuseOutside,
+  type TooMuch,
+  type TotalDifference,
+} from './read-range.ts';
 import {
   HeldBack,
   readRowsOfRange,

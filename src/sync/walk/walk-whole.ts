@@ -1,19 +1,19 @@
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
-import { longerOf } from '../../pagination/guards/page-ages.ts';
-import { isNumberingFault } from '../../pagination/guards/prove-numbering.ts';
-import type { EndProof, WalkEnd } from '../../pagination/page.ts';
-import { type ItemReading, readItem } from '../../pagination/read-item.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
+import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
+import { longerOf } from '../../pagination/guards/page-ages.ts';
+import { isNumberingFault } from '../../pagination/guards/prove-numbering.ts';
+import type { EndProof, WalkEnd } from '../../pagination/page.ts';
+import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
 import {
   type FilterEvidence,
@@ -23,9 +23,8 @@ import {
   unprovedCatchUp,
 } from '../filter/filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import { endWarnings } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
-import { type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
+import { endWarnings, type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeWalk {

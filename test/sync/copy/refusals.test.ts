@@ -107,15 +107,6 @@ describe.skipIf(POSTGRES.missing !== null)('a copy is refused', () => {
     });
   });
 
-  it('where another copy to the same schema is under way', async () => {
-    const made = await stage();
-    await made.copyUntil('content');
-    await made.onStaging(
-      `UPDATE _sync_leases SET owner = 'pid 1 on another', host = 'another', pid = 1, expires_at = '2999-01-01'`,
-    );
-    expect(await thrown(made.copy())).toMatchObject({ code: 'lease_held' });
-  });
-
   it('where somebody makes a table in the schema while the copy grows', async () => {
     const made = await stage();
     const making = Promise.withResolvers<unknown>();

@@ -76,20 +76,6 @@ describe.for([USUAL])('a listing that shows an older state than the row, on $nam
     expect(await notes(stage)).toEqual([]);
   });
 
-  it('is not accepted by two whole walks that show two states, nor if it catches up in between', async () => {
-    const stage = await ownStage(database, RECORDS, { content: BLIND });
-    stage.service.put(OLD);
-    await stage.walk();
-    stage.service.put({ ...OLD, title: 'older still', updated_at: '2026-03-01T07:00:00Z' });
-    expect(await stage.walk()).toMatchObject({ status: 'partial', updated: 0 });
-    expect(await notes(stage)).toEqual([{ record_id: '3', reason: 'older', sweeps: 1 }]);
-    stage.service.put(NEW);
-    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0 });
-    expect(await notes(stage)).toEqual([]);
-    expect(await titleOf(stage)).toBe('new');
-    expect(await versionsOf(stage)).toHaveLength(1);
-  });
-
   it.for<[string, (record: OwnRecord | undefined) => unknown]>([
     ['is not there', () => null],
     ['is another one', (record) => record && { ...record, more: true }],
@@ -115,11 +101,5 @@ describe.for([USUAL])('a row that a whole walk has not met, on $name', (database
     expect(stdout).toMatch(
       /content +2 +open .*a whole walk did not meet it; its row is younger than 10m 00s \(deletes\.settle\)/,
     );
-  });
-
-  it('goes with the first walk if deletes.settle is short', async () => {
-    const stage = await ownStage(database, RECORDS, { content: BLIND, source: PROMPT });
-    stage.service.records.delete('2');
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 1 });
   });
 });

@@ -64,21 +64,6 @@ describe('a record that the service no longer has', () => {
     expect(await stage.live()).toHaveLength(50);
   });
 
-  it('is deleted if the control that was tried first is gone too, but another is there', async () => {
-    const { stage, events } = await heard(60);
-    const [first = '', ...others] = stage.remove(3);
-    expect(await events.softDelete(goneNow([first]))).toMatchObject({ deleted: [first] });
-    expect(await events.softDelete(goneNow(others))).toMatchObject({ deleted: others });
-  });
-
-  it('throws what a control throws, and nothing is written', async () => {
-    const { stage, events } = await heard(50);
-    const [id = ''] = stage.remove(1);
-    stage.sandbox.faults.add({ fault: 'status', status: 403, path: '/v1/content/' });
-    await expect(events.softDelete(goneNow([id]))).rejects.toMatchObject({ code: 'forbidden' });
-    expect([(await stage.live()).length, await stage.suspects()]).toEqual([50, []]);
-  });
-
   it('is held once more than a tenth went within 24 hours, one by one, and goes again a day later', async () => {
     const { stage, events } = await heard(60);
     const gone = stage.remove(8);

@@ -1,9 +1,9 @@
-import type { DatedKey } from '../../load/page-loader.ts';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { TimeZone } from '../../model/time-zone.ts';
-import { NO_WALK } from '../../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
-import { momentOf } from '../../checks/since.ts';
+import type { DatedKey } from '../load/page-loader.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import type { TimeZone } from '../model/time-zone.ts';
+import { NO_WALK } from '../database/state/checkpoints.ts';
+import type { CheckpointRow } from '../database/own-tables.ts';
+import { momentOf } from '../checks/since.ts';
 
 /** The part of a page that moves a checkpoint. */
 export interface PassedPage {
