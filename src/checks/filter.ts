@@ -22,31 +22,31 @@ import {
 } from './listing-walk.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
-/** No service has changed anything after the one moment, and nothing before the other. */
+/** Nothing was changed after the first of these times, and nothing before the second. */
 export const FAR_AHEAD_MS = 366 * 86_400_000;
 const FAR_BACK_MS = 86_400_000;
-/** A filter by days, or one that reads another zone, lists records that changed so long before the moment. */
+/** A filter by days, or one in another zone, lists records that changed this long before the requested time. */
 export const MAX_EARLIER_MS = 48 * 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** A listing since a moment (epoch milliseconds), or that the service refuses the request. */
+/** A listing since a time (epoch milliseconds), or that the service refuses the request. */
 interface SinceAnswer {
   at: number;
   page: ListedPage | 'refused';
 }
 
-/** What a filter lists, beside what the listing shows without it. */
+/** What a filter lists, and what the listing shows without it. */
 interface FilterObservations {
   plain: ListedPage;
-  /** Since a moment that has not come yet: nothing is expected. */
+  /** Since a future time: nothing is expected. */
   ahead: SinceAnswer;
-  /** Since a moment before all others: everything is expected. */
+  /** Since a time before all others: everything is expected. */
   back: SinceAnswer;
-  /** Since a moment between listed records; null if all of them have one time. */
+  /** Since a time between listed records; null if all of them have one time. */
   middle: SinceAnswer | null;
 }
 
-/** Requests the listing since a moment. */
+/** Requests the listing since a time. */
 export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
 /** Requests nothing, everything and some of a listing. `now` is the service's clock in epoch milliseconds. */
@@ -62,7 +62,7 @@ export async function observeFilter(
 }
 
 /**
- * A moment with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
+ * A time with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
  * are preferred, because a service that compares texts of two forms errs within a day only. Null if all have one time.
  */
 function chooseMoment(records: readonly ListedRecord[], overlap: number): number | null {
@@ -80,7 +80,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
 }
 
 /**
- * What observations show of a filter. `works`: it lists what changed since a moment, and little else. `ignored`: it
+ * What observations show of a filter. `works`: it lists what changed since a time, and little else. `ignored`: it
  * lists what it must, and much more: nothing is missed by it, and nothing is saved. `fails`: it leaves out what it must
  * list.
  */
@@ -93,7 +93,7 @@ interface FilterVerdict {
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
-/** Judges a filter; `shown` writes a moment as it was requested. Pure. */
+/** Judges a filter; `shown` writes a time as it was requested. Pure. */
 export function judgeFilter(observed: FilterObservations, shown: (at: number) => string): FilterVerdict {
   const { plain, back, middle } = observed;
   const decisive = middle ?? back;
@@ -116,7 +116,7 @@ export function judgeFilter(observed: FilterObservations, shown: (at: number) =>
   return listedTooMuch(observed, shown) ?? { is: 'works', detail: worksText(observed) };
 }
 
-/** A record that changed after the moment and is not listed. */
+/** A record that changed after the time and is not listed. */
 function missingAfter(plain: ListedPage, { at, page }: { at: number; page: ListedPage }): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = plain.records.filter((record) => record.at > at);
@@ -125,7 +125,7 @@ function missingAfter(plain: ListedPage, { at, page }: { at: number; page: Liste
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
 
-/** Since a moment before all others, all must be listed. */
+/** Since a time before all others, all must be listed. */
 function lackingFault(
   { plain, ahead }: FilterObservations,
   back: { at: number; page: ListedPage },
@@ -147,7 +147,7 @@ function lackingFault(
   };
 }
 
-/** Records from before the moment are listed: nothing is missed, but every sync reads them. */
+/** Records from before the time are listed: nothing is missed, but every sync reads them. */
 function listedTooMuch(
   { plain, ahead, middle }: FilterObservations,
   shown: (at: number) => string,
@@ -186,7 +186,7 @@ function worksText({ plain, ahead, back, middle }: FilterObservations): string {
   return `leaves out what did not change: ${none}, ${back.page === 'refused' ? '1970 is refused' : 'all since 1970'}${some}`;
 }
 
-/** Formats of a moment that are tried where the profile's own does not work. */
+/** Formats of a time that are tried if the profile's own does not work. */
 const OTHER_FORMATS = [
   ...NAMED_FORMATS,
   'yyyy-MM-dd HH:mm:ss',
@@ -195,7 +195,7 @@ const OTHER_FORMATS = [
   'yyyyMMddHHmmss',
 ] as const;
 
-/** Whether the filter of the profile lists what changed since a moment. `page` is the first page without it. */
+/** Whether the filter of the profile lists what changed since a time. `page` is the first page without it. */
 export async function filterFinding(
   context: RequestContext,
   page: Page,
@@ -235,7 +235,7 @@ export async function filterFinding(
   return { ...found, hint: verdict.hint };
 }
 
-/** The request for what changed since a moment, as a sync makes it. */
+/** The request for what changed since a time, as a sync makes it. */
 function querySince(
   { profile }: RequestContext,
   incremental: IncrementalProfile,
@@ -249,15 +249,15 @@ function querySince(
 
 /** A request that a filter must answer with certain records. */
 export interface FilterQuestion {
-  /** The moment, as `sinceValue` writes it. */
+  /** The time, as `sinceValue` writes it. */
   since: string;
   /** Keys of records that changed then or later. */
   keys: readonly string[];
 }
 
 /**
- * Requests what changed since the moment, for at most so many pages, and returns the keys that are not listed; null if
- * more pages follow. Throws what walking throws.
+ * Requests what changed since the time, at most `maxPages` pages, and returns the keys that are not listed; null if more
+ * pages follow. Throws what a scan throws.
  */
 export async function unlistedKeys(
   context: RequestContext,
@@ -282,10 +282,10 @@ export async function unlistedKeys(
 /** Follows the order of a listing that is to descend by time of change. */
 interface DescendingOrder {
   /**
-   * Begins a listing. What it returns takes its pages: true if all of one changed before the moment from which changes
-   * are wanted, or if the order does not hold.
+   * Begins a listing. The returned function takes its pages, and returns true if a page changed wholly before the
+   * requested time, or if the order does not hold.
    */
-  begin: () => (page: Pick<Page, 'records'>) => boolean;
+  begin: () => (page: { records: Page['records'] }) => boolean;
   /** How the order was broken, as a sentence without its final period; null if it holds. */
   broken: () => string | null;
 }

@@ -77,7 +77,7 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
   return { is: 'hidden', records, by: by.length === 0 ? names : by };
 }
 
-/** How a person reads that parameters hide the records of a listing, and what to do. */
+/** How an operator reads that parameters hide the records of a listing, and what to do. */
 export function hiddenText({ is, records, by }: Extract<BareListing, { by: unknown }>): {
   message: string;
   hint: string;
@@ -126,7 +126,7 @@ export function listingFinding(
 
 const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
 
-/** Whether pages come as large as they were asked for. */
+/** Whether pages have the requested size. */
 export function pageSizeFindings(
   [first, second]: readonly Page[],
   { page: { size, size_param } }: ResourceProfile,

@@ -120,7 +120,7 @@ const MAX_ATTEMPTS = 3;
 const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 const BOUNDS = { values: 1_000_000, digits: 1_000_000 };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** The longest wait that an interactive user is asked to accept. */
+/** The longest wait that an interactive user has to accept. */
 const MAX_WAIT_MS = 60_000;
 
 const judge = createJudge([]);

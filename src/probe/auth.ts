@@ -85,12 +85,13 @@ async function openingForm(
 
 /** True for the same number of records and the same totals. */
 function isAlike(one: Answer, other: Answer): boolean {
-  const sizeOf = (answer: Answer): string => {
-    const [array] = recordArrays(answer.json ?? null, '');
-    const { totals } = countsIn(answer, array?.path ?? '');
-    return `${array?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
-  };
-  return one.status === other.status && sizeOf(one) === sizeOf(other);
+  return one.status === other.status && describeSize(one) === describeSize(other);
+}
+
+function describeSize(answer: Answer): string {
+  const [array] = recordArrays(answer.json ?? null, '');
+  const { totals } = countsIn(answer, array?.path ?? '');
+  return `${array?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
 }
 
 /** For public listings: the form that opens a path which only a known caller may request. */

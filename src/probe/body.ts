@@ -69,7 +69,7 @@ function listAt(list: readonly JsonObject[], path: string, level: number, add: A
   add(path, list.length);
 }
 
-/** The field of all entries that holds the record: the only object in them, with more in it than beside it. */
+/** The field of all entries that holds the record: the only object in them. */
 function wrapperOf(list: readonly JsonObject[]): string | null {
   const [first] = list;
   if (first === undefined) return null;
@@ -117,7 +117,7 @@ export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRu
   return values.every(isObject) ? values : null;
 }
 
-/** Objects of a body, itself included, with their paths: where a single record may stand. */
+/** Objects of a body, itself included, with their paths: a single record may be at each. */
 function objectsIn(json: JsonValue): { path: string; value: JsonObject }[] {
   const found: { path: string; value: JsonObject }[] = [];
   const visit = (value: JsonValue, path: string, level: number): void => {
@@ -214,7 +214,7 @@ function rankId(path: string, name: string): number {
   return ENDS_IN_ID.test(path) ? (path.includes('.') ? 10 : 40) : 0;
 }
 
-/** The field that identifies a record, of the first page; it may be replaced when records are read alone. */
+/** The field that identifies a record, of the first page; it may be replaced when records are fetched individually. */
 export function probeId(subject: Subject): string[] {
   const { findings, records } = subject;
   const found = idCandidates(records, subject.name);
@@ -238,13 +238,13 @@ const MOST_IDS = 3;
 interface Found {
   id: string;
   suffix: string;
-  /** Where the record stands in the answer. */
+  /** The path of the record in the response. */
   record: string;
   alone: JsonObject;
   answer: Answer;
 }
 
-/** Finds how one record is read alone, by which id, and what is answered for one that is not there. */
+/** Finds how one record is fetched individually, by which id, and what is answered for one that is not there. */
 export async function probeItem(subject: Subject, ids: readonly string[]): Promise<void> {
   const { findings, records } = subject;
   const [sample] = records;

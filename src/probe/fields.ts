@@ -22,7 +22,7 @@ interface TimeField {
   isLocal: boolean;
 }
 
-/** The moment of a field's value as a service writes it; null if it is none. */
+/** The moment of a field's value as a service writes it; null for any other text. */
 function momentAt(record: JsonObject, path: string): number | null {
   return momentOf(fieldAt(record, path));
 }
@@ -93,7 +93,7 @@ function withoutChanges(subject: Subject, created: TimeField | undefined): void 
   else findings.guessed(['updated'], subject.updated, why);
 }
 
-/** The one that is there most often; of such, one that tells its zone, on the highest level. */
+/** The field that most records have; among equals, one that names its zone, on the highest level. */
 function likeliest(fields: readonly TimeField[]): TimeField | undefined {
   return fields.toSorted((a, b) => rankOf(a) - rankOf(b))[0];
 }
@@ -120,7 +120,7 @@ function doubtOf(subject: Subject, created: TimeField | undefined): string | nul
   return without > 0 ? `${without} of ${records.length} records have none` : null;
 }
 
-/** The zone of local times, where another field of the same records tells the moment. */
+/** The zone of local times, if another field of the same records has the same time with a zone. */
 function probeZones(subject: Subject, fields: readonly TimeField[]): void {
   for (const field of fields.filter(({ isLocal }) => isLocal)) {
     const twin = fields.find(({ path }) => path !== field.path && stemOf(path) === stemOf(field.path));
@@ -180,21 +180,29 @@ const SAYS_DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trash
 const STATUS = /^(?:status|state|lifecycle_?state)$/i;
 const GONE_STATES = ['trash', 'trashed', 'deleted', 'removed'];
 
-/** Fields by which listed records say that they are deleted: only if some say so. Nothing is asked. */
+/**
+ * Fields by which listed records say that they are deleted. A field with such a name counts even if no record has it set
+ * so far: otherwise a record that is deleted later would stay live. Sends no request.
+ */
 export function probeDeleted({ records, findings }: Subject): void {
-  for (const path of fieldPaths(records, 1)) {
-    if (SAYS_DELETED.test(path)) {
-      const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
-      if (marked === 0) continue;
-      return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
-    }
-    const states = STATUS.test(path) ? new Set(valuesAt(records, path)) : new Set();
+  const paths = fieldPaths(records, 1);
+  const named = paths.filter((path) => SAYS_DELETED.test(path));
+  for (const path of named) {
+    const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
+    if (marked === 0) continue;
+    return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
+  }
+  for (const path of paths.filter((each) => STATUS.test(each))) {
+    const states = new Set(valuesAt(records, path));
     const gone = GONE_STATES.filter((state) => states.has(state));
     if (gone.length === 0) continue;
     const evidence = `listed records have ${gone.join(', ')} there`;
     findings.proved(['deleted', 'field'], path, evidence);
     return findings.proved(['deleted', 'in'], gone, evidence);
   }
+  const [unset] = named;
+  if (unset === undefined) return;
+  findings.proved(['deleted', 'field'], unset, `named so, and set in none of ${records.length} listed records`);
 }
 
 function isMarked(value: unknown): boolean {
@@ -204,7 +212,7 @@ function isMarked(value: unknown): boolean {
 /** Parameters that list what is not published as well. */
 const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 
-/** Whether the listing holds more than it shows by default: told by its total. */
+/** Whether the listing holds more than it shows by default, by its total. */
 export async function probeView(subject: Subject): Promise<void> {
   const { conventions, asker } = subject;
   const total = totalOf(subject, subject.first);

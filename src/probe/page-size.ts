@@ -41,7 +41,7 @@ interface SizeParam {
   evidence: string;
 }
 
-/** The parameter that takes a page size; null if there is none, or too few records to see it. */
+/** The parameter that takes a page size; null if none exists, or too few records to see it. */
 export async function findSizeParam(subject: Subject): Promise<SizeParam | null> {
   const { conventions, records } = subject;
   const hints = new Set([...parameterHints(subject), ...conventions.parameters]);
@@ -178,6 +178,14 @@ const CURSOR =
   /(?:^|[._])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker)$/i;
 const FLAG = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
 
+function parentOf(place: string): string {
+  return place.split('.').slice(0, -1).join('.');
+}
+
+function snake(place: string): string {
+  return place.replaceAll(/([a-z])([A-Z])/g, '$1_$2');
+}
+
 /** Everything in a response that suggests another page. */
 export function nextSigns(answer: Answer, records: string): NextSigns {
   const links = parseLinkHeader(answer.headers['link']) ?? [];
@@ -187,8 +195,6 @@ export function nextSigns(answer: Answer, records: string): NextSigns {
     cursors: [],
     flags: [],
   };
-  const parentOf = (place: string): string => place.split('.').slice(0, -1).join('.');
-  const snake = (place: string): string => place.replaceAll(/([a-z])([A-Z])/g, '$1_$2');
   const values = plainValues(answer.json ?? null, records);
   for (const { place, value } of values) {
     if (typeof value === 'boolean' && FLAG.test(snake(place))) signs.flags.push({ place, value });

@@ -29,7 +29,7 @@ const RESOURCE_ORDER =
 
 /**
  * The profile that the findings make. A field that the grammar does not know, or not with this value, is left out and
- * told as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
+ * reported as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
  */
 export function profileFrom(findings: readonly Finding[]): FittedProfile {
   const names = [...new Set(findings.map(({ path }) => path[1] ?? ''))];
@@ -56,7 +56,7 @@ function unsayable(lost: readonly Finding[]): SyncError {
   });
 }
 
-/** Fields of a page section without which a walk fails rather than going wrong. */
+/** Fields of a page section without which a scan fails rather than going wrong. */
 const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
 
 /**
@@ -109,19 +109,16 @@ function setAt(fields: Fields, path: readonly string[], value: unknown): void {
     return;
   }
   const below = fields[key];
-  const next: Fields = isFields(below) ? below : {};
+  const isSection = typeof below === 'object' && below !== null && !Array.isArray(below);
+  const next: Fields = isSection ? Object.fromEntries(Object.entries(below)) : {};
   fields[key] = next;
   setAt(next, rest, value);
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Characters of evidence beside a line. */
+/** Max characters of evidence per line. */
 const MOST_EVIDENCE = 220;
 
-/** The profile as a file, with the evidence beside each line, and `not proved` where there is none. */
+/** The profile as a file, with the evidence as a comment on each line, or `not proved`. */
 export function toYaml(
   result: Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] },
 ): string {
@@ -150,7 +147,7 @@ function evidenceOf({ proved, evidence }: Finding): string {
   return proved ? text : `not proved: ${text}`;
 }
 
-/** Puts the text beside the line of the finding, or above what takes several lines. */
+/** Adds a comment to the line of the finding, or above a section of several lines. */
 function remark(document: Document, { path }: Finding, text: string): void {
   const node: unknown = document.getIn(path, true);
   if (!isNode(node)) return;
@@ -165,7 +162,7 @@ function remark(document: Document, { path }: Finding, text: string): void {
   if (pair !== undefined && isNode(pair.key)) pair.key.commentBefore = ` ${text}`;
 }
 
-/** Small maps and lists of plain values stand on one line. */
+/** Writes small maps and lists of plain values on one line. */
 function isEmptyOrShort(node: Node): boolean {
   if (!isCollection(node)) return false;
   const isShort = JSON.stringify(node.toJSON()).length < 70;
@@ -210,7 +207,7 @@ export function newFindings(at: readonly string[] = []) {
 interface PageConvention {
   /** The page section of the profile, without what depends on the resource. */
   page: Record<string, unknown>;
-  /** Records per page that are asked for. */
+  /** Requested records per page. */
   size: number;
 }
 
@@ -224,11 +221,11 @@ export interface Conventions {
   /** Names of query parameters that a document, an index or a link of the service names. */
   parameters: Set<string>;
   page: PageConvention | null;
-  /** Parameters by name, as `filter.ts` writes them. */
+  /** Parameters, as `filter.ts` writes them. */
   filter: { form: QueryParams; format: string } | 'none' | null;
   /** The fields with the time of change. */
   updated: readonly string[];
-  /** The path of one record after that of the listing, the field by which it is found, and where it stands. */
+  /** The path of one record after that of the listing, the field by which it is found, and the path of the record in the response. */
   item: { suffix: string; id: string; record: string } | null;
   /** Statuses for a record that is not there. */
   gone: number | null;
@@ -240,7 +237,7 @@ export interface Stage {
   asker: Asker;
   clock: Clock;
   conventions: Conventions;
-  /** What a person should know beside the profile, as sentences. */
+  /** What the user should know besides the profile, as sentences. */
   notes: string[];
 }
 
@@ -254,9 +251,9 @@ export interface Subject extends Stage {
   query: QueryParams;
   /** The first page as it comes without a parameter. */
   first: Answer;
-  /** Where the records stand. */
+  /** The path of the records. */
   at: string;
-  /** Objects in the records that stand for a plain value. */
+  /** Objects in the records that wrap a plain value. */
   unwrap: readonly UnwrapRule[];
   /** Parameters of the first page alone: it is refused without them. */
   starter: QueryParams;
@@ -266,15 +263,15 @@ export interface Subject extends Stage {
   isWhole: boolean | null;
   /** All that there are by the service's word. */
   total: number | null;
-  /** Parameters with which the first page is asked, so that it holds as many records as the profile asks for. */
+  /** Parameters of the first page, so that it holds as many records as the profile requests. */
   firstPage: QueryParams;
   id: string;
-  /** The field with the time of the last change, and those that stand in for it where it is null. */
+  /** The field with the time of the last change, and those that replace it if it is null. */
   updated: string[];
   findings: Findings;
 }
 
-/** What tells a record from others on the pages of one listing. */
+/** Identifies a record on the pages of one listing. */
 export function keyOf(record: JsonObject, id: string): string {
   const value = id === '' ? undefined : fieldAt(record, id);
   return JSON.stringify(value ?? record);

@@ -92,7 +92,7 @@ export async function checkResource(
   return findings;
 }
 
-/** The first page and the one after it. Where the walk is cut short, it has no end, but its numbers are tried. */
+/** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
   const asked = { ...listingWalk(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
   let pages = 0;
@@ -170,7 +170,7 @@ const MOST_PAGES = 5;
 /** Days back to a window that is over in any zone, and of which a service has its figures. */
 const DAYS_BACK = 2;
 
-/** A window that is over, and the one behind it. */
+/** A window that has ended, and the one after it. */
 function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one: ReportRange; two: ReportRange } {
   const today = localDay(now, timeZone(zone));
   const second = windowAt(addDays(today, -DAYS_BACK), granularity);
@@ -181,7 +181,7 @@ function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one:
   };
 }
 
-/** What asks a resource for something to look at: of reports two windows, of others the listing. */
+/** The parameters of a sample: of reports two windows, of other resources the listing. */
 function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
   const { windows } = profile;
   if (windows === null) return {};

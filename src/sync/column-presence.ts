@@ -27,7 +27,7 @@ import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 import type { RunContext } from './run-progress.ts';
 
-/** So many new and changed records without a field show that the service no longer sends it. */
+/** New and changed records without a field that show that the service no longer sends it. */
 const MIN_RECORDS_WITHOUT = 20;
 
 interface GoneColumn extends EmptyColumn {
@@ -38,7 +38,7 @@ interface GoneColumn extends EmptyColumn {
 
 /**
  * Finds the columns that most records had a value for and that none of the run's new and changed records has one for, and
- * those whose values are back. Each is logged once; the warnings name what is gone.
+ * those whose values are back. Each is logged once; the warnings name the columns.
  */
 export async function warnOfGoneColumns(context: RunContext): Promise<void> {
   const { warehouse, owned, progress } = context;
@@ -80,7 +80,7 @@ async function isGone(context: RunContext, each: EmptyColumn): Promise<boolean> 
   return live !== null && !(await showsValue(context.warehouse, live.view, live.name));
 }
 
-/** The column of the live view that shows it; null if there is none. */
+/** The column of the live view that shows it; null if none exists. */
 function liveColumn({ table: { live }, column }: EmptyColumn): { view: string; name: string } | null {
   const name = live?.names.get(visibleText(pathText(column.path)));
   return live === null || name === undefined ? null : { view: live.view, name };
@@ -212,8 +212,6 @@ const SAMPLED_ROWS = 100;
 /** Records whose former values are compared with those of new columns. */
 const MAX_COMPARED = 100;
 
-type ColumnContext = Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>;
-
 /** A column that existed before the run, and for which no new or changed record has had a value so far. */
 interface EmptyColumn {
   table: WatchedTable;
@@ -261,7 +259,7 @@ export class ColumnPresence {
   }
 
   /** To be called before the page is committed. `since`: rows that were written later are not compared with it. */
-  async addPage(context: ColumnContext, facts: PageFacts, since: TimestampText): Promise<void> {
+  async addPage(context: ResourceContext, facts: PageFacts, since: TimestampText): Promise<void> {
     const { written, rows, shapeBefore } = facts;
     if (written.length === 0) return;
     this.#empty ??= await this.#open(context, shapeBefore.tables, since);
@@ -275,7 +273,7 @@ export class ColumnPresence {
   }
 
   async #open(
-    { warehouse, owned, profile }: ColumnContext,
+    { warehouse, owned, profile }: ResourceContext,
     tables: readonly TableShape[],
     since: TimestampText,
   ): Promise<EmptyColumn[]> {
@@ -309,7 +307,7 @@ export class ColumnPresence {
   }
 
   /** Of the columns that are empty so far, those remain that most records had a value for. */
-  async #sample(context: ColumnContext): Promise<void> {
+  async #sample(context: ResourceContext): Promise<void> {
     this.#isSampled = true;
     const { warehouse, owned } = context;
     const own = owned.shape?.tables[0];
@@ -330,7 +328,7 @@ export class ColumnPresence {
 
   /** Looks for the former values in columns that are new in this run. */
   async #compare(
-    { warehouse, owned, profile }: ColumnContext,
+    { warehouse, owned, profile }: ResourceContext,
     written: readonly KeyedRecord[],
     rows: readonly TableRows[],
   ): Promise<void> {

@@ -20,14 +20,14 @@ import { countFrom, type RunProgress } from './run-progress.ts';
 export interface PreparedResource {
   context: ResourceContext;
   run: RunStart;
-  /** Its part in an interrupted backfill that this run goes on from; null if there is none. */
+  /** Its part in an interrupted backfill that this run resumes; null if none exists. */
   interrupted: RunRow | null;
   /** The run before this one, as its row stood when this one began; null if that is not known. */
   last: RunRow | null;
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
   /**
-   * Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null.
+   * Why nothing is scanned: the service asked for a longer wait, or refuses the credential; else null.
    */
   stopped: unknown;
   /** Reported before the first request. With one of these, the filter is not trusted. */
@@ -68,7 +68,7 @@ export async function prepareResource(
 
 /**
  * The same after the database was set back within the run: from its present state, as after an interruption. Warnings
- * of walks that came to their end stay.
+ * of scans that came to their end stay.
  */
 export async function prepareAgain(
   options: RunOptions,
@@ -90,9 +90,9 @@ export async function prepareAgain(
 }
 
 /**
- * Takes a resource out of the warehouse, so that a backfill can build it anew under another profile: its tables,
- * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
- * empty until the tables are there again, with the columns that they have.
+ * Removes a resource from the warehouse, so that a backfill can build it again with another profile: its tables, their
+ * catalogue, its versions and its checkpoint, in one transaction, also if they are damaged. Its views stay, empty until
+ * the tables exist again.
  */
 async function forgetResource({ warehouse, owned, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
@@ -167,14 +167,15 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
  * interrupted begins again, and open suspects of deletes are found again: moved times have lost their order.
  */
 export async function correctFutureTimes(
-  warehouse: Pick<Warehouse, 'own' | 'named' | 'apply'>,
-  { resource, lease }: Pick<OwnedResource, 'resource' | 'lease'>,
+  warehouse: Warehouse,
+  owned: OwnedResource,
   last: RunRow | null,
   now: number,
 ): Promise<Warning[]> {
   const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
   if (aheadMs < CLOCK_SKEW_MS) return [];
   const { own, named } = warehouse;
+  const { resource } = owned;
   const [before, after] = [timestampText(now - 1_000), timestampText(now)];
   const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
     sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(
@@ -208,7 +209,7 @@ export async function correctFutureTimes(
       ),
       own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
     ],
-    lease(),
+    owned.lease(),
   );
   return [
     {

@@ -30,7 +30,7 @@ export interface RunNotes {
   discarded: number;
   /** Cells in which a NUL or half a surrogate pair was replaced. */
   repaired: number;
-  /** Records that stood on a page beside a newer one with their key. */
+  /** Records on a page with a newer one with the same key. */
   older_copies: number;
 }
 
@@ -52,7 +52,7 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   return all.has('deferred') ? 'deferred' : 'ok';
 }
 
-/** Called as a run goes on. */
+/** Called during a run. */
 export interface RunWatcher {
   started(resource: string, plan: WalkPlan): void;
   page(resource: string, page: Page, figures: RunFigures): void;
@@ -82,7 +82,7 @@ interface WarningKind {
 
 /** The meaning of each warning for its run. Codes are stable. */
 const WARNING_KINDS = {
-  /** The service says that it will give up the API that is asked. */
+  /** The service announces the end of the API. */
   api_deprecated: { isPartial: false, proof: null },
   /** Times of an earlier run were in the future. */
   clock_was_ahead: { isPartial: false, proof: null },
@@ -90,13 +90,13 @@ const WARNING_KINDS = {
   column_is_text: { isPartial: false, proof: null },
   /** The new and changed records have no value for columns that most records had: the copy is as the service says. */
   columns_gone: { isPartial: false, proof: null },
-  /** Changes made while everything was walked were asked for with a filter that is not proved. */
+  /** The filter that supplies the changes during a full scan is not verified. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   /** Walked fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
   /** The same, and nothing is missing under it. */
   credential_renewed: { isPartial: false, proof: null },
-  /** A whole walk has found deletes of which the feed of deletes says nothing. */
+  /** A full scan has found deletes of which the feed of deletes says nothing. */
   delete_feed_incomplete: { isPartial: false, proof: null },
   /** The feed of deletes was not read to its end: rows may be live of which it says that they are gone. */
   delete_feed_unread: { isPartial: true, proof: null },
@@ -119,17 +119,17 @@ const WARNING_KINDS = {
   parents_unproved: { isPartial: true, proof: 'end' },
   /** The database has forgotten what it had confirmed to this run, which has read it again. */
   warehouse_set_back: { isPartial: false, proof: null },
-  /** A whole walk has ended without a place from which its feed can be gone on with. */
+  /** A full scan has ended without a place from which its feed can be gone on with. */
   feed_not_begun: { isPartial: false, proof: null },
   /** The service no longer knows the place in its feed: everything was walked instead. */
   feed_refused: { isPartial: false, proof: null },
   /** Fields changed in nearly all records of a page, whose times of change did not. */
   fields_volatile: { isPartial: false, proof: null },
-  /** Files that could not be fetched; that are none that the profile admits; or that were not asked for yet. */
+  /** Files that could not be fetched; that the profile does not admit; or that were not requested yet. */
   files_failed: { isPartial: true, proof: null },
   files_refused: { isPartial: true, proof: null },
   files_waiting: { isPartial: true, proof: null },
-  /** It lists what changed long before the moment that was asked for: nothing is lost, and nothing saved. */
+  /** It lists what changed long before the requested time: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
   /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
   filter_not_believed: { isPartial: false, proof: 'filter' },
@@ -137,7 +137,7 @@ const WARNING_KINDS = {
   total_not_reached: { isPartial: true, proof: null },
   /** The service refused one of several listings: its rows stay as they were. */
   listing_unread: { isPartial: true, proof: null },
-  /** A record that was read alone was not the listed one. */
+  /** A record that was fetched individually was not the listed one. */
   item_unproved: { isPartial: true, proof: 'item' },
   /** A listing shows records in an older state than their rows, and nothing has decided yet which one holds. */
   older_listed: { isPartial: true, proof: null },
@@ -151,17 +151,17 @@ const WARNING_KINDS = {
   times_cut: { isPartial: false, proof: null },
   /** A window of reports is as large as the service lists at most. */
   window_capped: { isPartial: true, proof: null },
-  /** An answer would take too much of a window away: it stays as it was until a person decides. */
+  /** An answer would take too much of a window away: it stays as it was until an operator decides. */
   window_held: { isPartial: true, proof: null },
   /** Windows of reports were older than they are kept. */
   windows_dropped: { isPartial: false, proof: null },
   /** The service refused a window: its rows stay as they were, and the next run requests it again. */
   window_unread: { isPartial: true, proof: null },
-  /** A view hides values, because objects of others keep it from getting a wider type. */
+  /** A view hides values, because external objects keep it from getting a wider type. */
   view_held: { isPartial: true, proof: null },
   /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
-  /** Sums that the service tells of a range are not those of its rows. */
+  /** Sums that the service states for a range are not those of its rows. */
   window_total_differs: { isPartial: true, proof: 'totals' },
   /** The service refuses a day that is not over: it is copied once it is. */
   window_unfinished: { isPartial: false, proof: null },
@@ -198,7 +198,7 @@ export function endedStatus(
   return rejected > 0 || held > 0 || isPartial(warnings) ? 'partial' : 'ok';
 }
 
-/** True for what is told of the files of records, which come behind or beside a walk. */
-export function isOfFiles({ code }: Pick<StoredWarning, 'code'>): boolean {
+/** True for warnings about files, which are fetched after or during a scan. */
+export function isOfFiles({ code }: { code: string }): boolean {
   return code.startsWith('files_');
 }

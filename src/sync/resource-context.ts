@@ -93,7 +93,7 @@ export async function withResource<T>(
       return await work(context);
     }
   } catch (error) {
-    // If another process owns it for good, the next `acquire` reports that.
+    // If another process keeps it, the next `acquire` reports that.
     if (error instanceof SyncError && error.code === 'lease_lost') await owned.reacquire().catch(() => undefined);
     throw error;
   } finally {

@@ -29,12 +29,6 @@ function format(name: string) {
   return { incremental: { param: 'updated_since', format: name, overlap: '10m' } };
 }
 
-/** `updated_at:>='2026-11-20 12:00:00'`, and nothing else. */
-function byExpression(record: SmallRecord, value: string): boolean {
-  const [, since] = /^updated_at:>='(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'$/.exec(value) ?? [];
-  return since !== undefined && at(record) >= instant(`${since.replace(' ', 'T')}Z`);
-}
-
 describe('check of a filter', () => {
   it.each<[what: string, behaviour: Behaviour, fields: Record<string, unknown>]>([
     ['knows days only', { filter: (record, value) => at(record) >= Date.parse(value.slice(0, 10)) }, format('iso')],
@@ -139,15 +133,5 @@ describe('check of records without a time of change', () => {
     const page = { style: 'page', page_param: 'page', size: 5, total: 'total' };
     const paged = await checked({}, { page }, everyThird);
     expect(paged.stdout).toMatch(/FAIL {2}content filter: .*lists 8 of 12 records: the other 4 can never be found/);
-  });
-
-  it('only warns if the profile asks for no filter, or accepts it', async () => {
-    for (const fields of [{ incremental: null }, { accept: ['filter'] }]) {
-      const { code, stdout } = await checked({}, fields, () => null);
-      expect([code, stdout]).toEqual([
-        0,
-        expect.stringMatching(/warn {2}content updated: updated_at is a time in 0 of 12/),
-      ]);
-    }
   });
 });

@@ -93,17 +93,6 @@ describe('a bucket that does not do as it should', () => {
     expect(asked).toHaveLength(12);
   });
 
-  it('is not sent what it has', async () => {
-    const { env, asked } = await service((_, response) => {
-      response.writeHead(200, { 'content-length': body.length }).end();
-    });
-    const store = await storeWith(env);
-    const object = spooled(store, body);
-    await store.put(object);
-    expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD']);
-    expect(existsSync(object.path)).toBe(false);
-  });
-
   it('is not sent what is not as its hash says', async () => {
     const { env, asked } = await service((_, response) => response.writeHead(404).end());
     const store = await storeWith(env);

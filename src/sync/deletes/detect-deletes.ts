@@ -59,14 +59,14 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const scan = await readSeenWalk(own, resource);
   if (scan === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
-  // Each scan forgets the pages of others as it begins: without a scan in progress these pages are all of one.
+  // Each scan forgets the pages of others as it begins: without a scan in progress they are all of one scan.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
   const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
   const isBlind = scan.bytes === 0 || (scan.unkeyed > 0 && context.profile.item === null);
   const unseen = table === undefined || isBlind ? null : await findUnseen(context, table, scan, credential !== null);
   const candidates =
-    table === undefined || unseen === null ? [] : await candidateStatements(context, table, scan, unseen, credential);
+    table === undefined || unseen === null ? [] : await unseenStatements(context, table, scan, unseen, credential);
   const known = { ...checkpoint, full_credential: credential, walk_credential: null };
   const moved = credential === null ? [] : [saveCheckpoint(own, known)];
   await warehouse.apply([...candidates, forgetSeen(own, resource), ...moved], owned.lease());
@@ -146,7 +146,7 @@ export async function* unseenRows(
   }
 }
 
-async function candidateStatements(
+async function unseenStatements(
   context: ResourceContext,
   table: TableShape,
   { walk_started_at }: SeenWalk,
@@ -199,7 +199,7 @@ interface DeleteVolume {
   recent: number;
 }
 
-/** Returns why so many rows of a table may not be deleted now; null if they may. */
+/** Returns why this number of rows must not be deleted now; null if they may be. */
 export async function tooManyDeletes(
   { warehouse, owned, clock, deletes }: ResourceContext,
   { name }: TableShape,
@@ -253,8 +253,8 @@ export async function readCandidates(
 }
 
 /**
- * A scan accepts an older state of a record only if an earlier full scan has shown the same state, so long before that
- * one delay of the listing does not explain both.
+ * A scan accepts an older state of a record only if an earlier full scan has shown the same state, and one delay of
+ * the listing does not explain both.
  */
 export function olderPolicy({ candidates, mode, mayLagSince }: ScanCandidates): OlderPolicy {
   const shown = [...candidates].filter(
@@ -266,7 +266,7 @@ export function olderPolicy({ candidates, mode, mayLagSince }: ScanCandidates): 
 
 /**
  * The statements of a page's transaction that forget candidates which the page lists, and note older states, tombstones,
- * and rows whose records the page shows to be none of the resource's. `requestedAt` in local epoch milliseconds.
+ * and rows whose records no longer belong to the resource. `requestedAt` in local epoch milliseconds.
  */
 export function candidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,

@@ -133,7 +133,7 @@ const BY_SCAN_AND_FETCH: DeleteEvidence = { reason: 'missing', witness: 'walked'
 const BY_FEED: DeleteEvidence = { reason: 'told', witness: 'told', isReleased: false };
 const BY_FETCH: DeleteEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
 
-/** The evidence that decides a candidate without fetching it individually; null if there is none. */
+/** The evidence that decides a candidate without fetching it individually; null if none exists. */
 function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): DeleteEvidence | null {
   const { reason, state, sweeps } = candidate;
   const isReleased = state === 'released';

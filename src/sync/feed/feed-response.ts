@@ -87,7 +87,7 @@ function toToken(found: JsonValue | undefined): string | null {
   return isExact(found) ? found.rawJSON : JSON.stringify(found);
 }
 
-/** The stored state of the feed; without a cursor if there is none for this profile. */
+/** The stored state of the feed; without a cursor if none exists for this profile. */
 export async function readFeedState({ warehouse, owned, clock }: ResourceContext, feed: ChangeFeed): Promise<FeedRow> {
   const place = { resource: owned.resource, feed: 'changes', fingerprint: hashFeed(feed) } as const;
   const known = await readFeed(warehouse.own, place);
@@ -100,7 +100,7 @@ function hashFeed(feed: ChangeFeed): string {
 
 /**
  * The cursor at a place of a response, as it is stored: the text itself, or the path and query of a URL without what the
- * profile adds. Null if there is none. Throws `SyncError` for a URL that must not be followed.
+ * profile adds. Null if none exists. Throws `SyncError` for a URL that must not be followed.
  */
 export function cursorAt(
   { listing, scrub }: ResourceContext,
@@ -210,7 +210,7 @@ function toChange(
 }
 
 /** True if the entry is about a record of this resource. */
-export function isMeant(value: JsonValue, { filter }: Pick<ChangeFeed, 'filter'>): boolean {
+export function isMeant(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
     if (found === undefined || found === null) return false;

@@ -97,7 +97,7 @@ async function saveFreshCursor(context: RunContext, feed: ChangeFeed): Promise<v
 /** Reads the feed from its stored cursor to its end; false if the service does not know the cursor. */
 async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boolean> {
   const { profile, clock, owned, progress } = context;
-  let state = await readFeedState(context, feed);
+  const state = await readFeedState(context, feed);
   if (state.cursor === null && feed.start !== null) {
     progress.warnings.push({
       code: 'feed_not_begun',
@@ -113,7 +113,7 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
     // Pages may expire sooner than the cursor that they began at.
     if (answer === null && state.page === null) return false;
     if (answer === null) {
-      state = { ...state, page: null };
+      state.page = null;
       continue;
     }
     const entries = listedRecords(answer, { records: path, empty: profile.empty, page: profile.page });
@@ -126,7 +126,7 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
     const values = entries.map(({ value }) => value);
     const next = nextPosition(feed, answer, values, state, (place) => cursorAt(context, feed, answer, place));
     const { cursor, page } = next;
-    state = { ...state, cursor, page, moved_at: timestampText(clock.now()) };
+    Object.assign(state, { cursor, page, moved_at: timestampText(clock.now()) });
     await loadChanges(context, loader, changesIn(entries, feed, profile), answer.requestedAt, state);
     isEnd = next.isEnd;
   }

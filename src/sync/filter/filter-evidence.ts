@@ -17,9 +17,9 @@ export interface Witness {
 
 /** Evidence about the filter from the pages of a scan. */
 export interface FilterEvidence {
-  /** The cursor at the beginning of the scan, in epoch milliseconds; -Infinity if there is none. */
+  /** The cursor at the beginning of the scan, in epoch milliseconds; -Infinity if none exists. */
   cursorAt: number;
-  /** The record that the filter must list; null if there is none. */
+  /** The record that the filter must list; null if none exists. */
   witness: string | null;
   hasWitness: boolean;
   pages: number;

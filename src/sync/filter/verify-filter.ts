@@ -210,8 +210,8 @@ const MAX_FETCHED = 3;
 
 /**
  * The cursor's record is deleted: another one takes its place, which must exist when it is fetched individually, because
- * a broken path makes every record look deleted. If the scan has not listed it, the filter is asked for what changed
- * since its time.
+ * a broken path makes every record look deleted. If the scan has not listed it, the filter has to list what
+ * changed since its time.
  */
 async function askForOthers(
   context: RunContext,
@@ -273,7 +273,7 @@ export async function testFilter(context: RunContext, scan: WholeWalk): Promise<
   if (found.isThere) progress.warnings.push(notListed(context, incremental, failed));
 }
 
-/** From a time between the earliest of the witnesses and what changed before it. Null if there is none. */
+/** From a time between the earliest of the witnesses and what changed before it. Null if none exists. */
 function questionFor(
   latest: readonly Witness[],
   profile: ResourceProfile,

@@ -29,7 +29,7 @@ export interface JoinedPage extends Page {
 }
 
 /** How a range is requested. */
-export interface RangeRequest {
+interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
   /** False if a request names one window. */
@@ -313,7 +313,7 @@ export function compareTotals(
   });
 }
 
-/** True if more is stated than listed: some services list at most so many rows per query without saying so. */
+/** True if more is stated than listed: some services cap the rows of a query without saying so. */
 export function isShort(differs: readonly TotalDifference[]): boolean {
   return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
 }

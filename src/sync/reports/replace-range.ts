@@ -8,7 +8,7 @@ import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
 import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { SourceRecord } from '../../model/json.ts';
+import type { JsonValue } from '../../model/json.ts';
 import type { Column, TableShape } from '../../model/table.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -58,7 +58,7 @@ export interface Replacement {
   held: ReadonlyMap<Day, string> | null;
 }
 
-/** Thrown for windows that lose so many rows by a response that it is requested again; nothing was written. */
+/** Thrown for windows that lose too many rows by a response, which is then requested again; nothing was written. */
 export class HeldBack extends Error {
   /** The reason, by first day. */
   readonly windows: ReadonlyMap<Day, string>;
@@ -89,9 +89,8 @@ export async function replaceRange(
   const { range, page, held } = replacement;
   const isHeld = (day: Day | null): boolean =>
     day !== null && held?.has(windowAt(day, windows.granularity).start) === true;
-  const dayIn = (record: Pick<SourceRecord, 'value'>): Day | null =>
-    dayOf(fieldAt(record.value, windows.field), reading);
-  const records = held === null ? page.records : page.records.filter((record) => !isHeld(dayIn(record)));
+  const dayIn = (value: JsonValue): Day | null => dayOf(fieldAt(value, windows.field), reading);
+  const records = held === null ? page.records : page.records.filter(({ value }) => !isHeld(dayIn(value)));
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
   const outcome = await loader.load({ ...page, records }, async (facts, counted) => {
     const before = await readRowsBefore(context, reports, range);
@@ -126,7 +125,7 @@ export async function replaceRange(
 }
 
 /** A live row. */
-export interface RowOfDay {
+interface RowOfDay {
   day: Day;
   syncedAt: string;
 }
@@ -145,7 +144,7 @@ function readRowsBefore(
 /** The rows of some days, by their keys; deleted ones too if all are requested. */
 export async function readRowsOfRange(
   { warehouse, owned, profile }: ResourceContext,
-  { windows, reading }: Pick<Reports, 'windows' | 'reading'>,
+  { windows, reading }: { windows: ReportWindows; reading: DayReading },
   { from, to }: { from: Day; to: Day },
   which: 'live' | 'all',
 ): Promise<Map<string, RowOfDay>> {
@@ -174,7 +173,7 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
 }
 
 /** How a response changes a window. */
-export interface WindowContents {
+interface WindowContents {
   window: ReportWindow;
   /** Live rows before, and the keys of those that the response does not have. */
   before: number;
@@ -191,7 +190,7 @@ interface LoadedRange {
   isWhole: boolean;
   /** False for a row that was written after the service was asked. */
   mayGo: (row: RowOfDay) => boolean;
-  dayIn: (record: Pick<SourceRecord, 'value'>) => Day | null;
+  dayIn: (value: JsonValue) => Day | null;
 }
 
 function contentsOf(
@@ -205,11 +204,11 @@ function contentsOf(
   const after = new Map([...before].map(([key, { day }]) => [key, day]));
   const changed = new Set(gone.map(([, { day }]) => day));
   for (const [key] of gone) after.delete(key);
-  for (const record of written) {
-    const day = dayIn(record);
+  for (const { key, value } of written) {
+    const day = dayIn(value);
     if (day === null) continue;
-    changed.add(day).add(after.get(record.key) ?? day);
-    after.set(record.key, day);
+    changed.add(day).add(after.get(key) ?? day);
+    after.set(key, day);
   }
   const startOf = (day: Day): Day => windowAt(day, granularity).start;
   const rowsBefore = Map.groupBy(before, ([, { day }]) => startOf(day));
@@ -238,11 +237,11 @@ function refuseLosses(
   if (held.length > 0) throw new HeldBack(new Map(held));
 }
 
-/** So few rows may always vanish from a window that keeps others, because a part of a small number is meaningless. */
+/** Rows that may always vanish from a window that keeps others, because a part of a small number is meaningless. */
 const MAX_FREE_LOSSES = 10;
 
 /** Returns why the response for a window is held back, as a sentence; null if it counts. */
-export function whyHeldBack({ before, gone, rows }: WindowContents, limits: DeleteLimits): string | null {
+function whyHeldBack({ before, gone, rows }: WindowContents, limits: DeleteLimits): string | null {
   if (before === 0 || gone.length === 0) return null;
   if (rows === 0) return before === 1 ? 'its only row would be deleted' : `all of its ${before} rows would be deleted`;
   return gone.length <= MAX_FREE_LOSSES

@@ -31,7 +31,7 @@ export function addDays(day: Day, days: number): Day {
 }
 
 /** Days from one to another. */
-export function daysBetween(from: Day, to: Day): number {
+function daysBetween(from: Day, to: Day): number {
   return (Date.parse(to) - Date.parse(from)) / DAY_MS;
 }
 
@@ -125,7 +125,7 @@ export function dayOfCell(cell: Cell, type: Column['type'], reading: DayReading)
 }
 
 /** By what the due windows of a resource are determined. */
-export interface WindowPlan {
+interface WindowPlan {
   windows: ReportWindows;
   /** The stored state of each window, by its first day. */
   rows: ReadonlyMap<Day, WindowRow>;

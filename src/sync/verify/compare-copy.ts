@@ -25,7 +25,7 @@ import { planKeys } from '../../views/key-plan.ts';
 import { ownColumns } from '../../database/own-columns.ts';
 import type { VerifyContext } from './service-listing.ts';
 
-/** A resource of the copy at one moment. */
+/** A resource of the copy at one time. */
 export interface CopySnapshot extends VerifyContext {
   snapshot: SnapshotReader;
   /** Called with each live row and a hash of its content; null if its body is missing. */

@@ -1,6 +1,6 @@
 import type { KeyedRecord } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { SourceRecord, Updated } from '../../model/json.ts';
+import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { storedZone, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
@@ -295,9 +295,9 @@ async function bodyDifference(
 }
 
 /** True if the record changed after the copy was last brought up to date, by its time of change. */
-function isRecent({ copiedUntil }: VerifyContext, updated: Pick<Updated, 'at'> | null | undefined): boolean {
+function isRecent({ copiedUntil }: VerifyContext, updated: { at: number } | null | undefined): boolean {
   if (updated === null || updated === undefined) return false;
-  // A time without milliseconds stands for its whole second.
+  // A time without milliseconds means its whole second.
   return updated.at >= (updated.at % 1_000 === 0 ? Math.floor(copiedUntil / 1_000) * 1_000 : copiedUntil);
 }
 

@@ -22,7 +22,6 @@ import { pathText } from '../../rows/columns/source-path.ts';
 import { keyFingerprints } from '../../rows/records/key-fingerprint.ts';
 import { SEVERAL } from '../move-cursor.ts';
 import { startWalk } from '../plan.ts';
-import type { Warning } from '../report.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { WalkProof } from './load-pages.ts';
@@ -166,13 +165,13 @@ function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): bo
 
 /** Keys of parents that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 5_000;
-/** So long a row may be on its way into the warehouse after its record was asked for. */
+/** A row may be written this long after its record was requested. */
 const ON_ITS_WAY_MS = 120_000;
 
 /**
  * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
- * in an incremental walk perhaps only of those that changed since the last one, and that of the record which proves the
- * filter. Throws `SyncError` (`parent_not_synced`) if no full walk of the parent has come to its end; warns if that end
+ * in an incremental scan perhaps only of those that changed since the last one, and that of the record which proves the
+ * filter. Throws `SyncError` (`parent_not_synced`) if no full scan of the parent has come to its end; warns if that end
  * was not proved.
  */
 export async function partitionsOf(
@@ -219,7 +218,13 @@ async function proveParents({ warehouse, progress }: RunContext, parent: string)
   const checkpoint = await readCheckpoint(warehouse.own, parent);
   if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
   const isTold = progress.warnings.some(({ code }) => code === 'parents_unproved');
-  if (checkpoint.last_full_at === null && !isTold) progress.warnings.push(unprovedParents(parent));
+  if (checkpoint.last_full_at === null && !isTold) {
+    progress.warnings.push({
+      code: 'parents_unproved',
+      message: `nothing proves that all rows of ${parent} are here, of which each has a listing`,
+      hint: `see the warnings of ${parent}: its listing has to come to a proved end first`,
+    });
+  }
 }
 
 interface Parent {
@@ -258,14 +263,6 @@ async function liveParents(
 /** Null for the key of the rows: the id has no column. */
 function columnOf(table: TableShape, field: string | null) {
   return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
-}
-
-function unprovedParents(parent: string): Warning {
-  return {
-    code: 'parents_unproved',
-    message: `nothing proves that all rows of ${parent} are here, of which each has a listing`,
-    hint: `see the warnings of ${parent}: its listing has to come to a proved end first`,
-  };
 }
 
 /** Thrown if the rows of the parent cannot be relied on in this run. */

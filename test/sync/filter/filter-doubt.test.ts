@@ -103,18 +103,6 @@ describe.for(eitherDatabase(import.meta.filename))('a filter after a full walk, 
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('may not show yet what changed within the overlap, and is believed all the same', async () => {
-    const stage = await blog(database, 'updated', ALONE);
-    const post = { ...newPost(0), id: 'now', updated: new Date(Date.now() - 60_000).toISOString() };
-    stage.posts.set('now', post);
-    stage.behaviour.hidden = 'now';
-    expect(told(await stage.run('backfill'))).toEqual(['ok', 'full']);
-    stage.behaviour.hidden = '';
-    stage.posts.set('now', { ...post, title: 'edited' });
-    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
-    expect(await stage.unlike()).toEqual([]);
-  });
-
   it.for<[what: string, fields: Record<string, unknown>]>([
     ['can be read alone', ALONE],
     ['cannot be read alone', {}],

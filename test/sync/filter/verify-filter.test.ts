@@ -204,18 +204,6 @@ describe.for([USUAL])('what a filter is tried by, on $name', (database) => {
     expect(codes(await stage.walk())).toEqual(['filter_not_believed']);
     expect(await stage.unlike()).toEqual([]);
   });
-
-  it('is nothing if no time can be read: then all is walked, and the run says so', async () => {
-    const stage = await smallStage({}, {}, { database });
-    stage.service.put('a', { updated_at: '1st of March' });
-    await stage.walk('backfill');
-    stage.service.put('b', { updated_at: '2nd of March' });
-    const report = await stage.walk();
-    expect(report).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
-    expect(report.warnings?.[0]?.message).toMatch(
-      /no record has a time of change by which updated_since could be tried/,
-    );
-  });
 });
 
 describe.for([USUAL])('records without a time of change under a filter, on $name', (database) => {
@@ -237,15 +225,5 @@ describe.for([USUAL])('records without a time of change under a filter, on $name
     await stage.walk();
     const healed = await stage.walk();
     expect([healed.mode, codes(healed)]).toEqual(['incremental', []]);
-  });
-
-  it('are only reported if the profile accepts that they are never listed', async () => {
-    const stage = await smallStage({}, { accept: ['filter'] }, { database });
-    stage.service.put('a');
-    stage.service.put('n1', { updated_at: null });
-    await stage.walk('backfill');
-    const report = await stage.walk();
-    expect(report).toMatchObject({ status: 'ok', mode: 'incremental', requests: 1 });
-    expect(report.warnings).toMatchObject([{ code: 'records_without_updated', accepted: true }]);
   });
 });
