@@ -30,7 +30,7 @@ export interface CheckpointRow {
   /** Records on the largest page that named a next one; null if none did yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
-  /** JSON: the question that the filter failed (`sync/filter/trusted-plan.ts`); null while it is trusted. */
+  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
   filter_doubt: string | null;
   /** JSON array: the unverified assumptions of the profile that a run has verified; null if none. */
   verified: string | null;

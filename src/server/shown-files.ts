@@ -3,7 +3,8 @@ import { type FilesSettings, storesOf } from '../config/file-stores.ts';
 import { type NamedContent, namedContents } from '../database/state/files/shown-files.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import { objectMissing, openStores } from '../object-store/object-store.ts';
+import { objectMissing } from '../object-store/object-store.ts';
+import { openStores } from '../object-store/open-stores.ts';
 import type { StatusParts } from './status/source-status.ts';
 
 /** A content that a row of a copy names. */

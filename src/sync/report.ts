@@ -1,11 +1,20 @@
+import type { FileStatus } from '../database/file-rows.ts';
 import type { StoredWarning } from '../database/state/run-history.ts';
 import type { RunFigures } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { Proof, RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
-import type { FilesFigures } from './files/fetch-files.ts';
 import type { SyncCommand, WalkPlan } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
+
+/** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
+export interface FilesFigures extends Record<FileStatus, number> {
+  /** Contents that were fetched, and their bytes. */
+  fetched: number;
+  bytes: number;
+  /** Files that are as they were, by the service or by their record. */
+  unchanged: number;
+}
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
 export interface ResourceReport extends RunFigures {

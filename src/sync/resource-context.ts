@@ -11,7 +11,13 @@ import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-import type { DeleteLimits } from './deletes/detect-deletes.ts';
+
+/** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
+export interface DeleteLimits {
+  max_rows: number;
+  /** Part of the live rows, 0..1. */
+  max_part: number;
+}
 
 /**
  * How many deletes are accepted at once, for how many milliseconds a listing may be late (null: as the profile has it),

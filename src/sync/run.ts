@@ -1,12 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
-import { countsOf, newMeter } from '../http/client.ts';
-import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
-import { withinRun } from '../observe/log.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
@@ -20,9 +15,14 @@ import {
   type RunEnd,
 } from '../database/state/runs.ts';
 import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
-import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { columnWarnings } from './column-presence.ts';
+import { countsOf, newMeter } from '../http/client.ts';
+import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { withinRun } from '../observe/log.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
+import { columnWarnings } from './gone-columns.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
 import {
   correctFutureTimes,

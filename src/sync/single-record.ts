@@ -20,7 +20,7 @@ import { sameJson } from '../rows/records/fingerprint.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { tombstoneOf } from '../rows/tombstone.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { proveWalk } from './walk/load-pages.ts';
+import { proveWalk } from './walk/prove-walk.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
 import { refreshViews } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
 import { tendKeys } from '../load/tend-keys.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
-import { warnOfGoneColumns } from './column-presence.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
+import { warnOfGoneColumns } from './gone-columns.ts';
 import type { WalkPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';

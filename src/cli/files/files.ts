@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { openStores } from '../../object-store/object-store.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import { bytesText, countOf, countText } from '../../observe/figures.ts';
 import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../../sync/files/prune.ts';

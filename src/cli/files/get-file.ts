@@ -14,7 +14,7 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { codeOf, isUnwritable, storeFault } from '../../object-store/file-system.ts';
-import { openStores } from '../../object-store/object-store.ts';
+import { openStores } from '../../object-store/open-stores.ts';
 import { bytesText } from '../../observe/figures.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';

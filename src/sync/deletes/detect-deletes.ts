@@ -31,7 +31,7 @@ import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
 import { isOtherCredential } from '../move-cursor.ts';
 import type { Warning } from '../report.ts';
-import type { ResourceContext } from '../resource-context.ts';
+import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 
 /** Rows that are compared before other work gets the event loop. */
@@ -180,13 +180,6 @@ export async function countLive(
     for (const { deletedAt } of (await warehouse.stored(table, part, [])).values()) if (deletedAt === null) live += 1;
   }
   return live;
-}
-
-/** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
-export interface DeleteLimits {
-  max_rows: number;
-  /** Part of the live rows, 0..1. */
-  max_part: number;
 }
 
 /** How many deletes are requested, and the rows that they are measured against. */

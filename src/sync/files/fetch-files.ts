@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import type { KeptFile } from '../../config/file-stores.ts';
-import type { FileObjectRow, FileRow, FileStatus } from '../../database/file-rows.ts';
+import type { FileObjectRow, FileRow } from '../../database/file-rows.ts';
 import { saveObjects, storedObjects } from '../../database/state/files/file-contents.ts';
 import { dueFiles, FILES_LEASE, placeText } from '../../database/state/files/record-files.ts';
 import { countFiles } from '../../database/state/files/shown-files.ts';
@@ -11,7 +11,7 @@ import { newMeter } from '../../http/client.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import type { Warning } from '../report.ts';
+import type { FilesFigures, Warning } from '../report.ts';
 import { lookForFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
@@ -22,15 +22,6 @@ export interface FilesRequest {
   signal: AbortSignal;
   /** Called after outcomes of files were committed. */
   settled?: ((settled: readonly SettledFile[]) => void) | undefined;
-}
-
-/** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
-export interface FilesFigures extends Record<FileStatus, number> {
-  /** Contents that were fetched, and their bytes. */
-  fetched: number;
-  bytes: number;
-  /** Files that are as they were, by the service or by their record. */
-  unchanged: number;
 }
 
 /** The files of one resource. */

@@ -14,8 +14,8 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import { type DeleteLimits, describeExcess } from '../deletes/detect-deletes.ts';
-import type { ResourceContext } from '../resource-context.ts';
+import { describeExcess } from '../deletes/detect-deletes.ts';
+import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
 import {

@@ -18,7 +18,7 @@ import { checkpointAfter } from '../move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, proveWalk } from '../walk/load-pages.ts';
+import { endWarnings, proveWalk } from '../walk/prove-walk.ts';
 import {
   compareTotals,
   distinctRecords,

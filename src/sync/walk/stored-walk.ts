@@ -24,7 +24,7 @@ import { SEVERAL } from '../move-cursor.ts';
 import { startWalk } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { WalkProof } from './load-pages.ts';
+import type { WalkProof } from './prove-walk.ts';
 
 /** Makes a URL of a path; the origin is not used. */
 const ANY_ORIGIN = 'http://localhost';

@@ -24,7 +24,8 @@ import {
 } from '../filter/filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endWarnings, type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
+import { type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
+import { endWarnings } from './prove-walk.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeWalk {
