@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import type { StoreAddress } from '../config/profile/file-fields.ts';
 import { SyncError } from '../model/errors.ts';
 
 /** One content in a store. */
