@@ -67,7 +67,7 @@ export async function identityFinding(request: IdentityRequest): Promise<CheckFi
   };
 }
 
-/** What a caller gets: how many records, and what tells two such listings apart; null if the service refuses. */
+/** What a caller gets: the number of records, and a text that differs between different listings; null if refused. */
 export type CallerView = { size: string; content: string } | null;
 
 /** How the service treats the own credential, none, and a false one. */

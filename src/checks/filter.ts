@@ -1,7 +1,10 @@
+import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
 import { walk, type WalkOptions } from '../pagination/walk.ts';
-import { updatedZone } from '../rows/columns/updated-time.ts';
-import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
+import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { recordKey } from '../rows/records/record-key.ts';
 import {
   askedFor,
   type CheckFinding,
@@ -17,33 +20,33 @@ import {
   requestFirstPage,
   toListed,
 } from './listing-walk.ts';
-import { writtenMoment } from './since.ts';
+import { momentOf, writtenMoment } from './since.ts';
 
-/** No service has changed anything after the one moment, and nothing before the other. */
+/** Nothing was changed after the first of these times, and nothing before the second. */
 export const FAR_AHEAD_MS = 366 * 86_400_000;
 const FAR_BACK_MS = 86_400_000;
-/** A filter by days, or one that reads another zone, lists records that changed so long before the moment. */
+/** A filter by days, or one in another zone, lists records that changed this long before the requested time. */
 export const MAX_EARLIER_MS = 48 * 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** A listing since a moment (epoch milliseconds), or that the service refuses the request. */
+/** A listing since a time (epoch milliseconds), or that the service refuses the request. */
 interface SinceAnswer {
   at: number;
   page: ListedPage | 'refused';
 }
 
-/** What a filter lists, beside what the listing shows without it. */
+/** What a filter lists, and what the listing shows without it. */
 interface FilterObservations {
   plain: ListedPage;
-  /** Since a moment that has not come yet: nothing is expected. */
+  /** Since a future time: nothing is expected. */
   ahead: SinceAnswer;
-  /** Since a moment before all others: everything is expected. */
+  /** Since a time before all others: everything is expected. */
   back: SinceAnswer;
-  /** Since a moment between listed records; null if all of them have one time. */
+  /** Since a time between listed records; null if all of them have one time. */
   middle: SinceAnswer | null;
 }
 
-/** Requests the listing since a moment. */
+/** Requests the listing since a time. */
 export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
 /** Requests nothing, everything and some of a listing. `now` is the service's clock in epoch milliseconds. */
@@ -59,7 +62,7 @@ export async function observeFilter(
 }
 
 /**
- * A moment with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
+ * A time with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
  * are preferred, because a service that compares texts of two forms errs within a day only. Null if all have one time.
  */
 function chooseMoment(records: readonly ListedRecord[], overlap: number): number | null {
@@ -77,7 +80,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
 }
 
 /**
- * What observations show of a filter. `works`: it lists what changed since a moment, and little else. `ignored`: it
+ * What observations show of a filter. `works`: it lists what changed since a time, and little else. `ignored`: it
  * lists what it must, and much more: nothing is missed by it, and nothing is saved. `fails`: it leaves out what it must
  * list.
  */
@@ -90,7 +93,7 @@ interface FilterVerdict {
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
-/** Judges a filter; `shown` writes a moment as it was requested. Pure. */
+/** Judges a filter; `shown` writes a time as it was requested. Pure. */
 export function judgeFilter(observed: FilterObservations, shown: (at: number) => string): FilterVerdict {
   const { plain, back, middle } = observed;
   const decisive = middle ?? back;
@@ -113,7 +116,7 @@ export function judgeFilter(observed: FilterObservations, shown: (at: number) =>
   return listedTooMuch(observed, shown) ?? { is: 'works', detail: worksText(observed) };
 }
 
-/** A record that changed after the moment and is not listed. */
+/** A record that changed after the time and is not listed. */
 function missingAfter(plain: ListedPage, { at, page }: { at: number; page: ListedPage }): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = plain.records.filter((record) => record.at > at);
@@ -122,7 +125,7 @@ function missingAfter(plain: ListedPage, { at, page }: { at: number; page: Liste
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
 
-/** Since a moment before all others, all must be listed. */
+/** Since a time before all others, all must be listed. */
 function lackingFault(
   { plain, ahead }: FilterObservations,
   back: { at: number; page: ListedPage },
@@ -144,7 +147,7 @@ function lackingFault(
   };
 }
 
-/** Records from before the moment are listed: nothing is missed, but every sync reads them. */
+/** Records from before the time are listed: nothing is missed, but every sync reads them. */
 function listedTooMuch(
   { plain, ahead, middle }: FilterObservations,
   shown: (at: number) => string,
@@ -183,7 +186,7 @@ function worksText({ plain, ahead, back, middle }: FilterObservations): string {
   return `leaves out what did not change: ${none}, ${back.page === 'refused' ? '1970 is refused' : 'all since 1970'}${some}`;
 }
 
-/** Formats of a moment that are tried where the profile's own does not work. */
+/** Formats of a time that are tried if the profile's own does not work. */
 const OTHER_FORMATS = [
   ...NAMED_FORMATS,
   'yyyy-MM-dd HH:mm:ss',
@@ -192,7 +195,7 @@ const OTHER_FORMATS = [
   'yyyyMMddHHmmss',
 ] as const;
 
-/** Whether the filter of the profile lists what changed since a moment. `page` is the first page without it. */
+/** Whether the filter of the profile lists what changed since a time. `page` is the first page without it. */
 export async function filterFinding(
   context: RequestContext,
   page: Page,
@@ -232,7 +235,7 @@ export async function filterFinding(
   return { ...found, hint: verdict.hint };
 }
 
-/** The request for what changed since a moment, as a sync makes it. */
+/** The request for what changed since a time, as a sync makes it. */
 function querySince(
   { profile }: RequestContext,
   incremental: IncrementalProfile,
@@ -246,15 +249,15 @@ function querySince(
 
 /** A request that a filter must answer with certain records. */
 export interface FilterQuestion {
-  /** The moment, as `sinceValue` writes it. */
+  /** The time, as `sinceValue` writes it. */
   since: string;
   /** Keys of records that changed then or later. */
   keys: readonly string[];
 }
 
 /**
- * Requests what changed since the moment, for at most so many pages, and returns the keys that are not listed; null if
- * more pages follow. Throws what walking throws.
+ * Requests what changed since the time, at most `maxPages` pages, and returns the keys that are not listed; null if more
+ * pages follow. Throws what a scan throws.
  */
 export async function unlistedKeys(
   context: RequestContext,
@@ -274,4 +277,104 @@ export async function unlistedKeys(
   const found = walk({ ...listingWalk(context, 'incremental', query), acceptsEnd: true, isEnough });
   for await (const page of found) if (page.next === null) break;
   return isCut ? null : [...missing];
+}
+
+/** Follows the order of a listing that is to descend by time of change. */
+interface DescendingOrder {
+  /**
+   * Begins a listing. The returned function takes its pages, and returns true if a page changed wholly before the
+   * requested time, or if the order does not hold.
+   */
+  begin: () => (page: { records: Page['records'] }) => boolean;
+  /** How the order was broken, as a sentence without its final period; null if it holds. */
+  broken: () => string | null;
+}
+
+/** Null if the profile does not say that the listing is newest first. */
+export function orderOf(
+  profile: ResourceProfile,
+  { walk_since }: { walk_since: string | null },
+): DescendingOrder | null {
+  if (!isNewestFirst(profile)) return null;
+  const since = walk_since === null ? -Infinity : momentOf(walk_since, updatedZone(profile));
+  return descendingOrder(profile, since);
+}
+
+export function isNewestFirst({ incremental }: Pick<ResourceProfile, 'incremental'>): boolean {
+  return incremental?.mode === 'newest_first';
+}
+
+/** `since` in epoch milliseconds; -Infinity if all is wanted. */
+function descendingOrder(profile: ResourceProfile, since: number): DescendingOrder {
+  /** What was pushed on by changes at the head comes again, and is newer than what it comes behind. */
+  let met = new Set<string>();
+  let last = { key: '', at: Infinity };
+  let broken: string | null = null;
+  const follow = (value: JsonValue): number => {
+    const found = recordKey(value, profile.id);
+    const at = updatedTime(value, profile)?.at;
+    const key = 'key' in found ? found.key : 'without an id';
+    if (at === undefined) {
+      broken ??= `the record ${key} has no time of change`;
+      return Infinity;
+    }
+    if (met.has(key)) return at;
+    met.add(key);
+    if (at > last.at) broken ??= `the record ${key} (${textOf(at)}) comes behind ${last.key} (${textOf(last.at)})`;
+    last = { key, at };
+    return at;
+  };
+  return {
+    begin: () => {
+      met = new Set();
+      last = { key: '', at: Infinity };
+      return ({ records }) => {
+        const times = records.map(({ value }) => follow(value));
+        // All is walked instead; unless that is accepted, and this walk is all there is.
+        if (broken !== null) return since > -Infinity && !profile.accept.includes('filter');
+        return times.length > 0 && times.every((at) => at < since);
+      };
+    },
+    broken: () => broken,
+  };
+}
+
+function textOf(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+/** Pages whose order is compared. */
+const PAGES = 2;
+
+const HINT =
+  'set incremental.query in the profile to what sorts the listing by `updated`, newest first; else set `incremental: null`';
+
+/** Whether the listing descends by time of change, from its first two pages and `plain`, the first one without that order. */
+export async function orderFinding(context: RequestContext, plain: Page): Promise<CheckFinding> {
+  const check = 'filter';
+  const { profile } = context;
+  const order = descendingOrder(profile, -Infinity);
+  const follow = order.begin();
+  const times: number[] = [];
+  let pages = 0;
+  for await (const page of walk(listingWalk(context, 'incremental', filterQuery(profile, null)))) {
+    follow(page);
+    times.push(...timesIn(page, profile));
+    if ((pages += 1) === PAGES) break;
+  }
+  const newest = Math.max(...times);
+  const isPassedBy = timesIn(plain, profile).some((at) => at > newest);
+  const why = order.broken() ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
+  if (why !== null) {
+    const status = profile.accept.includes('filter') ? 'warn' : 'fail';
+    return { check, status, detail: `the listing is not newest first: ${why}`, hint: HINT };
+  }
+  if (new Set(times).size < 2) {
+    return { check, status: 'warn', detail: 'too few records have a time of change to show their order' };
+  }
+  return { check, status: 'ok', detail: `${times.length} records on ${pages} pages descend by time of change` };
+}
+
+function timesIn({ records }: Page, profile: ResourceProfile): number[] {
+  return records.flatMap(({ value }) => updatedTime(value, profile)?.at ?? []);
 }

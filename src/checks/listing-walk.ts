@@ -24,12 +24,12 @@ export interface RequestContext extends ItemSource {
   partition?: string | null;
 }
 
-/** What a walk asks for besides what the profile always says. */
+/** What a scan asks for besides what the profile always says. */
 export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
 
 /**
- * What asks for what changed since a moment of `sinceValue`; nothing for the whole listing. What asks for the newest first is part of all walks, so that all of them
- * show whether that is so.
+ * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. Those that request
+ * the newest first are part of every scan, so that each shows whether that is so.
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
@@ -38,7 +38,7 @@ export function filterQuery(profile: ResourceProfile, since: string | null): Ext
   return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
 }
 
-/** The same for a moment as the service takes it. Throws `SyncError` for one that cannot be sent. */
+/** The same for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
 export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
   const values = { since };
   return { extraQuery: filledFilter(incremental, values), values };
@@ -63,7 +63,7 @@ export function filterText(incremental: IncrementalProfile, { extraQuery = {}, v
   return `${name}=${textOf(extraQuery[name] ?? values?.['since'] ?? '')}`;
 }
 
-/** A walk over the resource's listing from its beginning, one page after the other. */
+/** A scan over the resource's listing from its beginning, one page after the other. */
 export function listingWalk(
   { client, profile, listing, meter, signal, clock, partition }: RequestContext,
   lane: Lane,
@@ -92,14 +92,14 @@ export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuer
   return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }
 
-/** The first page of such a walk; null if it has none. Throws what walking throws. */
+/** The first page of such a walk; null if it has none. Throws what a scan throws. */
 export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
   for await (const page of walk({ ...listingWalk(context, lane, extraQuery), acceptsEnd: false })) return page;
   return null;
 }
 
 /** Null if the record has no usable id. */
-export function keyIn(value: JsonValue, { id }: Pick<ResourceProfile, 'id'>): string | null {
+export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): string | null {
   const found = recordKey(value, id);
   return 'key' in found ? found.key : null;
 }
@@ -133,7 +133,7 @@ export function toListed(
   return { records: listed, total, isWhole: next === null };
 }
 
-/** The first page of the listing with these parameters, or that the service refuses the request. Throws what walking throws. */
+/** The first page of the listing with these parameters, or that the service refuses the request. Throws what a scan throws. */
 export async function requestFirstPage(
   context: RequestContext,
   extraQuery: ExtraQuery,
@@ -152,7 +152,7 @@ const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_
 
 /**
  * One of the listings of a resource that has several: that of the first value, or of the first record that the service
- * lists of its parent. Null if there is none, or the resource has one listing. Throws what walking throws.
+ * lists of its parent. Null if none exists, or the resource has one listing. Throws what a scan throws.
  */
 export async function samplePartition(
   context: RequestContext,

@@ -1,3 +1,9 @@
+import { filterName } from '../config/profile/incremental.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { OtherCaller } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import type { JsonValue, SourceRecord } from '../model/json.ts';
 import {
   listingStart,
   type PlaceValues,
@@ -9,18 +15,12 @@ import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
 import { recordsOf } from '../pagination/requests/read-page.ts';
-import type { OtherCaller } from '../http/client.ts';
-import type { Clock } from '../model/clock.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
-import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from '../rows/columns/source-path.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { unwrapped } from '../rows/records/unwrap.ts';
-import { filterName } from '../config/profile/incremental.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
   type CheckFinding,
@@ -77,7 +77,7 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
   return { is: 'hidden', records, by: by.length === 0 ? names : by };
 }
 
-/** How a person reads that parameters hide the records of a listing, and what to do. */
+/** How an operator reads that parameters hide the records of a listing, and what to do. */
 export function hiddenText({ is, records, by }: Extract<BareListing, { by: unknown }>): {
   message: string;
   hint: string;
@@ -126,7 +126,7 @@ export function listingFinding(
 
 const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
 
-/** Whether pages come as large as they were asked for. */
+/** Whether pages have the requested size. */
 export function pageSizeFindings(
   [first, second]: readonly Page[],
   { page: { size, size_param } }: ResourceProfile,

@@ -10,23 +10,23 @@ import {
   writePattern,
 } from '../config/profile/incremental.ts';
 
-/** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last walk began. */
+/** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last scan began. */
 interface Looks {
   first: number;
   last: number;
 }
 
-/** How a filter takes a moment. */
+/** How a filter takes a time. */
 type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
 
 /**
- * The moment from which changes are asked for: the cursor less the overlap, in a form that `momentOf` reads; a date
+ * The time from which changes are requested: the cursor less the overlap, in a form that `momentOf` reads; a date
  * pattern is only applied when it is sent (`sentMoment`). The overlap re-reads what was committed late and what shares a
- * moment with the cursor; unchanged rows cost nothing. Once a walk has looked a whole overlap after the cursor was first
- * seen, it is the moment after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
+ * time with the cursor; unchanged rows cost nothing. Once a scan has looked a whole overlap after the cursor was first
+ * seen, it is the time after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
  * again for ever. A format that shows minutes or less never leaves the overlap out, and begins one of its steps before
  * it, because a service may take all of a day for one.
- * Null if the cursor is not a moment that we can read: then everything must be walked.
+ * Null if the cursor is not a time that we can read: then everything must be walked.
  *
  * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`: in
  * that of `like`, where the cursor was not written by the service.
@@ -40,9 +40,9 @@ export function sinceValue(
 ): string | null {
   const at = momentOf(cursor, zone);
   if (at === -Infinity) return null;
-  const step = stepOf(incremental, cursor);
+  const step = formatStepMs(incremental.format, cursor);
   const isFine = step <= 1_000;
-  // A cursor with microseconds lies within its millisecond: asking from there rounds down.
+  // A cursor with microseconds lies within its millisecond: a request from there rounds down.
   const isPast =
     isFine &&
     fractionDigits(cursor) <= 3 &&
@@ -56,20 +56,20 @@ export function sinceValue(
 }
 
 /**
- * Epoch milliseconds of a moment as a service writes it, a Unix time as text too, a time without a zone read in `zone`
- * (UTC where there is none); -Infinity if it is none.
+ * Epoch milliseconds of a time as a service writes it, a Unix time as text too, a time without a zone read in `zone`
+ * (UTC without one); -Infinity for any other text.
  */
 export function momentOf(text: string, zone: TimeZone | null = null): number {
   return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }
 
-/** A moment of `sinceValue` as the request has it. */
+/** A time of `sinceValue` as the request has it. */
 export function sentMoment(since: string, form: MomentForm, zone: TimeZone | null = null): string {
   return isNamedFormat(form.format) ? since : writtenMoment(momentOf(since), form, since, zone);
 }
 
 /**
- * A moment as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
+ * A time as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
  * without a zone is one of `zone`, unless the filter has a zone of its own.
  */
 export function writtenMoment(
@@ -107,7 +107,7 @@ function localText(epochMs: number, cursor: string, zone: TimeZone): string {
 }
 
 /**
- * Of an hour that is there twice, when clocks are put back, the service's filter may take either: then the walk starts
+ * Of an hour that is there twice, when clocks are put back, the service's filter may take either: then the scan starts
  * before both.
  */
 function localOf(epochMs: number, zone: TimeZone): number {
@@ -116,8 +116,8 @@ function localOf(epochMs: number, zone: TimeZone): number {
 }
 
 /**
- * Nothing that the overlap allows for can still come before the moment after the cursor: the last walk would have seen
- * it.
+ * True if nothing that the overlap allows for can still come before the time after the cursor, because the last scan
+ * would have seen it.
  */
 function isSettled(
   cursor: number,
@@ -134,8 +134,8 @@ function roundness(epochMs: number): number {
 
 const ROUND_UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000] as const;
 
-/** The smallest step that the written form can show. */
-function stepOf({ format }: MomentForm, cursor: string): number {
+/** The smallest difference in milliseconds that a format can write; `as_sent` writes like `cursor`. */
+export function formatStepMs(format: string, cursor = ''): number {
   if (!isNamedFormat(format)) return patternStep(parsePattern(format) ?? []);
   if (format !== 'as_sent') return format === 'epoch_s' ? 1_000 : 1;
   return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;

@@ -34,7 +34,7 @@ const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 
 /**
  * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record tells
- * the moment, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
+ * the time, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
  */
 export function timesFindings(
   records: readonly JsonValue[],
@@ -85,7 +85,7 @@ function isTime(text: string): boolean {
   return text.length > 'YYYY-MM-DD'.length && parseInstant(text) !== null;
 }
 
-/** The finding from a field that tells the moment; null if both agree. */
+/** The finding from a field that tells the time; null if both agree. */
 function byOtherField(
   page: readonly Texts[],
   paths: ReadonlySet<string>,
@@ -101,7 +101,7 @@ function byOtherField(
   return 'unknown';
 }
 
-/** `modified_gmt`, `modifiedUtc` and `modified` are about one moment. */
+/** `modified_gmt`, `modifiedUtc` and `modified` are about one time. */
 export function stemOf(path: string): string {
   return path.replace(SAYS_UTC, '').toLowerCase();
 }
@@ -127,7 +127,7 @@ function onlyTime(record: Texts, path: string): string | null {
   return text !== undefined && more.length === 0 && isTime(text) ? text : null;
 }
 
-/** True for what a zone makes of a moment: whole quarters of an hour, an hour more or less with the season. */
+/** True for what a zone makes of a time: whole quarters of an hour, an hour more or less with the season. */
 function areOffsets(gaps: readonly number[], least: number): boolean {
   if (gaps.length < least) return false;
   const areWhole = gaps.every((gap) => gap % QUARTER_MS === 0 && Math.abs(gap) <= FURTHEST_MS);

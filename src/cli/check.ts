@@ -13,7 +13,7 @@ import { storesOf } from '../config/file-stores.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { versionText } from '../config/profile/http-fields.ts';
 import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
-import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
+import { checkResource, relationFindings } from '../sync/check-resource.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { type Paint, painter, type Tone } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';

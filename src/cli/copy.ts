@@ -10,7 +10,7 @@ import {
   shownAddress,
   sourceAddress,
 } from '../config/warehouse-address.ts';
-import { copyWarehouse, type CopiedTable } from '../sync/copy/copy-warehouse.ts';
+import { copyWarehouse, type CopiedTable } from '../sync/copy-warehouse.ts';
 import type { CliContext } from './command/context.ts';
 import { EXIT_CODES } from './command/exit-code.ts';
 import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';

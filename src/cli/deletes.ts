@@ -108,11 +108,11 @@ async function decideInSource(
 
 /** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
-  confirm: () => Promise<{ deleted: number; trouble: SyncError | null }>,
+  confirm: () => Promise<{ deleted: number; error: SyncError | null }>,
 ): Promise<Pick<DecidedDeletes, 'deleted' | 'left'>> {
   try {
-    const { deleted, trouble } = await confirm();
-    return { deleted, left: trouble === null ? null : trouble.message };
+    const { deleted, error } = await confirm();
+    return { deleted, left: error === null ? null : error.message };
   } catch (error) {
     if (error instanceof SyncError && error.code === 'lease_held') return { deleted: 0, left: error.message };
     throw error;

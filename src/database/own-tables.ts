@@ -29,7 +29,7 @@ export interface CheckpointRow {
   /** Records on the largest page that had a next page; null if none had yet. */
   kept_size: number | null;
   due_at: TimestampText | null;
-  /** JSON: the check that the filter failed (`sync/filter/trusted-plan.ts`); null while the filter is used. */
+  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
   filter_doubt: string | null;
   /** JSON array: the assumptions of the profile that a run has verified; null if none. */
   verified: string | null;

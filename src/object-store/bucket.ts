@@ -41,7 +41,7 @@ function endpointOf(text: string): string | null {
   throw new ConfigError('usage', 'AWS_ENDPOINT_URL is no address', { hint: 'such as https://storage.example.com' });
 }
 
-/** The codes and hints under which whoever uses a bucket tells of its faults. */
+/** The codes and hints with which a user of a bucket reports its errors. */
 export interface BucketWords {
   readonly missing: string;
   readonly refused: string;
@@ -239,7 +239,7 @@ type Ask = <T>(what: string, work: (s3: S3, given: { abortSignal: AbortSignal })
 
 interface BucketRequests {
   ask: Ask;
-  /** The same for what removes or undoes something, which is done when all else has been told to stop. */
+  /** The same for what removes or undoes something, which runs after the signal has stopped everything else. */
   afterwards: Ask;
   close(): void;
 }
@@ -272,7 +272,7 @@ const CONNECT_MS = 10_000;
 async function openClient(access: BucketAccess): Promise<S3> {
   const { S3 } = await import('@aws-sdk/client-s3');
   const client = new S3(configOf(access));
-  // A bucket is asked for by `/bucket`, as most clients do, where this one writes `/bucket/`: services that are compatible
+  // A bucket is requested as `/bucket`, as most clients do, where this one writes `/bucket/`: services that are compatible
   // do not all sign that alike.
   client.middlewareStack.add(
     (next) => (args) => {
@@ -292,7 +292,7 @@ function configOf(access: BucketAccess): S3ClientConfig {
   return {
     region,
     ...(endpoint === null ? {} : { endpoint }),
-    // Of others, and where a dot would break the certificate, by its path.
+    // By its path for other services, and if a dot would break the certificate.
     forcePathStyle: endpoint !== null || bucket.includes('.'),
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) },
     retryMode: 'standard',
@@ -332,7 +332,7 @@ const REFUSALS: readonly { matches: RegExp; code: 'missing' | 'refused'; hint: s
   },
 ];
 
-/** What a failed request means. `what` is the request as a person may read it: no text of the service is repeated but its code. */
+/** What a failed request means. `what` is the request as an operator may read it: no text of the service is repeated but its code. */
 function bucketFault(access: BucketAccess, words: BucketWords, what: string, error: unknown): SyncError {
   const status = statusOf(error);
   const shown = `s3://${access.bucket}${access.endpoint === null ? '' : ` at ${new URL(access.endpoint).host}`}`;
@@ -350,14 +350,14 @@ function bucketFault(access: BucketAccess, words: BucketWords, what: string, err
   return new SyncError(words.failed, message, { recovery: words.recovery, hint: words.again, cause: error });
 }
 
-/** The HTTP status that an error of the client stands for; null where the service did not answer. */
+/** The HTTP status of an error of the client; null if the service did not respond. */
 function statusOf(error: unknown): number | null {
   const metadata: unknown = error instanceof Error && '$metadata' in error ? error.$metadata : null;
   if (typeof metadata !== 'object' || metadata === null || !('httpStatusCode' in metadata)) return null;
   return typeof metadata.httpStatusCode === 'number' ? metadata.httpStatusCode : null;
 }
 
-/** The service's code of a fault; empty where it told none. */
+/** The service's code of an error; empty without one. */
 function nameOf(error: unknown): string {
   const name = error instanceof Error ? error.name : '';
   return ['Error', 'UnknownError', 'Unknown'].includes(name) ? '' : name;

@@ -10,7 +10,7 @@ import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type Stor
 /** Below the store, on its file system, so that a rename is enough. */
 const SPOOL = '.unfinished';
 const ASIDE = 'aside-';
-/** Whoever may enter the folder may know whose it is. */
+/** Every user who may enter the folder may read its owner. */
 const MARK_MODE = 0o644;
 
 export interface DiskPlace {
@@ -33,7 +33,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
   const spool = path.join(root, SPOOL);
   const at = (sha256: string): string => path.join(root, objectPath(sha256));
   const ensured = folderMaker();
-  /** Where an object stands; null if there is not even its folder. */
+  /** The path of an object; null if not even its folder exists. */
   const placeOf = async (sha256: string): Promise<string | null> =>
     (await isFolder(path.dirname(at(sha256)))) ? at(sha256) : null;
   return {
@@ -122,7 +122,7 @@ async function isFolder(folder: string): Promise<boolean> {
   });
 }
 
-/** Makes folders where they are missing; whoever comes meanwhile waits until the folder is on the disk as well. */
+/** Creates missing folders; concurrent callers wait until the folder is on the disk. */
 function folderMaker(): (folder: string) => Promise<void> {
   const making = new Map<string, Promise<void>>();
   return (folder) => {

@@ -9,11 +9,11 @@ export interface StoredObject {
   storedAt: number;
 }
 
-/** Where the bytes of files stand under their SHA-256: one object per distinct content. */
+/** Stores the bytes of files under their SHA-256: one object per distinct content. */
 export interface ObjectStore {
   /** `StoreAddress.name`: what rows are kept under. */
   readonly name: string;
-  /** As a person may read it. */
+  /** As an operator may read it. */
   readonly shown: string;
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
@@ -30,28 +30,28 @@ export interface ObjectStore {
   remove(sha256: string): Promise<void>;
   /** Takes what is not what its name says out of the way, where `sweepUnfinished` finds it. No error if it is not there. */
   setAside(sha256: string): Promise<void>;
-  /** Removes unfinished downloads and uploads, and what was set aside, that are older than this; returns how many. */
+  /** Removes unfinished downloads and uploads, and quarantined objects, that are older than this; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
-  /** Marks it as somebody's, by a name of letters and digits, unless it is marked. */
+  /** Marks the owner of the store, by a name of letters and digits, unless it has one. */
   claim(owner: string): Promise<void>;
-  /** Whose it is marked as; null if it is nobody's. */
+  /** The marked owner; null without one. */
   owner(): Promise<string | null>;
   close(): Promise<void>;
 }
 
-/** Name of the mark, beside the objects. */
+/** Name of the file or object that holds the owner. */
 export const OWNER = '.owner';
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Where an object stands below its store: a folder by its first two digits, in which it is found again by its name. */
+/** The path of an object below its store: a folder by its first two digits, and its hash. */
 export function objectPath(sha256: string): string {
   // Nothing that came from a service may lead elsewhere.
   if (!SHA256.test(sha256)) throw objectMissing(sha256);
   return `${sha256.slice(0, 2)}/${sha256}`;
 }
 
-/** The hash of the object at a path below its store; null for what is none of ours. */
+/** The hash of the object at a path below its store; null for anything else. */
 export function objectAt(path: string): string | null {
   const [, folder = '', sha256 = ''] = /^([0-9a-f]{2})\/([0-9a-f]{64})$/.exec(path) ?? [];
   return sha256.startsWith(folder) && sha256 !== '' ? sha256 : null;

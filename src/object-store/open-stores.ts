@@ -7,10 +7,10 @@ import type { ObjectStore } from './object-store.ts';
 type StoreSettings = Pick<FilesSettings, 'environment' | 'file_mode'>;
 
 /** Stores, each opened with its first use and closed with all. */
-export interface OpenStores {
+interface OpenStores {
   /** Throws `ConfigError` if it cannot be used; the next who asks tries again. */
   at(address: StoreAddress, settings: StoreSettings): Promise<ObjectStore>;
-  /** Ends what is under way in them. */
+  /** Aborts what is in progress in them. */
   close(): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ interface StoresOptions {
   clock: Clock;
   /** False for who makes nothing where nothing is. */
   isMade: boolean;
-  /** Ends what is under way too. */
+  /** Aborts what is in progress as well. */
   signal?: AbortSignal;
 }
 
@@ -44,7 +44,7 @@ export function openStores({ clock, isMade, signal: outer }: StoresOptions): Ope
 }
 
 /** What a store needs of the outside. */
-export interface StoreWorld {
+interface StoreWorld {
   clock: Clock;
   /** Who asks a bucket, and where it is: `AWS_…`. */
   env: NodeJS.ProcessEnv;

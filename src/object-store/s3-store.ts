@@ -14,12 +14,12 @@ import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type Stor
 
 /** What is larger goes in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;
-/** What is larger than this waits for its turn, so that no more than so many are in memory. */
+/** Uploads of larger files are limited to a few at a time, to bound the memory. */
 const SMALL_BYTES = 1_048_576;
 const LARGE_AT_ONCE = 4;
 /** Of one upload, as services limit them. */
 const MOST_PARTS = 10_000;
-/** Beside the objects, below the prefix. */
+/** Folder of quarantined objects, below the prefix. */
 const ASIDE = '.aside/';
 
 const WORDS: BucketWords = {
@@ -52,7 +52,7 @@ export async function openS3Store(
     spool,
     put: async ({ path: file, sha256, bytes, type }) => {
       const put = async (): Promise<void> => {
-        // An object of another size is not this one, whoever put it there.
+        // An object of another size is another content.
         if ((await client.head(keyOf(sha256)))?.bytes === bytes) return;
         const part = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
         await client.upload(keyOf(sha256), piecesOf(file, sha256), { type, part });

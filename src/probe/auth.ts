@@ -1,23 +1,13 @@
-import {
-  type Credential,
-  type CredentialForm,
-  formsFor,
-  likeliestFirst,
-  NO_CREDENTIAL,
-  type Answer,
-  type Asker,
-  isRefusal,
-  isUsable,
-  said,
-} from './asker.ts';
+import { type Answer, type Asker, isRefusal, isUsable, said } from './asker.ts';
 import { recordArrays } from './body.ts';
+import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
 import { countsIn } from './page-size.ts';
-import type { Findings } from './stage.ts';
+import type { Findings } from './profile.ts';
 
-/** Paths at which services say who is asking. */
+/** Paths at which services return the account of the caller. */
 const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
-/** Forms that are compared with a false credential where none of them opens anything. */
-const MOST_COMPARED = 4;
+/** Forms that are compared with a false credential if none of them opens anything. */
+const MAX_COMPARED = 4;
 
 interface AuthQuestion {
   asker: Asker;
@@ -28,25 +18,34 @@ interface AuthQuestion {
   findings: Findings;
 }
 
+interface FoundForm {
+  form: CredentialForm;
+  evidence: string;
+  /** True if a false credential gets the same as none instead of being refused. */
+  isLenient: boolean;
+}
+
 /**
- * Finds how the service wants the credential, by what is got with the right one, without one and with a false one. From
- * here on the asker asks in that form. False if the service does not let anybody in.
+ * Finds how the service wants the credential, by what is returned with the right one, without one and with a false one.
+ * From then on the asker sends that form. False if the service refuses everything.
  */
 export async function probeAuth({ asker, credential, forced, findings, ...question }: AuthQuestion): Promise<boolean> {
   const nobody = await asker.ask({ path: question.reference, form: NO_CREDENTIAL });
   const reference = nobody.status === 0 ? question.reference : asker.pathOf(nobody);
+  const isPublic = isUsable(nobody);
   if (credential === null) {
     findings.proved(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}, without a credential`);
-    return isUsable(nobody);
+    return isPublic;
   }
   const challenge = `${String(nobody.headers['www-authenticate'] ?? '')} ${nobody.text}`;
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
-  const found = isUsable(nobody)
-    ? ((await openingForm(asker, reference, forms.slice(0, MOST_COMPARED), nobody)) ??
+  const few = forms.slice(0, MAX_COMPARED);
+  const found = isPublic
+    ? ((await openingForm(asker, reference, few, nobody)) ??
       (await identifiedForm(asker, forms, findings)) ??
-      (await distinguishedForm(asker, reference, forms.slice(0, MOST_COMPARED))))
+      (await distinguishedForm(asker, reference, few)))
     : ((await openingForm(asker, reference, forms, nobody)) ??
-      // Their answers are known by now.
+      // These requests were sent by now.
       (await distinguishedForm(asker, reference, forms)) ??
       (await identifiedForm(asker, forms, findings)));
   if (found !== null) {
@@ -55,7 +54,7 @@ export async function probeAuth({ asker, credential, forced, findings, ...questi
     await addIdentity(asker, found, findings);
     return true;
   }
-  if (isUsable(nobody)) {
+  if (isPublic) {
     const why = 'the credential, a false one and none get the same, so none is sent';
     findings.guessed(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}; ${why}`);
     return true;
@@ -66,14 +65,7 @@ export async function probeAuth({ asker, credential, forced, findings, ...questi
   return false;
 }
 
-interface FoundForm {
-  form: CredentialForm;
-  evidence: string;
-  /** True if a false credential is answered like none instead of being refused. */
-  isLenient: boolean;
-}
-
-/** The form with which more is got than without: an answer in place of a refusal, or more records. */
+/** The form that opens more than no credential: a response in place of a refusal, or more records. */
 async function openingForm(
   asker: Asker,
   path: string,
@@ -91,18 +83,18 @@ async function openingForm(
   return null;
 }
 
-/** True for the same records and the same counts. */
+/** True for the same number of records and the same totals. */
 function isAlike(one: Answer, other: Answer): boolean {
-  return one.status === other.status && sizeOf(one) === sizeOf(other);
+  return one.status === other.status && describeSize(one) === describeSize(other);
 }
 
-function sizeOf(answer: Answer): string {
+function describeSize(answer: Answer): string {
   const [array] = recordArrays(answer.json ?? null, '');
   const { totals } = countsIn(answer, array?.path ?? '');
   return `${array?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
 }
 
-/** Where the listing is public: a path that answers only who is known. */
+/** For public listings: the form that opens a path which only a known caller may request. */
 async function identifiedForm(
   asker: Asker,
   forms: readonly CredentialForm[],
@@ -112,11 +104,9 @@ async function identifiedForm(
     const nobody = await asker.ask({ path, form: NO_CREDENTIAL });
     if (nobody.status !== 401 && nobody.status !== 403) continue;
     for (const form of forms) {
-      const own = await asker.ask({ path, form });
-      if (!isUsable(own)) continue;
-      const stranger = await asker.ask({ path, form, isFalse: true });
-      if (isUsable(stranger)) continue;
-      const evidence = `${form.shown}: ${said(own)} with the credential, ${stranger.status} with a false one, ${nobody.status} without`;
+      const opened = await requestIdentity(asker, path, form);
+      if (opened === null) continue;
+      const evidence = `${form.shown}: ${opened}, ${nobody.status} without`;
       findings.proved(['identity'], path, evidence);
       return { form, evidence, isLenient: false };
     }
@@ -125,7 +115,15 @@ async function identifiedForm(
   return null;
 }
 
-/** Where even the right credential opens nothing yet: the form in which a false one is answered otherwise. */
+/** The evidence that a path opens with the right credential only; null if it does not. */
+async function requestIdentity(asker: Asker, path: string, form: CredentialForm): Promise<string | null> {
+  const own = await asker.ask({ path, form });
+  if (!isUsable(own)) return null;
+  const stranger = await asker.ask({ path, form, isFalse: true });
+  return isUsable(stranger) ? null : `${said(own)} with the credential, ${stranger.status} with a false one`;
+}
+
+/** If even the right credential opens nothing yet: the form in which a false one gets another response. */
 async function distinguishedForm(
   asker: Asker,
   path: string,
@@ -142,19 +140,13 @@ async function distinguishedForm(
   return null;
 }
 
-/** A credential that has become invalid must be noticed: where it would not be refused, an identity path tells. */
+/** A credential that has become invalid must be noticed: if it would not be refused, an identity path shows it. */
 async function addIdentity(asker: Asker, { form, isLenient }: FoundForm, findings: Findings): Promise<void> {
   if (!isLenient || findings.all.some(({ path }) => path[0] === 'identity')) return;
   for (const path of IDENTITY_PATHS) {
-    const own = await asker.ask({ path, form });
-    if (!isUsable(own)) continue;
-    const stranger = await asker.ask({ path, form, isFalse: true });
-    if (isUsable(stranger)) continue;
-    return findings.proved(['identity'], path, `${said(own)} with the credential, ${stranger.status} with a false one`);
+    const opened = await requestIdentity(asker, path, form);
+    if (opened !== null) return findings.proved(['identity'], path, opened);
   }
-  findings.guessed(
-    ['identity'],
-    null,
-    'a false credential is answered as if there were none, and no path says who is asking',
-  );
+  const why = 'a false credential is answered as if there were none, and no path says who is asking';
+  findings.guessed(['identity'], null, why);
 }

@@ -1,12 +1,12 @@
+import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { type Answer, isUsable, said } from './asker.ts';
-import { type Stage, type Subject, keyOf } from './stage.ts';
 import { isExact } from '../rows/json/exact-number.ts';
 import { fieldAt, isObject } from '../rows/records/field-at.ts';
-import { selectRecords, selectRecord } from '../rows/records/select-records.ts';
-import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
-import { judgeRecord } from '../checks/item.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
+import { selectRecord, selectRecords } from '../rows/records/select-records.ts';
+import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
+import { type Answer, isUsable, said } from './asker.ts';
+import { keyOf, type Subject } from './profile.ts';
 
 /** A place in a body that may hold the records. */
 interface RecordArray {
@@ -58,22 +58,18 @@ function listAt(list: readonly JsonObject[], path: string, level: number, add: A
   const [first] = list;
   const wrapper = wrapperOf(list);
   if (wrapper !== null) return add(`${path}[*].${wrapper}`, list.length);
-  const inner = list.length === 1 && first !== undefined ? innerLists(first) : [];
-  // One entry without an id that holds a list is no record, but what the list stands in.
-  if (first !== undefined && inner.length > 0 && !Object.keys(first).some((key) => SAYS_ID.test(key))) {
+  if (list.length === 1 && first !== undefined && !Object.keys(first).some((key) => SAYS_ID.test(key))) {
+    // A single entry without an id that holds lists is not a record, but contains them.
+    const inner = Object.entries(first).filter(
+      ([key, value]) => PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
+    );
     for (const [key, below] of inner) visit(below, `${path}[0].${key}`, level + 2, add);
-    return;
+    if (inner.length > 0) return;
   }
   add(path, list.length);
 }
 
-function innerLists(entry: JsonObject): [string, JsonValue][] {
-  return Object.entries(entry).filter(
-    ([key, value]) => PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
-  );
-}
-
-/** The field of all entries that holds the record: the only object in them, with more in it than beside it. */
+/** The field of all entries that holds the record: the only object in them. */
 function wrapperOf(list: readonly JsonObject[]): string | null {
   const [first] = list;
   if (first === undefined) return null;
@@ -121,7 +117,7 @@ export function recordsIn(answer: Answer, path: string, rules: readonly UnwrapRu
   return values.every(isObject) ? values : null;
 }
 
-/** Objects of a body, itself included, with their paths: where a single record may stand. */
+/** Objects of a body, itself included, with their paths: a single record may be at each. */
 function objectsIn(json: JsonValue): { path: string; value: JsonObject }[] {
   const found: { path: string; value: JsonObject }[] = [];
   const visit = (value: JsonValue, path: string, level: number): void => {
@@ -179,16 +175,13 @@ export function wrapperRules(records: readonly JsonObject[]): UnwrapRule[] {
 function ruleFor(object: JsonObject): UnwrapRule | null {
   const keys = Object.keys(object);
   const [only = ''] = keys;
-  if (keys.length === 1) return only.startsWith('$') && isPlain(object[only]) ? { only } : null;
+  const isPlain = (key: string): boolean => ['string', 'number'].includes(typeof object[key]);
+  if (keys.length === 1) return only.startsWith('$') && isPlain(only) ? { only } : null;
   const field = keys.find((key) => SAYS_KIND.test(key));
   const value = keys.find((key) => key !== field);
-  if (keys.length !== 2 || field === undefined || value === undefined || !isPlain(object[value])) return null;
+  if (keys.length !== 2 || field === undefined || value === undefined || !isPlain(value)) return null;
   const equals = object[field];
   return typeof equals === 'string' ? { field, equals, value } : null;
-}
-
-function isPlain(value: JsonValue | undefined): boolean {
-  return typeof value === 'string' || typeof value === 'number';
 }
 
 /** Names of fields that identify a record, the surest first; other names that end so come after them. */
@@ -221,27 +214,21 @@ function rankId(path: string, name: string): number {
   return ENDS_IN_ID.test(path) ? (path.includes('.') ? 10 : 40) : 0;
 }
 
-/** The field that identifies a record, of the first page; it may be replaced when records are read alone. */
-export function probeId(stage: Stage, subject: Subject): string[] {
+/** The field that identifies a record, of the first page; it may be replaced when records are fetched individually. */
+export function probeId(subject: Subject): string[] {
   const { findings, records } = subject;
   const found = idCandidates(records, subject.name);
-  const before = stage.conventions.item?.id;
+  const before = subject.conventions.item?.id;
   const candidates =
     before !== undefined && found.includes(before) ? [before, ...found.filter((id) => id !== before)] : found;
   const [first] = candidates;
+  subject.id = first ?? '';
   if (first === undefined) {
-    subject.id = '';
-    findings.guessed(
-      ['id'],
-      'id',
-      records.length === 0 ? 'the listing is empty' : 'no field is there in every record and unique',
-    );
-    return [];
-  }
-  subject.id = first;
-  const evidence = `in all ${records.length} records, no two alike`;
-  if (records.length > 1) findings.proved(['id'], first, evidence);
-  else findings.guessed(['id'], first, 'there is only one record');
+    const why = records.length === 0 ? 'the listing is empty' : 'no field is there in every record and unique';
+    findings.guessed(['id'], 'id', why);
+  } else if (records.length > 1) {
+    findings.proved(['id'], first, `in all ${records.length} records, no two alike`);
+  } else findings.guessed(['id'], first, 'there is only one record');
   return candidates;
 }
 
@@ -251,31 +238,28 @@ const MOST_IDS = 3;
 interface Found {
   id: string;
   suffix: string;
-  /** Where the record stands in the answer. */
+  /** The path of the record in the response. */
   record: string;
   alone: JsonObject;
   answer: Answer;
 }
 
-/** Finds how one record is read alone, by which id, and what is answered for one that is not there. */
-export async function probeItem(stage: Stage, subject: Subject, ids: readonly string[]): Promise<void> {
+/** Finds how one record is fetched individually, by which id, and what is answered for one that is not there. */
+export async function probeItem(subject: Subject, ids: readonly string[]): Promise<void> {
   const { findings, records } = subject;
   const [sample] = records;
   if (sample === undefined || ids.length === 0)
     return findings.guessed(['item'], null, 'there is no record to ask for');
-  const found = await findItem(stage, subject, ids.slice(0, MOST_IDS));
+  const found = await findItem(subject, ids.slice(0, MOST_IDS));
   if (found === null) {
-    return findings.proved(
-      ['item'],
-      null,
-      `no single record at ${subject.path}/{id}, by ${ids.slice(0, MOST_IDS).join(', ')}`,
-    );
+    const why = `no single record at ${subject.path}/{id}, by ${ids.slice(0, MOST_IDS).join(', ')}`;
+    return findings.proved(['item'], null, why);
   }
   if (found.id !== subject.id) {
     findings.proved(['id'], found.id, `unique, and a record is read alone by it; not by ${subject.id}`);
     subject.id = found.id;
   }
-  stage.conventions.item = { suffix: found.suffix, id: found.id, record: found.record };
+  subject.conventions.item = { suffix: found.suffix, id: found.id, record: found.record };
   const judged = judgeRecord(sample, found.alone);
   if (judged.is === 'other') {
     const why = `${said(found.answer)}, another record than the listed one: ${differenceText(judged.differences)}`;
@@ -285,18 +269,20 @@ export async function probeItem(stage: Stage, subject: Subject, ids: readonly st
   const evidence = `${said(found.answer)}, the listed record with the same fields and values${further}`;
   findings.proved(['item'], baseOf(subject) + found.suffix, evidence);
   if (found.record !== '') findings.proved(['item_record'], found.record, 'the record stands there in that answer');
-  await probeMissing(stage, subject, found);
+  await probeMissing(subject, found);
 }
 
-async function findItem(stage: Stage, subject: Subject, ids: readonly string[]): Promise<Found | null> {
+async function findItem(subject: Subject, ids: readonly string[]): Promise<Found | null> {
   const [sample = {}] = subject.records;
-  const known = stage.conventions.item;
+  const known = subject.conventions.item;
   const base = baseOf(subject);
   const usual = subject.path.endsWith('/') ? ['/{id}/', '/{id}'] : ['/{id}'];
   const suffixes = known === null ? usual : [known.suffix];
   for (const id of ids) {
     for (const suffix of suffixes) {
-      const answer = await askAlone(stage, subject, base + suffix, textOf(fieldAt(sample, id)));
+      const value = fieldAt(sample, id) ?? '';
+      const key = typeof value === 'string' ? value : JSON.stringify(value);
+      const answer = await requestRecord(subject, base + suffix, key);
       const record = isUsable(answer) ? placeOf(answer, sample, id, subject.unwrap) : null;
       if (record !== null) return { id, suffix, ...record, answer };
     }
@@ -308,12 +294,8 @@ function baseOf({ path }: Subject): string {
   return path.replace(/\/$/, '');
 }
 
-function askAlone(stage: Stage, { query }: Subject, path: string, id: string): Promise<Answer> {
-  return stage.asker.ask({ path: path.replace('{id}', encodeURIComponent(id)), query });
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : JSON.stringify(value ?? '');
+function requestRecord({ query, asker }: Subject, path: string, id: string): Promise<Answer> {
+  return asker.ask({ path: path.replace('{id}', encodeURIComponent(id)), query });
 }
 
 /** The object of an answer that has the sample's id and most of its fields. */
@@ -341,32 +323,27 @@ function placeOf(
 function missingId(value: JsonValue | undefined): string {
   if (typeof value !== 'string') return String(Number(value ?? 1) + 987_654_321);
   const tail = value.slice(-6);
-  const changed = Array.from(tail, otherMark).join('');
+  const changed = tail
+    .replaceAll(/\d/g, (digit) => String((Number(digit) + 7) % 10))
+    .replaceAll(/[a-f]/g, (letter) => String.fromCharCode(97 + ((letter.charCodeAt(0) - 97 + 3) % 6)));
   return changed === tail ? `${value}zz` : value.slice(0, -6) + changed;
-}
-
-function otherMark(mark: string): string {
-  if (/\d/.test(mark)) return String((Number(mark) + 7) % 10);
-  return /[a-f]/.test(mark) ? String.fromCharCode(97 + ((mark.charCodeAt(0) - 97 + 3) % 6)) : mark;
 }
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
-async function probeMissing(stage: Stage, subject: Subject, { id, suffix }: Found): Promise<void> {
+async function probeMissing(subject: Subject, { id, suffix }: Found): Promise<void> {
   const { findings } = subject;
-  const known = stage.conventions.gone;
-  if (known !== null) {
-    if (!GONE.has(known)) findings.proved(['gone', 'status'], [known], 'as in the resource before');
-    return;
+  let status = subject.conventions.gone;
+  let evidence = 'as in the resource before';
+  if (status === null) {
+    const [sample = {}] = subject.records;
+    const answer = await requestRecord(subject, baseOf(subject) + suffix, missingId(fieldAt(sample, id)));
+    status = answer.status;
+    evidence = `an id that no record has: ${said(answer)}`;
+    if (status < 400 || status >= 500) {
+      return findings.guessed(['item'], null, `${evidence}, which does not say that it is gone`);
+    }
+    subject.conventions.gone = status;
   }
-  const [sample = {}] = subject.records;
-  const answer = await askAlone(stage, subject, baseOf(subject) + suffix, missingId(fieldAt(sample, id)));
-  if (answer.status >= 400 && answer.status < 500) {
-    stage.conventions.gone = answer.status;
-    if (!GONE.has(answer.status))
-      findings.proved(['gone', 'status'], [answer.status], `an id that nobody has: ${said(answer)}`);
-    return;
-  }
-  const why = `an id that nobody has: ${said(answer)}, which does not say that it is gone`;
-  findings.guessed(['item'], null, why);
+  if (!GONE.has(status)) findings.proved(['gone', 'status'], [status], evidence);
 }

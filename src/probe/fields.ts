@@ -1,12 +1,12 @@
+import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
-import { isRefusal, type QueryParams, said } from './asker.ts';
-import { fieldPaths, valuesAt } from './body.ts';
-import { countsIn, pageWith } from './page-size.ts';
-import type { Stage, Subject } from './stage.ts';
-import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { fieldAt } from '../rows/records/field-at.ts';
+import { isRefusal, type QueryParams, said } from './asker.ts';
+import { fieldPaths, valuesAt } from './body.ts';
+import { countsIn, requestPage } from './page-size.ts';
+import type { Subject } from './profile.ts';
 
 const SAYS_UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
 const SAYS_CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
@@ -22,7 +22,7 @@ interface TimeField {
   isLocal: boolean;
 }
 
-/** The moment of a field's value as a service writes it; null if it is none. */
+/** The moment of a field's value as a service writes it; null for any other text. */
 function momentAt(record: JsonObject, path: string): number | null {
   return momentOf(fieldAt(record, path));
 }
@@ -54,13 +54,13 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
 }
 
 /** Finds the times of change and of creation, and the zone of those that name none. */
-export async function probeTimes(stage: Stage, subject: Subject): Promise<void> {
+export async function probeTimes(subject: Subject): Promise<void> {
   const { findings, records } = subject;
   const fields = timeFields(records).filter(({ path }) => !SAYS_ACTOR.test(path));
   const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
   const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
-  if (updated === undefined) return withoutChanges(stage, subject, created);
+  if (updated === undefined) return withoutChanges(subject, created);
   const missing = updated.missing === 0 ? '' : `, null in ${updated.missing} of ${records.length}`;
   const stand = updated.missing > 0 && created !== undefined && created.missing === 0 ? [created.path] : [];
   subject.updated = [updated.path, ...stand];
@@ -68,15 +68,16 @@ export async function probeTimes(stage: Stage, subject: Subject): Promise<void> 
   const value = stand.length === 0 ? updated.path : subject.updated;
   const against = created === undefined ? '' : `, never before ${created.path}`;
   const evidence = `a time in ${records.length - updated.missing} of ${records.length} records${missing}${against}, none later than the answer's Date`;
-  if (doubt === null) stage.conventions.updated = subject.updated;
-  if (doubt === null) findings.proved(['updated'], value, evidence);
-  else findings.guessed(['updated'], value, doubt);
+  if (doubt === null) {
+    subject.conventions.updated = subject.updated;
+    findings.proved(['updated'], value, evidence);
+  } else findings.guessed(['updated'], value, doubt);
   probeZones(subject, fields);
 }
 
 /** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
-function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeField | undefined): void {
-  const { findings, records } = subject;
+function withoutChanges(subject: Subject, created: TimeField | undefined): void {
+  const { findings, records, conventions } = subject;
   const untouched = fieldPaths(records, 1).filter(
     (path) =>
       SAYS_UPDATED.test(path) && !SAYS_ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
@@ -92,7 +93,7 @@ function withoutChanges({ conventions }: Stage, subject: Subject, created: TimeF
   else findings.guessed(['updated'], subject.updated, why);
 }
 
-/** The one that is there most often; of such, one that tells its zone, on the highest level. */
+/** The field that most records have; among equals, one that names its zone, on the highest level. */
 function likeliest(fields: readonly TimeField[]): TimeField | undefined {
   return fields.toSorted((a, b) => rankOf(a) - rankOf(b))[0];
 }
@@ -119,7 +120,7 @@ function doubtOf(subject: Subject, created: TimeField | undefined): string | nul
   return without > 0 ? `${without} of ${records.length} records have none` : null;
 }
 
-/** The zone of local times, where another field of the same records tells the moment. */
+/** The zone of local times, if another field of the same records has the same time with a zone. */
 function probeZones(subject: Subject, fields: readonly TimeField[]): void {
   for (const field of fields.filter(({ isLocal }) => isLocal)) {
     const twin = fields.find(({ path }) => path !== field.path && stemOf(path) === stemOf(field.path));
@@ -179,21 +180,29 @@ const SAYS_DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trash
 const STATUS = /^(?:status|state|lifecycle_?state)$/i;
 const GONE_STATES = ['trash', 'trashed', 'deleted', 'removed'];
 
-/** Fields by which listed records say that they are deleted: only if some say so. Nothing is asked. */
+/**
+ * Fields by which listed records say that they are deleted. A field with such a name counts even if no record has it set
+ * so far: otherwise a record that is deleted later would stay live. Sends no request.
+ */
 export function probeDeleted({ records, findings }: Subject): void {
-  for (const path of fieldPaths(records, 1)) {
-    if (SAYS_DELETED.test(path)) {
-      const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
-      if (marked === 0) continue;
-      return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
-    }
-    const states = STATUS.test(path) ? new Set(valuesAt(records, path)) : new Set();
+  const paths = fieldPaths(records, 1);
+  const named = paths.filter((path) => SAYS_DELETED.test(path));
+  for (const path of named) {
+    const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
+    if (marked === 0) continue;
+    return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
+  }
+  for (const path of paths.filter((each) => STATUS.test(each))) {
+    const states = new Set(valuesAt(records, path));
     const gone = GONE_STATES.filter((state) => states.has(state));
     if (gone.length === 0) continue;
     const evidence = `listed records have ${gone.join(', ')} there`;
     findings.proved(['deleted', 'field'], path, evidence);
     return findings.proved(['deleted', 'in'], gone, evidence);
   }
+  const [unset] = named;
+  if (unset === undefined) return;
+  findings.proved(['deleted', 'field'], unset, `named so, and set in none of ${records.length} listed records`);
 }
 
 function isMarked(value: unknown): boolean {
@@ -203,14 +212,14 @@ function isMarked(value: unknown): boolean {
 /** Parameters that list what is not published as well. */
 const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 
-/** Whether the listing holds more than it shows by default: told by its total. */
-export async function probeView(stage: Stage, subject: Subject): Promise<void> {
-  const { conventions, asker } = stage;
+/** Whether the listing holds more than it shows by default, by its total. */
+export async function probeView(subject: Subject): Promise<void> {
+  const { conventions, asker } = subject;
   const total = totalOf(subject, subject.first);
   if (total === null || asker.form.scheme['type'] === 'none' || conventions.view === 'none') return;
   for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
     if (Object.keys(view).some((name) => Object.hasOwn(subject.query, name))) continue;
-    const { answer, records } = await pageWith(stage, subject, view);
+    const { answer, records } = await requestPage(subject, view);
     if (isRefusal(answer)) break;
     const wider = records === null ? null : totalOf(subject, answer);
     if (records === null || wider === null || wider <= total) continue;

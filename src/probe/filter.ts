@@ -3,18 +3,17 @@ import type { ListedPage } from '../checks/listing-walk.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/field-at.ts';
-import { isRefusal, said, type QueryParams } from './asker.ts';
+import { isRefusal, type QueryParams, said } from './asker.ts';
 import { changeOf } from './fields.ts';
-import { learnUnknown, pageWith } from './page-size.ts';
-import { keyOf, type Stage, type Subject } from './stage.ts';
+import { learnUnknown, requestPage } from './page-size.ts';
+import { keyOf, type Subject } from './profile.ts';
 
 /**
- * How a filter takes a moment: query parameters by name, with `{since}` for the moment, `{u}` for the field with the time
- * of change and `{c}` for the one that stands in for it if it is null.
+ * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
+ * change and `{c}` for the field that replaces it if it is null.
  */
 type FilterForm = QueryParams;
 
-const plain = (name: string): FilterForm => ({ [name]: '{since}' });
 const split = (names: string): string[] => names.trim().split(/\s+/);
 
 /** Parameters of their own, in the order in which they are tried. */
@@ -58,60 +57,57 @@ function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): FilterFo
       !/\[|before|sort|order|until|_lte?$/i.test(name),
   );
   const isBracketed = [...hints].some((name) => name.includes('['));
-  const groups = [[...new Set([...named, ...PLAIN_NAMES])], FIELD_NAMES, BRACKETS].map((names) => names.map(plain));
+  const groups = [[...new Set([...named, ...PLAIN_NAMES])], FIELD_NAMES, BRACKETS].map((names) =>
+    names.map((name): FilterForm => ({ [name]: '{since}' })),
+  );
   if (isBracketed) groups.unshift(...groups.splice(2, 1));
   return isNullable ? [[...EITHER], ...groups] : groups;
 }
 
-/** Ways of writing a moment, in the order in which they are tried. */
+/** Ways of writing a time, in the order in which they are tried. */
 const FORMATS = ['as_sent', 'yyyy-MM-dd HH:mm:ss', 'epoch_s', 'epoch_ms'] as const;
 
-type MomentFormat = (typeof FORMATS)[number];
+type TimeFormat = (typeof FORMATS)[number];
 
-/** Forms of one group that are asked alone if they cannot be asked together. */
+/** Forms of one group that are tried one by one if they cannot be requested together. */
 const MAX_SINGLE = 6;
-/** Forms that change the answer and are no filter by time. */
+/** Forms that change the response and are no filter by time. */
 const MAX_DISTURBING = 3;
-/** Before a record's time, as a sync asks. */
+/** Before a record's time, as a sync requests. */
 const OVERLAP_MS = 600_000;
 
 interface Filter {
   form: FilterForm;
-  format: MomentFormat;
+  format: TimeFormat;
   evidence: string;
 }
 
-/** Finds how to ask for what changed since a moment. */
-export async function probeFilter(stage: Stage, subject: Subject): Promise<void> {
-  const { findings, records, updated } = subject;
+/** Finds how to request what changed since a time. */
+export async function probeFilter(subject: Subject): Promise<void> {
+  const { findings, records, updated, conventions } = subject;
   if (updated.length === 0 || records.every((record) => changeOf(record, updated) === null)) {
     if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');
-    return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync walks everything');
+    return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync scans everything');
   }
-  const filter = await findFilter(stage, subject);
-  if (filter === null) return withoutFilter(stage, subject);
-  stage.conventions.filter = filter;
-  for (const [key, value] of Object.entries(incrementalFields(subject, filter))) {
-    findings.proved(['incremental', key], value, filter.evidence);
+  const filter = await findFilter(subject);
+  if (filter === null) {
+    const why =
+      conventions.filter === 'none'
+        ? 'no filter was found for the resource before'
+        : 'no form of a filter that was tried leaves out what did not change; if it can be sorted by change, see mode: newest_first';
+    conventions.filter ??= 'none';
+    return findings.guessed(['incremental'], null, why);
   }
-}
-
-function withoutFilter({ conventions }: Stage, { findings }: Subject): void {
-  const isKnown = conventions.filter === 'none';
-  conventions.filter ??= 'none';
-  const why = isKnown
-    ? 'no filter was found for the resource before'
-    : 'no form of a filter that was tried leaves out what did not change; if it can be sorted by change, see mode: newest_first';
-  findings.guessed(['incremental'], null, why);
-}
-
-/** The section of a profile that says so. */
-function incrementalFields(subject: Subject, { form, format }: Filter): Record<string, unknown> {
+  conventions.filter = filter;
+  const { form, format, evidence } = filter;
   const params = Object.entries(fill(subject, form));
-  const [[name, text] = ['', '']] = params;
-  const written = format === 'as_sent' ? {} : { format };
-  if (params.length > 1) return { query: Object.fromEntries(params), ...written };
-  return { param: name, ...(text === '{since}' ? {} : { template: text }), ...written };
+  const [[param, template] = ['', '']] = params;
+  const one = { param, ...(template === '{since}' ? {} : { template }) };
+  const fields = {
+    ...(params.length > 1 ? { query: Object.fromEntries(params) } : one),
+    ...(format === 'as_sent' ? {} : { format }),
+  };
+  for (const [key, value] of Object.entries(fields)) findings.proved(['incremental', key], value, evidence);
 }
 
 /** The form with the names of the resource's fields. */
@@ -120,157 +116,132 @@ function fill({ updated: [u = '', c = u] }: Subject, form: FilterForm): QueryPar
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [named(name), named(text)]));
 }
 
-async function findFilter(stage: Stage, subject: Subject): Promise<Filter | null> {
-  const { conventions } = stage;
+async function findFilter(subject: Subject): Promise<Filter | null> {
+  const { conventions, updated } = subject;
   if (conventions.filter === 'none') return null;
   if (conventions.filter !== null) {
     const { form, format } = conventions.filter;
-    const known = await verify(
-      stage,
-      subject,
-      form,
-      FORMATS.filter((each) => each === format),
-    );
+    const formats = FORMATS.filter((each) => each === format);
+    const known = await verify(subject, form, formats);
     if (known !== null) return known;
   }
-  if (conventions.unknown === null) await learnUnknown(stage, subject);
-  const groups = filterGroups(conventions.parameters, subject.updated.length > 1);
+  if (conventions.unknown === null) await learnUnknown(subject);
+  const groups = filterGroups(conventions.parameters, updated.length > 1);
   if (conventions.unknown !== 'ignored') {
     for (const forms of [...groups.map((group) => group.slice(0, MAX_SINGLE)), EXPRESSIONS]) {
-      const found = await findAlone(stage, subject, forms);
+      const found = await findSingly(subject, forms);
       if (found !== null) return found;
     }
     return null;
   }
-  const found = await findTogether(stage, subject, groups.flat(), 'as_sent');
+  const found = await findTogether(subject, groups.flat(), 'as_sent');
   if (found !== null) return found;
-  const expressed = (await readsExpressions(stage, subject)) ? await findAlone(stage, subject, EXPRESSIONS) : null;
+  // An expression that is not understood is refused as a rule: this shows whether such a parameter is read at all.
+  const names = EXPRESSIONS.map((form) => Object.keys(form).join());
+  const firsts = EXPRESSIONS.filter((_, at) => names.indexOf(names[at] ?? '') === at);
+  const expressed = (await reacts(subject, firsts, 'as_sent')) ? await findSingly(subject, EXPRESSIONS) : null;
   if (expressed !== null) return expressed;
   for (const format of FORMATS.slice(1, 3)) {
-    const other = await findTogether(stage, subject, groups.flat(), format);
+    const other = await findTogether(subject, groups.flat(), format);
     if (other !== null) return other;
   }
   return null;
 }
 
-/** One of several forms, all asked together and halved until one is left; those that only disturb are left out. */
+/** One of several forms, requested together and halved until one is left; those that only disturb are left out. */
 async function findTogether(
-  stage: Stage,
   subject: Subject,
   forms: readonly FilterForm[],
-  format: MomentFormat,
+  format: TimeFormat,
 ): Promise<Filter | null> {
   let rest = forms;
   for (let tries = 0; tries < MAX_DISTURBING; tries += 1) {
-    if (!(await reacts(stage, subject, rest, format))) return null;
+    if (!(await reacts(subject, rest, format))) return null;
     let left = rest;
     while (left.length > 1) {
       const half = left.slice(0, Math.ceil(left.length / 2));
-      left = (await reacts(stage, subject, half, format)) ? half : left.slice(half.length);
+      left = (await reacts(subject, half, format)) ? half : left.slice(half.length);
     }
     const [form] = left;
     if (form === undefined) return null;
-    const found = await verify(stage, subject, form, FORMATS);
+    const found = await verify(subject, form, FORMATS);
     if (found !== null) return found;
-    const { answer } = await askAhead(stage, subject, [form], format);
+    const { answer } = await requestAhead(subject, [form], format);
     // A parameter that is refused in brackets is read in another form: `filter[a][gte]` where `filter` is a text.
-    const head = isRefusal(answer) ? headOf(form) : null;
-    rest = rest.filter((each) => each !== form && headOf(each) !== head);
+    const nameOf = (each: FilterForm): string => Object.keys(each)[0]?.split('[')[0] ?? '';
+    const refused = isRefusal(answer) ? nameOf(form) : null;
+    rest = rest.filter((each) => each !== form && nameOf(each) !== refused);
   }
   return null;
 }
 
-/** The name of its first parameter up to a bracket. */
-function headOf(form: FilterForm): string {
-  return Object.keys(form)[0]?.split('[')[0] ?? '';
-}
-
-/** True if a parameter for expressions is read at all: one that is not understood is refused as a rule. */
-async function readsExpressions(stage: Stage, subject: Subject): Promise<boolean> {
-  const names = EXPRESSIONS.map((form) => Object.keys(form).join());
-  const firsts = EXPRESSIONS.filter((_, at) => names.indexOf(names[at] ?? '') === at);
-  return reacts(stage, subject, firsts, 'as_sent');
-}
-
-async function findAlone(stage: Stage, subject: Subject, forms: readonly FilterForm[]): Promise<Filter | null> {
+async function findSingly(subject: Subject, forms: readonly FilterForm[]): Promise<Filter | null> {
   for (const form of forms) {
-    if (!(await reacts(stage, subject, [form], 'as_sent'))) continue;
-    const { answer } = await askAhead(stage, subject, [form], 'as_sent');
+    if (!(await reacts(subject, [form], 'as_sent'))) continue;
+    const { answer } = await requestAhead(subject, [form], 'as_sent');
     // If every unknown name is refused, a refusal says nothing about this one.
-    const isKnown = !isRefusal(answer) || stage.conventions.unknown === 'ignored';
-    const found = isKnown ? await verify(stage, subject, form, FORMATS) : null;
+    const isKnown = !isRefusal(answer) || subject.conventions.unknown === 'ignored';
+    const found = isKnown ? await verify(subject, form, FORMATS) : null;
     if (found !== null) return found;
   }
   return null;
 }
 
-/** True if these parameters change the answer: with a moment to come nothing is listed, or they are refused. */
-async function reacts(
-  stage: Stage,
-  subject: Subject,
-  forms: readonly FilterForm[],
-  format: MomentFormat,
-): Promise<boolean> {
-  const { answer, records } = await askAhead(stage, subject, forms, format);
+/** True if these parameters change the response: with a future time nothing is listed, or they are refused. */
+async function reacts(subject: Subject, forms: readonly FilterForm[], format: TimeFormat): Promise<boolean> {
+  const { answer, records } = await requestAhead(subject, forms, format);
   return records === null ? isRefusal(answer) : records.length === 0;
 }
 
-function nowFor({ first }: Subject, { clock }: Stage): number {
+function nowFor({ first, clock }: Subject): number {
   return first.serverDate ?? clock.now();
 }
 
-function askAhead(stage: Stage, subject: Subject, forms: readonly FilterForm[], format: MomentFormat) {
-  return askSince(stage, subject, Object.assign({}, ...forms), nowFor(subject, stage) + FAR_AHEAD_MS, format);
+function requestAhead(subject: Subject, forms: readonly FilterForm[], format: TimeFormat) {
+  return requestSince(subject, Object.assign({}, ...forms), nowFor(subject) + FAR_AHEAD_MS, format);
 }
 
-function askSince(stage: Stage, subject: Subject, form: FilterForm, at: number, format: MomentFormat) {
-  const value = writtenMoment(at, { format }, likeIn(subject));
+/** Requests the listing since a time, which is written like the records' own times. */
+function requestSince(subject: Subject, form: FilterForm, at: number, format: TimeFormat) {
+  const { records, updated, firstPage } = subject;
+  const times = records.map((record) => fieldAt(record, updated[0] ?? ''));
+  const like = times.find((time) => typeof time === 'string' || typeof time === 'number') ?? '';
+  const value = writtenMoment(at, { format }, String(like));
   const params = Object.entries(fill(subject, form)).map(([name, text]) => [name, text.replaceAll('{since}', value)]);
-  return pageWith(stage, subject, { ...subject.firstPage, ...Object.fromEntries(params) });
+  return requestPage(subject, { ...firstPage, ...Object.fromEntries(params) });
 }
 
-/** A time of change as the service writes it. */
-function likeIn({ records, updated }: Subject): string {
-  for (const record of records) {
-    const value = fieldAt(record, updated[0] ?? '');
-    if (typeof value === 'string' || typeof value === 'number') return String(value);
-  }
-  return '';
-}
-
-/** Asks for nothing, everything and some; null if the answers are not what was asked for, in none of the formats. */
-async function verify(
-  stage: Stage,
-  subject: Subject,
-  form: FilterForm,
-  formats: readonly MomentFormat[],
-): Promise<Filter | null> {
-  const now = nowFor(subject, stage);
-  const listed = toListed(subject, subject.records, subject.isWhole === true);
+/** Requests nothing, everything and some; null if the responses are not what was requested, in none of the formats. */
+async function verify(subject: Subject, form: FilterForm, formats: readonly TimeFormat[]): Promise<Filter | null> {
+  const now = nowFor(subject);
+  const { id, updated, isWhole, conventions } = subject;
+  const toListed = (records: readonly JsonObject[]): ListedPage => ({
+    records: records.map((record) => ({
+      key: keyOf(record, id),
+      text: '',
+      at: changeOf(record, updated) ?? -Infinity,
+    })),
+    total: null,
+    isWhole: isWhole === true,
+  });
+  const plain = toListed(subject.records);
   for (const format of formats) {
-    const ahead = await askSince(stage, subject, form, now + FAR_AHEAD_MS, format);
+    const ahead = await requestSince(subject, form, now + FAR_AHEAD_MS, format);
     if (ahead.records === null || ahead.records.length > 0) continue;
     let last = ahead.answer;
     const request: RequestSince = async (at) => {
-      const { answer, records } = await askSince(stage, subject, form, at, format);
+      const { answer, records } = await requestSince(subject, form, at, format);
       last = answer;
-      return records === null ? 'refused' : toListed(subject, records, subject.isWhole === true);
+      return records === null ? 'refused' : toListed(records);
     };
-    const observed = await observeFilter(request, { plain: listed, now, overlap: OVERLAP_MS });
+    const observed = await observeFilter(request, { plain, now, overlap: OVERLAP_MS });
     const { back, middle } = observed;
-    if (back.page === 'refused' || back.page.records.length < listed.records.length) continue;
+    if (back.page === 'refused' || back.page.records.length < plain.records.length) continue;
     if (judgeFilter(observed, String).is !== 'works') continue;
     const some = middle === null || middle.page === 'refused' ? back.page : middle.page;
-    const unknown = stage.conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
-    const evidence = `${said(last)}, ${some.records.length} of ${listed.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
+    const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
+    const evidence = `${said(last)}, ${some.records.length} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };
   }
   return null;
-}
-
-function toListed({ id, updated }: Subject, records: readonly JsonObject[], isWhole: boolean): ListedPage {
-  const listed = records.map((record) => {
-    return { key: keyOf(record, id), text: '', at: changeOf(record, updated) ?? -Infinity };
-  });
-  return { records: listed, total: null, isWhole };
 }

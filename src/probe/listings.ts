@@ -1,18 +1,10 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject } from '../rows/records/field-at.ts';
-import {
-  type Credential,
-  isUsable,
-  NO_CREDENTIAL,
-  type QueryParams,
-  RequestsSpent,
-  said,
-  shownPath,
-  urlFor,
-} from './asker.ts';
+import { isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
 import { probeAuth } from './auth.ts';
 import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';
-import { type Findings, newFindings, type Stage, type Subject } from './stage.ts';
+import { type Credential, NO_CREDENTIAL } from './credential-forms.ts';
+import { type Findings, newFindings, type Stage, type Subject } from './profile.ts';
 
 interface DiscoverOptions {
   baseUrl: URL;
@@ -36,7 +28,7 @@ export async function findListings(stage: Stage, options: DiscoverOptions): Prom
   const { baseUrl, credential, findings } = options;
   findings.proved(['version_prefix'], '', 'paths are asked below the address');
   const given = (options.paths ?? []).map((path) => givenPath(path, baseUrl));
-  if (options.openapi !== undefined) learnParameters(stage, documentedListings(options.openapi, baseUrl).parameters);
+  learnDocument(stage, options.openapi ?? null, baseUrl);
   const reference = given[0] ?? (await referencePath(stage, options));
   const isLetIn = await probeAuth({ asker: stage.asker, credential, forced: options.auth, reference, findings });
   // More requests with a refused credential find nothing, and may lock an account.
@@ -47,11 +39,7 @@ export async function findListings(stage: Stage, options: DiscoverOptions): Prom
   return openListings(stage, options, candidatesOf(USUAL_PATHS.slice(0, MOST_WORDS), A_WORD));
 }
 
-function learnParameters({ conventions }: Stage, names: readonly string[]): void {
-  for (const name of names) conventions.parameters.add(name);
-}
-
-/** A path by which the forms of the credential can be told apart: a listing, or what is refused without one. */
+/** A path by which the forms of the credential can be compared: a listing, or a path that is refused without one. */
 async function referencePath(stage: Stage, options: DiscoverOptions): Promise<string> {
   const named = await indexedListings(stage, options);
   for (const path of [...named.map((candidate) => candidate.path), ...USUAL_PATHS].slice(0, 6)) {
@@ -64,10 +52,7 @@ async function referencePath(stage: Stage, options: DiscoverOptions): Promise<st
 
 /** Listings that the document at hand, or the index, names; the index once more where it was refused. */
 async function indexedListings(stage: Stage, { baseUrl, openapi }: DiscoverOptions): Promise<Candidate[]> {
-  if (openapi !== undefined) {
-    const { paths } = documentedListings(openapi, baseUrl);
-    return candidatesOf(paths, 'the OpenAPI document');
-  }
+  if (openapi !== undefined) return candidatesOf(learnDocument(stage, openapi, baseUrl), 'the OpenAPI document');
   const open = await stage.asker.ask({ path: '/', form: NO_CREDENTIAL });
   const index = open.status === 401 || open.status === 403 ? await stage.asker.ask({ path: '/' }) : open;
   if (!isUsable(index)) return [];
@@ -87,11 +72,10 @@ async function namedListings(stage: Stage, options: DiscoverOptions): Promise<Ca
   return [];
 }
 
-/** Listings of a document at the service; none if there is none. */
+/** Listings of a document at the service; empty without a document. */
 async function documentedAt(stage: Stage, baseUrl: URL, path: string): Promise<Candidate[]> {
   const answer = await stage.asker.ask({ path });
-  const { paths, parameters } = documentedListings(isUsable(answer) ? (answer.json ?? null) : null, baseUrl);
-  learnParameters(stage, parameters);
+  const paths = learnDocument(stage, isUsable(answer) ? (answer.json ?? null) : null, baseUrl);
   return candidatesOf(paths, said(answer));
 }
 
@@ -119,7 +103,7 @@ async function openListings(
       break;
     }
   }
-  // Words that were only guessed are nobody's loss.
+  // Paths that were only guessed are not reported.
   const left = open.filter(({ from }) => from !== A_WORD).map(({ path }) => path);
   if (left.length > 0)
     stage.notes.push(`not looked into, for want of requests: ${left.join(', ')} (name them with --path)`);
@@ -155,13 +139,13 @@ async function openListing(
   if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
   const records = recordsIn(first, array.path, unwrap) ?? [];
   const known = { path, query, first, at: array.path, records, findings, name, unwrap, starter };
-  return { ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
+  return { ...stage, ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [] };
 }
 
 /** Cursors that some services want for a first page. */
 const STARTERS: readonly QueryParams[] = [{ cursorMark: '*' }, { cursor: '*' }];
 
-/** The first page; that of a given path is asked for with a first cursor where it is refused without one. */
+/** The first page; if a given path is refused without a cursor, it is requested with a first cursor. */
 async function firstPage(stage: Stage, path: string, query: QueryParams, { from }: Candidate) {
   const plain = await stage.asker.ask({ path, query });
   const isTried = from === 'given' && (plain.status === 400 || plain.status === 422);
@@ -242,32 +226,27 @@ function isContent(path: string): boolean {
 }
 
 function usualFirst(paths: readonly string[]): string[] {
-  return paths.toSorted((a, b) => rankOf(a) - rankOf(b));
+  return paths.toSorted((a, b) => rankPath(a) - rankPath(b));
 }
 
-function rankOf(path: string): number {
+function rankPath(path: string): number {
   const at = USUAL_PATHS.indexOf(`/${path.split('/').at(-1)?.toLowerCase()}`);
   return (at === -1 ? USUAL_PATHS.length : at) + path.split('/').length;
 }
 
-/** Listings of an OpenAPI or Swagger document, below the base URL, and the names of their query parameters. */
-function documentedListings(document: JsonValue, baseUrl: URL): { paths: string[]; parameters: string[] } {
-  if (!isObject(document) || !isObject(document['paths'])) return { paths: [], parameters: [] };
+/** The listings of an OpenAPI or Swagger document, below the base URL; keeps the names of their query parameters. */
+function learnDocument({ conventions }: Stage, document: JsonValue, baseUrl: URL): string[] {
+  if (!isObject(document) || !isObject(document['paths'])) return [];
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const operations = Object.entries(document['paths']).filter(([, item]) => isObject(item) && isObject(item['get']));
-  const names = new Set(operations.map(([path]) => path));
-  const listings = operations.filter(([path]) => !path.includes('{') && isContent(path) && hasItems(path, names));
-  const rest = operations.filter(([path]) => !path.includes('{') && isContent(path) && !hasItems(path, names));
-  const chosen = listings.length > 0 ? listings : rest;
+  const hasItems = (path: string): boolean =>
+    operations.some(([name]) => name.startsWith(`${path.replace(/\/$/, '')}/{`));
+  const all = operations.filter(([path]) => !path.includes('{') && isContent(path));
+  const listings = all.filter(([path]) => hasItems(path));
+  const chosen = listings.length > 0 ? listings : all;
+  for (const [, item] of chosen) for (const name of parameterNames(item)) conventions.parameters.add(name);
   const root = rootOf(document);
-  return {
-    paths: usualFirst(chosen.map(([path]) => belowBase(root + path, base) ?? path)).slice(0, MOST_CANDIDATES),
-    parameters: chosen.flatMap(([, item]) => parameterNames(item)),
-  };
-}
-
-function hasItems(path: string, names: ReadonlySet<string>): boolean {
-  return [...names].some((name) => name.startsWith(`${path.replace(/\/$/, '')}/{`));
+  return usualFirst(chosen.map(([path]) => belowBase(root + path, base) ?? path)).slice(0, MOST_CANDIDATES);
 }
 
 function rootOf(document: JsonObject): string {
@@ -300,16 +279,13 @@ function resourceName(path: string, taken: ReadonlySet<string>): string {
 }
 
 function nameOf(parts: readonly string[]): string {
-  const plain = parts
-    .join('_')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '_');
-  return (
-    plain
-      .replace(/^[^a-z]+/, '')
-      .replace(/_$/, '')
-      .slice(0, 40) || 'records'
-  );
+  const words =
+    parts
+      .join('_')
+      .toLowerCase()
+      .match(/[a-z0-9]+/g) ?? [];
+  const name = words.join('_').replace(/^[^a-z]+/, '');
+  return name.slice(0, 40) || 'records';
 }
 
 /** Candidates from paths, each once. */
@@ -317,7 +293,7 @@ function candidatesOf(paths: readonly string[], from: string): Candidate[] {
   return [...new Set(paths)].map((path) => ({ path, from }));
 }
 
-/** The path below the base URL as a person may write it: whole, or without the slash in front. */
+/** The path below the base URL as an operator may write it: whole, or without the slash in front. */
 function givenPath(text: string, baseUrl: URL): string {
   if (/^https?:/.test(text)) {
     const url = URL.parse(text);

@@ -1,16 +1,24 @@
+import type { Network } from '../config/network.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import type { Network } from '../config/network.ts';
-import { Asker, type Credential, formNamed, RequestsSpent, unreachable } from './asker.ts';
+import { Asker, RequestsSpent, unreachable } from './asker.ts';
 import { probeId, probeItem } from './body.ts';
+import { type Credential, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { findListings } from './listings.ts';
 import { probePages } from './pages.ts';
-import { type FittedProfile, profileFrom } from './profile.ts';
-import { type Conventions, type Finding, newFindings, type Stage, type Subject } from './stage.ts';
+import {
+  type Conventions,
+  type Finding,
+  type FittedProfile,
+  newFindings,
+  profileFrom,
+  type Stage,
+  type Subject,
+} from './profile.ts';
 
 export interface ProbeOptions {
   /** Http or https; paths are asked below it. */
@@ -28,7 +36,6 @@ export interface ProbeOptions {
   /** Requests that may be sent; 60 if absent. */
   most?: number | undefined;
   clock: Clock;
-  /** The proxies of the environment; none if absent. */
   network?: Network | undefined;
   /** Texts that must not be written: the credential is added. */
   secrets: string[];
@@ -76,17 +83,18 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const { network } = options;
   await using asker = new Asker({ network, baseUrl, credential, clock, secrets, most, signal, asking });
   try {
-    const stage: Stage = { asker, clock, conventions: newConventions(), notes: [] };
+    const unknown = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
+    const conventions: Conventions = { ...unknown, parameters: new Set(), updated: [] };
+    const stage: Stage = { asker, clock, conventions, notes: [] };
     const findings = newFindings();
     const subjects = await findListings(stage, { ...options, findings, about: (what) => (about = what) });
     for (const [at, subject] of subjects.entries()) {
       about = subject.name;
       const rest = subjects.length - at - 1;
-      asker.keep(Math.min(rest * KEPT_EACH, Math.floor((most - asker.spent) / 2)));
-      await probeListing(stage, subject);
+      asker.reserve(Math.min(rest * KEPT_EACH, Math.floor((most - asker.spent) / 2)));
+      await probeListing(subject);
     }
-    if (subjects.length === 0 && asker.silence !== null) throw unreachable(baseUrl, asker.silence);
-    if (subjects.length === 0 && asker.isRefused()) throw allRefused(credential !== null, [...asker.statuses]);
+    if (subjects.length === 0) refuseSilence(asker, baseUrl, credential !== null);
     return resultOf(options, findings.all, subjects, { requests: asker.spent, notes: stage.notes });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${most} requests were not enough to find a listing`);
@@ -118,9 +126,12 @@ function resultOf(
   };
 }
 
-function allRefused(hasCredential: boolean, statuses: readonly number[]): SyncError {
+/** Throws if the service has not responded at all, or has refused everything. */
+function refuseSilence(asker: Asker, baseUrl: URL, hasCredential: boolean): void {
+  if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
+  if (!asker.isRefused()) return;
   const what = hasCredential ? 'the credential was refused' : 'the service wants a credential';
-  return new SyncError('probe_failed', `${what}: every response was ${statuses.join(' or ')}`, {
+  throw new SyncError('probe_failed', `${what}: every response was ${[...asker.statuses].join(' or ')}`, {
     recovery: 'stop',
     hint: hasCredential
       ? 'check the credential; if it is right, name how it is sent with --auth header:<name> or --auth query:<name>: a key is sent in the address only if you say so'
@@ -136,31 +147,18 @@ function nothingFound(why: string): SyncError {
 }
 
 function refuseUnknownForm({ auth, credential }: ProbeOptions): void {
-  if (auth === undefined || formNamed(auth, credential?.user) !== null) return;
+  if (auth === undefined || parseForm(auth, credential?.user) !== null) return;
   throw new ConfigError('usage', `expected bearer, basic, header:<name> or query:<name>, got ${JSON.stringify(auth)}`, {
     hint: 'basic needs the name of the user as well: --user NAME',
   });
 }
 
-function newConventions(): Conventions {
-  return {
-    unknown: null,
-    parameters: new Set(),
-    page: null,
-    filter: null,
-    updated: [],
-    item: null,
-    gone: null,
-    view: null,
-  };
-}
-
 /** One question to the service, and the field that stays a guess if it cannot be put any more. */
 interface Experiment {
-  run: (stage: Stage, subject: Subject, ids: readonly string[]) => Promise<void>;
+  run: (subject: Subject, ids: readonly string[]) => Promise<void>;
   field: readonly string[];
   /** The safest reading. */
-  otherwise: (stage: Stage) => unknown;
+  otherwise: (subject: Subject) => unknown;
 }
 
 /** In their order: each builds on what those before have found. */
@@ -177,15 +175,15 @@ const EXPERIMENTS: readonly Experiment[] = [
 ];
 
 /** Finds out all that a profile says of one listing, as far as requests are left. */
-async function probeListing(stage: Stage, subject: Subject): Promise<void> {
+async function probeListing(subject: Subject): Promise<void> {
   const { findings } = subject;
-  const ids = probeId(stage, subject);
+  const ids = probeId(subject);
   for (const { run, field, otherwise } of EXPERIMENTS) {
     try {
-      await run(stage, subject, ids);
+      await run(subject, ids);
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
-      if (field[0] !== 'query') findings.guessed(field, otherwise(stage), 'no request was left to try it');
+      if (field[0] !== 'query') findings.guessed(field, otherwise(subject), 'no request was left to try it');
     }
   }
   probeDeleted(subject);

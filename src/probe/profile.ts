@@ -1,9 +1,13 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
-import { snippet } from '../http/body/safe-text.ts';
-import { SyncError } from '../model/errors.ts';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
-import type { Finding } from './stage.ts';
+import { snippet } from '../http/body/safe-text.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import type { JsonObject } from '../model/json.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
+import type { UnwrapRule } from '../rows/records/unwrap.ts';
+import type { Answer, Asker, QueryParams } from './asker.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -25,7 +29,7 @@ const RESOURCE_ORDER =
 
 /**
  * The profile that the findings make. A field that the grammar does not know, or not with this value, is left out and
- * told as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
+ * reported as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
  */
 export function profileFrom(findings: readonly Finding[]): FittedProfile {
   const names = [...new Set(findings.map(({ path }) => path[1] ?? ''))];
@@ -52,7 +56,7 @@ function unsayable(lost: readonly Finding[]): SyncError {
   });
 }
 
-/** Fields of a page section without which a walk fails rather than going wrong. */
+/** Fields of a page section without which a scan fails rather than going wrong. */
 const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
 
 /**
@@ -105,19 +109,16 @@ function setAt(fields: Fields, path: readonly string[], value: unknown): void {
     return;
   }
   const below = fields[key];
-  const next: Fields = isFields(below) ? below : {};
+  const isSection = typeof below === 'object' && below !== null && !Array.isArray(below);
+  const next: Fields = isSection ? Object.fromEntries(Object.entries(below)) : {};
   fields[key] = next;
   setAt(next, rest, value);
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Characters of evidence beside a line. */
+/** Max characters of evidence per line. */
 const MOST_EVIDENCE = 220;
 
-/** The profile as a file, with the evidence beside each line, and `not proved` where there is none. */
+/** The profile as a file, with the evidence as a comment on each line, or `not proved`. */
 export function toYaml(
   result: Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] },
 ): string {
@@ -146,7 +147,7 @@ function evidenceOf({ proved, evidence }: Finding): string {
   return proved ? text : `not proved: ${text}`;
 }
 
-/** Puts the text beside the line of the finding, or above what takes several lines. */
+/** Adds a comment to the line of the finding, or above a section of several lines. */
 function remark(document: Document, { path }: Finding, text: string): void {
   const node: unknown = document.getIn(path, true);
   if (!isNode(node)) return;
@@ -161,10 +162,122 @@ function remark(document: Document, { path }: Finding, text: string): void {
   if (pair !== undefined && isNode(pair.key)) pair.key.commentBefore = ` ${text}`;
 }
 
-/** Small maps and lists of plain values stand on one line. */
+/** Writes small maps and lists of plain values on one line. */
 function isEmptyOrShort(node: Node): boolean {
   if (!isCollection(node)) return false;
   const isShort = JSON.stringify(node.toJSON()).length < 70;
   if (isShort) node.flow = true;
   return isShort;
+}
+
+/** One line of a profile, and what speaks for it. */
+export interface Finding {
+  /** Keys that lead to the field: `['resources', 'posts', 'id']`. */
+  path: readonly string[];
+  /** As the profile writes it. */
+  value: unknown;
+  /** False if the service did not show it: then it is the safest guess. */
+  proved: boolean;
+  /** What was asked and what came, as one line without secrets. */
+  evidence: string;
+}
+
+export type Findings = ReturnType<typeof newFindings>;
+
+/**
+ * Collects the findings about one part of a profile, whose paths begin with `at`: `proved` as the service showed, or
+ * `guessed`, with the evidence or why it could not be shown. A later finding about a field replaces the one before.
+ */
+export function newFindings(at: readonly string[] = []) {
+  const byPath = new Map<string, Finding>();
+  const add = (path: readonly string[], value: unknown, proved: boolean, evidence: string): void => {
+    const whole = [...at, ...path];
+    byPath.set(JSON.stringify(whole), { path: whole, value, proved, evidence });
+  };
+  return {
+    get all(): readonly Finding[] {
+      return [...byPath.values()];
+    },
+    proved: (path: readonly string[], value: unknown, evidence: string): void => add(path, value, true, evidence),
+    guessed: (path: readonly string[], value: unknown, evidence: string): void => add(path, value, false, evidence),
+  };
+}
+
+/** How this service pages, as a resource before has shown it. */
+interface PageConvention {
+  /** The page section of the profile, without what depends on the resource. */
+  page: Record<string, unknown>;
+  /** Requested records per page. */
+  size: number;
+}
+
+/** What one resource showed is tried first with the next. */
+export interface Conventions {
+  /**
+   * What the service does with a parameter that it does not know; `filters`: takes it for a filter by equality, so that
+   * nothing is listed. Null while that is not known.
+   */
+  unknown: 'ignored' | 'refused' | 'filters' | null;
+  /** Names of query parameters that a document, an index or a link of the service names. */
+  parameters: Set<string>;
+  page: PageConvention | null;
+  /** Parameters, as `filter.ts` writes them. */
+  filter: { form: QueryParams; format: string } | 'none' | null;
+  /** The fields with the time of change. */
+  updated: readonly string[];
+  /** The path of one record after that of the listing, the field by which it is found, and the path of the record in the response. */
+  item: { suffix: string; id: string; record: string } | null;
+  /** Statuses for a record that is not there. */
+  gone: number | null;
+  /** Parameters that list what is not published as well; null while nothing was tried. */
+  view: QueryParams | 'none' | null;
+}
+
+export interface Stage {
+  asker: Asker;
+  clock: Clock;
+  conventions: Conventions;
+  /** What the user should know besides the profile, as sentences. */
+  notes: string[];
+}
+
+/** A listing that is being examined. */
+export interface Subject extends Stage {
+  /** The name of the resource. */
+  name: string;
+  /** Below the base URL. */
+  path: string;
+  /** Further parameters of each request. */
+  query: QueryParams;
+  /** The first page as it comes without a parameter. */
+  first: Answer;
+  /** The path of the records. */
+  at: string;
+  /** Objects in the records that wrap a plain value. */
+  unwrap: readonly UnwrapRule[];
+  /** Parameters of the first page alone: it is refused without them. */
+  starter: QueryParams;
+  /** The longest run of records from the beginning of the listing that was seen. */
+  records: JsonObject[];
+  /** True if these are all that there are; null while that is not known. */
+  isWhole: boolean | null;
+  /** All that there are by the service's word. */
+  total: number | null;
+  /** Parameters of the first page, so that it holds as many records as the profile requests. */
+  firstPage: QueryParams;
+  id: string;
+  /** The field with the time of the last change, and those that replace it if it is null. */
+  updated: string[];
+  findings: Findings;
+}
+
+/** Identifies a record on the pages of one listing. */
+export function keyOf(record: JsonObject, id: string): string {
+  const value = id === '' ? undefined : fieldAt(record, id);
+  return JSON.stringify(value ?? record);
+}
+
+/** True if both hold the same records in the same order. */
+export function isSamePage(a: readonly JsonObject[], b: readonly JsonObject[], id: string): boolean {
+  return a.length === b.length && a.every((record, at) => keyOf(record, id) === keyOf(b[at] ?? {}, id));
 }

@@ -26,7 +26,7 @@ import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
-import { type ConfirmedDeletes, deleteReleased } from '../sync/deletes/confirm-deletes.ts';
+import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import { eraseForgotten } from '../sync/forget/erase-records.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -78,9 +78,9 @@ export interface App {
   sync(request: SyncRequest): Promise<RunReport>;
   /** Fetches one record again. Throws `lease_held` if another process owns the resource, as the methods below do. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
-  /** Carries out the deletes that a user has confirmed. */
-  confirmReleased(resource: string, signal: AbortSignal): Promise<ConfirmedDeletes>;
-  /** Erases the records that a user wants to be forgotten; returns how many. */
+  /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
+  confirmReleased(resource: string, signal: AbortSignal): Promise<VerifiedDeletes>;
+  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Rebuilds the tables of a resource from the stored bodies. Throws `ConfigError` if it cannot. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;

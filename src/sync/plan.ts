@@ -9,14 +9,14 @@ import { canonicalHash } from '../rows/records/fingerprint.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { isOtherCredential, SEVERAL } from './cursor/move-cursor.ts';
+import { isOtherCredential, SEVERAL } from './move-cursor.ts';
 
 /** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
 
 export interface WalkPlan {
   mode: WalkMode;
-  /** The checkpoint to go on from, its walk fields filled in for this walk. */
+  /** The checkpoint to continue from, its fields filled in for this scan. */
   checkpoint: CheckpointRow;
   /** True if an unfinished walk is resumed. */
   resumed: boolean;
@@ -29,7 +29,7 @@ export interface PlanInput {
   stored: CheckpointRow | null;
   /** Start over, whatever is stored. */
   restart: boolean;
-  /** The resource's part in an interrupted backfill that this one goes on from; null if there is none. */
+  /** The resource's part in an interrupted backfill that this one resumes; null if none exists. */
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
   credential: string;
@@ -40,10 +40,9 @@ export interface PlanInput {
 }
 
 /**
- * Decides how a resource is walked: an unfinished full walk goes on, a first one is full, and `sync` asks for changes
- * if the profile has a filter and the credential is the one that the rows were copied under. So does a backfill that
- * goes on after an interruption, for a resource that was done by then. Throws `ConfigError` if the stored rows were
- * made under another profile.
+ * Decides how a resource is scanned: an unfinished full scan is resumed, a first one is full, and `sync` requests changes
+ * if the profile has a filter and the rows were copied with this credential. So does a resumed backfill, for a resource
+ * that was done by then. Throws `ConfigError` if the stored rows were made with another profile.
  */
 export function planWalk(input: PlanInput): WalkPlan {
   const { command, resource, profile, restart, interrupted, credential, now } = input;
@@ -51,7 +50,10 @@ export function planWalk(input: PlanInput): WalkPlan {
   const stored = restart ? null : input.stored;
   if (stored !== null) refuseOtherData(stored, fingerprint, resource);
   const base = stored ?? freshCheckpoint(resource, fingerprint);
-  if (base.due_at !== null && timestampMs(base.due_at) > now) throw stillParked(resource, base.due_at);
+  if (base.due_at !== null && timestampMs(base.due_at) > now) {
+    const message = `${resource}: the service asked to be left alone until ${base.due_at} UTC`;
+    throw new DeferredError(message, timestampMs(base.due_at), { hint: 'run the same command again after that time' });
+  }
 
   // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
   const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
@@ -99,7 +101,13 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
-  const later = Object.entries({ ...profile, windows: cutByDay(profile) }).filter(
+  // The other fields of windows may be changed at any time.
+  let windows: JsonObject | null = null;
+  if (profile.windows !== null) {
+    const { field, from_param, to_param, to_inclusive, format, granularity, zone } = profile.windows;
+    windows = { field, from_param, to_param, to_inclusive, format, granularity, zone };
+  }
+  const later = Object.entries({ ...profile, windows }).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const own = { path, records, id, updated, query };
@@ -110,14 +118,7 @@ export function fingerprintOf(profile: ResourceProfile): string {
   return `${rows}.${canonicalHash(cutOf(page))}.${data}`;
 }
 
-/** What of the windows of reports says which rows they are; the rest may be changed at any time. */
-function cutByDay({ windows }: ResourceProfile): JsonObject | null {
-  if (windows === null) return null;
-  const { field, from_param, to_param, to_inclusive, format, granularity, zone } = windows;
-  return { field, from_param, to_param, to_inclusive, format, granularity, zone };
-}
-
-/** True if the walk that a checkpoint is of can go on. Earlier versions have left two parts. */
+/** True if the scan of a checkpoint can be resumed. Earlier versions have stored two parts. */
 function isSameWalk(stored: string, fingerprint: string): boolean {
   const [rows, cut] = fingerprint.split('.');
   const [storedRows, storedCut] = stored.split('.');
@@ -162,16 +163,10 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   );
 }
 
-function stillParked(resource: string, dueAt: string): DeferredError {
-  return new DeferredError(`${resource}: the service asked to be left alone until ${dueAt} UTC`, timestampMs(dueAt), {
-    hint: 'run the same command again after that time',
-  });
-}
-
 function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
   const { incremental, partitions } = profile;
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt } = checkpoint;
-  // Without a filter, only the listings of changed parents are asked for.
+  // Without a filter, only the listings of changed parents are requested.
   const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
   if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
@@ -186,7 +181,7 @@ function wasDone(interrupted: RunRow | null, { walk_mode, last_success_at }: Che
   return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;
 }
 
-/** Ends of a run after which the same command, given again, goes on. */
+/** Ends of a run after which the same command resumes. */
 const GOES_ON: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
 
 /**

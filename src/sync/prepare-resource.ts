@@ -1,29 +1,33 @@
-import { DeferredError, SyncError } from '../model/errors.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { type CompiledQuery, sql } from 'kysely';
+import type { OwnTables, RunRow } from '../database/own-tables.ts';
+import { NO_WALK, readCheckpoint } from '../database/state/checkpoints.ts';
 import { readTables } from '../database/state/column-catalog.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
 import { forgetViews, viewColumns } from '../database/state/view-catalog.ts';
-import type { RunRow } from '../database/own-tables.ts';
-import { feedPlace } from './feed/feed-answers.ts';
-import { trustedPlan } from './filter/trusted-plan.ts';
+import type { Warehouse } from '../database/warehouse.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import { durationText } from '../observe/figures.ts';
+import { readFeedState } from './feed/feed-response.ts';
+import { trustedPlan } from './filter/filter-evidence.ts';
 import { planWalk, type WalkPlan } from './plan.ts';
-import type { RunOptions } from './report.ts';
+import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 import { countFrom, type RunProgress } from './run-progress.ts';
-import type { Warning } from './warnings.ts';
 
 /** A resource that is owned and ready to be walked, and how. */
 export interface PreparedResource {
   context: ResourceContext;
   run: RunStart;
-  /** Its part in an interrupted backfill that this run goes on from; null if there is none. */
+  /** Its part in an interrupted backfill that this run resumes; null if none exists. */
   interrupted: RunRow | null;
   /** The run before this one, as its row stood when this one began; null if that is not known. */
   last: RunRow | null;
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
   /**
-   * Why nothing is walked: the service asked to be left alone for longer, or does not know who is asking; else null.
+   * Why nothing is scanned: the service asked for a longer wait, or refuses the credential; else null.
    */
   stopped: unknown;
   /** Reported before the first request. With one of these, the filter is not trusted. */
@@ -45,7 +49,7 @@ export async function prepareResource(
   const { command: asked } = options;
   const command = typeof asked === 'string' ? asked : (asked[resource] ?? 'sync');
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
-  const isFed = profile.feed !== null && (await feedPlace(context, profile.feed)).cursor !== null;
+  const isFed = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
   const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
@@ -64,7 +68,7 @@ export async function prepareResource(
 
 /**
  * The same after the database was set back within the run: from its present state, as after an interruption. Warnings
- * of walks that came to their end stay.
+ * of scans that came to their end stay.
  */
 export async function prepareAgain(
   options: RunOptions,
@@ -86,9 +90,9 @@ export async function prepareAgain(
 }
 
 /**
- * Takes a resource out of the warehouse, so that a backfill can build it anew under another profile: its tables,
- * their catalogue, its versions and its checkpoint, in one transaction. Needs none of them to be sound. Its views stay,
- * empty until the tables are there again, with the columns that they have.
+ * Removes a resource from the warehouse, so that a backfill can build it again with another profile: its tables, their
+ * catalogue, its versions and its checkpoint, in one transaction, also if they are damaged. Its views stay, empty until
+ * the tables exist again.
  */
 async function forgetResource({ warehouse, owned, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
@@ -142,3 +146,77 @@ const SET_BACK: Warning = {
   message: 'the database forgot what it had confirmed to this run, which has read it again',
   hint: 'a replica took over that lagged behind (let the primary wait for one: synchronous_standby_names), or a backup was put in its place',
 };
+
+/** The clocks of machines that share a database may differ by this much. */
+export const CLOCK_SKEW_MS = 60_000;
+
+/** Our own times of a resource that are compared with the clock, or by which rows are ordered. */
+const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
+  _sync_runs: ['started_at', 'finished_at', 'first_started_at'],
+  _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at'],
+  _sync_suspects: ['found_at', 'evidence_at'],
+  _sync_versions: ['valid_from', 'valid_to'],
+  _sync_deletes: ['deleted_at', 'restored_at'],
+  _sync_schema_changes: ['changed_at'],
+  _sync_verifications: ['began_at', 'ended_at'],
+};
+
+/**
+ * Moves times that earlier runs of the resource wrote while the clock was ahead to just before now. Otherwise those runs
+ * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there. A scan that was
+ * interrupted begins again, and open suspects of deletes are found again: moved times have lost their order.
+ */
+export async function correctFutureTimes(
+  warehouse: Warehouse,
+  owned: OwnedResource,
+  last: RunRow | null,
+  now: number,
+): Promise<Warning[]> {
+  const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
+  if (aheadMs < CLOCK_SKEW_MS) return [];
+  const { own } = warehouse;
+  const { named } = warehouse.rows;
+  const { resource } = owned;
+  const [before, after] = [timestampText(now - 1_000), timestampText(now)];
+  const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
+    sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(
+      own,
+    );
+  const checkpoint = own.selectFrom('_sync_checkpoints').select('due_at').where('resource', '=', resource);
+  const dueAt = (await checkpoint.executeTakeFirst())?.due_at ?? null;
+  const tables = own.selectFrom('_sync_columns').select('table_name').distinct();
+  const roots = await tables.where('resource', '=', resource).where('table_path', '=', '[]').execute();
+  // A shorter wait was stored by a machine whose clock is right.
+  const isAhead = dueAt !== null && timestampMs(dueAt) > now + aheadMs;
+  const waits = { due_at: isAhead ? timestampText(timestampMs(dueAt) - aheadMs) : dueAt };
+  await warehouse.apply(
+    [
+      own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
+      own
+        .updateTable('_sync_checkpoints')
+        .set(NO_WALK)
+        .where('resource', '=', resource)
+        .where('walk_started_at', '>', after)
+        .compile(),
+      own
+        .deleteFrom('_sync_suspects')
+        .where('resource', '=', resource)
+        .where('state', '=', 'open')
+        .where('evidence_at', '>', after)
+        .compile(),
+      ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
+      ...roots.flatMap(({ table_name }) =>
+        ['_synced_at', '_deleted_at'].map((column) => moved(table_name, column, sql``)),
+      ),
+      own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
+    ],
+    owned.lease(),
+  );
+  return [
+    {
+      code: 'clock_was_ahead',
+      message: `an earlier run ended ${durationText(aheadMs / 1_000)} in the future: its clock was ahead, or this one is behind; its times were moved to now`,
+      hint: 'check the clocks of the machines that run content-sync (NTP)',
+    },
+  ];
+}

@@ -1,15 +1,15 @@
-import { sql, type CompiledQuery } from 'kysely';
-import { rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
-import { seenNow } from '../load/rebuild/stored-pages.ts';
-import { refreshViews } from '../load/evolve-tables.ts';
-import { tendKeys } from '../load/tend-keys.ts';
-import { ConfigError } from '../model/errors.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
+import { type CompiledQuery, sql } from 'kysely';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { versionsAfter } from '../database/state/versions.ts';
 import type { DroppedView } from '../database/warehouse.ts';
+import { refreshViews } from '../load/evolve-tables.ts';
+import { rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
+import { seenNow } from '../load/rebuild/stored-pages.ts';
+import { tendKeys } from '../load/tend-keys.ts';
+import { ConfigError } from '../model/errors.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
 import { fingerprintOf, isOfSameRecords } from './plan.ts';
-import { withResource, type ResourceContext, type SourceContext } from './resource-context.ts';
+import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 
 /** The effect of a rebuild. */
 export interface ResourceRebuilt extends Rebuilt {
@@ -19,9 +19,9 @@ export interface ResourceRebuilt extends Rebuilt {
 }
 
 /**
- * Makes the tables of a resource anew from the stored bodies, as a first backfill of these bodies under the present
- * profile would, without a request. Throws `SyncError('lease_held')` if another process owns the resource, and
- * `ConfigError` if the bodies do not tell what the tables are to be.
+ * Rebuilds the tables of a resource from the stored bodies, as a first backfill of these bodies with the present profile
+ * would, without a request. Throws `SyncError('lease_held')` if another process owns the resource, and `ConfigError` if
+ * the tables cannot be made from the bodies.
  */
 export function rebuildResource(
   source: SourceContext,
@@ -31,7 +31,7 @@ export function rebuildResource(
   return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => rebuild(context)));
 }
 
-/** Makes the views anew without a request. Views of others that cannot follow a wider type are dropped and returned. */
+/** Rebuilds the views without a request. External views that cannot follow a wider type are dropped and returned. */
 export function rebuildViews(
   source: SourceContext,
   resource: string,
@@ -43,11 +43,22 @@ export function rebuildViews(
 async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
-  if (profile.history === 'none') throw withoutBodies(resource);
-  if (owned.shape === null) throw notCopied(resource);
+  if (profile.history === 'none') {
+    const message = `${resource}: with history: none no bodies are stored from which its tables could be made`;
+    const hint = `copy it again: content-sync backfill ${resource} --restart; with history: latest it can be rebuilt from then on`;
+    throw new ConfigError('rebuild_without_bodies', message, { hint });
+  }
+  if (owned.shape === null) {
+    const hint = `content-sync backfill ${resource} makes its tables`;
+    throw new ConfigError('rebuild_without_bodies', `${resource} was not copied yet`, { hint });
+  }
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintOf(profile);
-  if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) throw otherRecords(resource);
+  if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) {
+    const message = `${resource}: the profile asks for other records by now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies do not tell them`;
+    const hint = `put it back, or copy it anew: content-sync backfill ${resource} --restart`;
+    throw new ConfigError('profile_changed', message, { hint });
+  }
   const statements = (): CompiledQuery[] =>
     checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint })];
   const rebuilt = await rebuildTables(context, statements);
@@ -88,7 +99,7 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
   }
 }
 
-/** So that the next walk finds the record as it is in the copy. */
+/** So that the next scan finds the record as it is in the copy. */
 function hashOfRow(
   { own, rows: { named } }: ResourceContext['warehouse'],
   { name, key: [key = ''] }: { name: string; key: readonly string[] },
@@ -96,29 +107,5 @@ function hashOfRow(
 ): CompiledQuery {
   return sql`UPDATE ${named(name)} SET "_hash" = ${hash} WHERE ${sql.id(key)} = ${id} AND "_version" = ${version}`.compile(
     own,
-  );
-}
-
-function withoutBodies(resource: string): ConfigError {
-  return new ConfigError(
-    'rebuild_without_bodies',
-    `${resource}: with history: none no bodies are kept that its tables could be made of`,
-    {
-      hint: `copy it anew: content-sync backfill ${resource} --restart; with history: latest it can be rebuilt from then on`,
-    },
-  );
-}
-
-function notCopied(resource: string): ConfigError {
-  return new ConfigError('rebuild_without_bodies', `${resource} was not copied yet`, {
-    hint: `content-sync backfill ${resource} makes its tables`,
-  });
-}
-
-function otherRecords(resource: string): ConfigError {
-  return new ConfigError(
-    'profile_changed',
-    `${resource}: the profile asks for other records by now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies do not tell them`,
-    { hint: `put it back, or copy it anew: content-sync backfill ${resource} --restart` },
   );
 }

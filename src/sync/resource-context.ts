@@ -11,7 +11,13 @@ import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-import type { DeleteLimits } from './deletes/delete-limits.ts';
+
+/** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
+export interface DeleteLimits {
+  max_rows: number;
+  /** Part of the live rows, 0..1. */
+  max_part: number;
+}
 
 /**
  * How many deletes are accepted at once, for how many milliseconds a listing may be late (null: as the profile has it),
@@ -19,9 +25,20 @@ import type { DeleteLimits } from './deletes/delete-limits.ts';
  */
 type DeleteSettings = DeleteLimits & { settle: number | null; keep_days: number | null };
 
-/** One source, as a run and a re-fetch get it from `app.ts`. */
-export interface SourceContext {
-  /** Stands in `_sync_runs` and in rejects. */
+/** Facts about a source that all its resources share. */
+interface SourceFacts {
+  /** The credential in use, as a hash: under another one than the last full scan's, a 404 proves nothing. */
+  credential: string;
+  deletes: DeleteSettings;
+  /** Removes secrets from a text before it is stored. */
+  scrub: (text: string) => string;
+  /** What the service says about the end of its API. */
+  notices: Pick<NoticeBoard, 'since'>;
+}
+
+/** One source, as `app.ts` passes it to runs and re-fetches. */
+export interface SourceContext extends SourceFacts {
+  /** Stored in `_sync_runs` and in rejects. */
   runId: string;
   profile: Profile & CopiedProfile;
   listing: ListingTarget;
@@ -29,23 +46,15 @@ export interface SourceContext {
   ownedResources: OwnedResources;
   client: ApiClient;
   clock: Clock;
-  /** The credential in use, as a hash: under another one than the last whole walk's, a 404 proves nothing. */
-  credential: string;
-  deletes: DeleteSettings;
-  /** Takes secrets out of a text before it is stored. */
-  scrub: (text: string) => string;
-  /** What is known of the paths of single records, by resource. */
+  /** What is known about the paths of single records, by resource. */
   proofs: Map<string, ItemProof>;
-  /** What the service says of the end of its API. */
-  notices: Pick<NoticeBoard, 'since'>;
 }
 
-/** Context of every step of syncing one resource: for loading, and for requests to the service. */
-export interface ResourceContext
-  extends LoadContext, RequestContext, Pick<SourceContext, 'credential' | 'deletes' | 'scrub' | 'notices'> {
-  /** Knowledge about the path of single records. */
+/** Context of a step of syncing one resource: for loading (`LoadContext`), and for requests (`RequestContext`). */
+export interface ResourceContext extends LoadContext, RequestContext, SourceFacts {
+  /** What is known about the path of single records. */
   proof: ItemProof;
-  /** Most pages in flight at once, if the page style allows it. */
+  /** Max pages in flight, if the page style allows it. */
   runAhead: number;
 }
 
@@ -60,14 +69,16 @@ export function resourceContext(
     const hint = `it has ${Object.keys(whole.resources).join(', ')}`;
     throw new ConfigError('usage', `the profile has no resource "${owned.resource}"`, { hint });
   }
-  const proof = itemProof(proofs, owned.resource);
+  const unknown = { at: -Infinity, asking: null, fault: null, comparing: Promise.resolve(), looking: null };
+  const proof: ItemProof = proofs.get(owned.resource) ?? { ...unknown, fields: new Map() };
+  proofs.set(owned.resource, proof);
   return { ...source, owned, profile, whole, signal, meter, proof, runAhead: whole.http.concurrency };
 }
 
 /**
  * Runs `work` as the owner of a resource, with its tables read; and again if the database was set back meanwhile.
  * Throws `SyncError('lease_held')` if another process owns it, and what `work` throws. After `lease_lost` the resource
- * is acquired anew if possible.
+ * is acquired again if possible.
  */
 export async function withResource<T>(
   source: SourceContext,
@@ -88,7 +99,7 @@ export async function withResource<T>(
       return await work(context);
     }
   } catch (error) {
-    // If another process owns it for good, the next `acquire` reports that.
+    // If another process keeps it, the next `acquire` reports that.
     if (error instanceof SyncError && error.code === 'lease_lost') await owned.reacquire().catch(() => undefined);
     throw error;
   } finally {
@@ -96,45 +107,37 @@ export async function withResource<T>(
   }
 }
 
-/** Records found by a look into the listing. */
+/** Records on the first pages of a listing. */
 export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
   /** Records that the listing shows as deleted, by key. */
   tombstones: ReadonlyMap<string, SourceRecord>;
-  /** Local epoch milliseconds just before its first page was asked for. */
+  /** Local epoch milliseconds just before its first page was requested. */
   requestedAt: number;
-  /** True if it was read to its end, was not empty and all records had an id: the others are not listed. */
+  /** True if it was read to its end, was not empty and all records had an id: no other record is listed. */
   isWhole: boolean;
 }
 
-/** Knowledge about the path of single records; shared by all who read them, for as long as the process runs. */
+/** What is known about the path of single records; shared by all callers until the process ends. */
 export interface ItemProof {
-  /** When a record that exists was last asked for; local epoch milliseconds. Every reader may advance it. */
+  /** When an existing record was last requested; local epoch milliseconds. Every caller may advance it. */
   at: number;
-  /** A control reading that is under way, and since when. */
+  /** A control request in progress, and when it began. */
   asking: { since: number; verdict: Promise<string | null> } | null;
-  /** The fields that were the same in the listing and in a record read alone. */
+  /** The fields that were the same in the listing and in a record that was fetched individually. */
   fields: FieldKinds;
   /**
-   * How a record read alone differed from the listed one, and when that was found; null if none did. `isMore`: it only
-   * has further fields, so that it still shows whether the record exists.
+   * How an individually fetched record differed from the listed one, and when that was found; null if none did.
+   * `isMore`: it only has further fields, so that it still shows whether the record exists.
    */
   fault: { detail: string; isMore: boolean; at: number } | null;
-  /** Comparisons with the listing are made one after the other: the first often answers the others as well. */
+  /** Comparisons with the listing run one after the other, because the first often answers the others as well. */
   comparing: Promise<unknown>;
-  /** A look into the listing that is under way or was the last one. */
+  /** The lookup in the listing that is in progress. */
   looking: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 
-/** The proof of a resource's path, unproved at first. */
-function itemProof(proofs: SourceContext['proofs'], resource: string): ItemProof {
-  const nothing = { at: -Infinity, asking: null, fault: null, comparing: Promise.resolve(), looking: null };
-  const proof: ItemProof = proofs.get(resource) ?? { ...nothing, fields: new Map() };
-  proofs.set(resource, proof);
-  return proof;
-}
-
-/** True for an error of one request, false for one by which the run itself cannot go on. */
+/** True for an error of one request, false for one after which the run itself cannot continue. */
 export function isOfRequest(error: unknown): error is SyncError {
   return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }

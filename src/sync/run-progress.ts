@@ -1,15 +1,14 @@
-import { countsOf, type RequestMeter } from '../http/client.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
 import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
+import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
-import { ColumnPresence } from './columns/column-presence.ts';
-import { NO_NOTES, type RunNotes, type RunWatcher } from './report.ts';
+import type { WalkMode } from '../model/vocabulary.ts';
+import { ColumnPresence } from './column-presence.ts';
+import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { Warning } from './warnings.ts';
 
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {
-  /** Full if a full walk took the place of the planned one. */
+  /** Full if a full scan took the place of the planned one. */
   mode: WalkMode;
   figures: RunFigures;
   /** Requests of all its walks. */
@@ -48,7 +47,7 @@ export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1
   note(progress, outcome);
 }
 
-/** Counts records that were read alone. */
+/** Counts records that were fetched individually. */
 export function countRecords(progress: RunProgress, outcome: PageOutcome): void {
   progress.figures = withRecords(progress.figures, outcome);
   note(progress, outcome);
@@ -123,7 +122,7 @@ export function sharedKeyWarnings({ shared, notes }: RunProgress): Warning[] {
 
 function clashWarning(
   code: Warning['code'],
-  { count, example }: Pick<RunProgress['shared'], 'count' | 'example'>,
+  { count, example }: { count: number; example: string | null },
   { and: [one, several], hint }: { and: readonly [one: string, several: string]; hint: string },
 ): Warning[] {
   if (count === 0) return [];

@@ -1,12 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
-import { countsOf, newMeter } from '../http/client.ts';
-import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import type { RunStatus } from '../model/vocabulary.ts';
-import { withinRun } from '../observe/log.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
@@ -18,25 +13,41 @@ import {
   isQuiet,
   lastRun,
   type RunEnd,
-  type RunFigures,
 } from '../database/state/runs.ts';
 import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
-import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { columnWarnings } from './columns/gone-columns.ts';
-import { heldDeletes } from './deletes/warnings.ts';
-import { correctFutureTimes } from './future-times.ts';
+import { countsOf, newMeter } from '../http/client.ts';
+import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { RunStatus } from '../model/vocabulary.ts';
+import { withinRun } from '../observe/log.ts';
+import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
+import { columnWarnings } from './gone-columns.ts';
 import { interruptedBackfills, type WalkPlan } from './plan.ts';
-import { prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
-import { overallStatus, type ResourceReport, type RunOptions, type RunReport } from './report.ts';
+import {
+  correctFutureTimes,
+  prepareAgain,
+  type PreparedResource,
+  prepareResource,
+  SetBack,
+} from './prepare-resource.ts';
+import {
+  endedStatus,
+  overallStatus,
+  type ResourceReport,
+  type RunOptions,
+  type RunReport,
+  type Warning,
+  withAccepted,
+} from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { syncResource } from './sync-resource.ts';
-import { notSynced } from './walk/partitions-of.ts';
-import { endedStatus, type Warning, withAccepted } from './warnings.ts';
+import { notSynced } from './walk/stored-walk.ts';
 
 /**
- * Syncs the resources side by side through one client. One that fails never takes the others along; a stored state
- * or profile that cannot be used (`ConfigError`) refuses the whole run before its first request.
+ * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile
+ * that cannot be used (`ConfigError`) refuses the whole run before its first request.
  */
 export function runSync(options: RunOptions): Promise<RunReport> {
   return withinRun({ run_id: options.runId }, () => runResources(options));
@@ -46,30 +57,30 @@ async function runResources(options: RunOptions): Promise<RunReport> {
   const { warehouse, ownedResources, clock, signal } = options;
   const acquired: OwnedResource[] = [];
   try {
-    const lasts = new Map<string, RunRow>();
-    const corrected = new Map<string, Warning[]>();
+    const lastRuns = new Map<string, RunRow>();
+    const notices = new Map<string, Warning[]>();
     for (const resource of options.resources) {
       const owned = await ownedResources.acquire(resource);
       acquired.push(owned);
       const found = await lastRun(warehouse.own, resource);
-      const notices = await correctFutureTimes(warehouse, owned, found, clock.now());
-      const last = notices.length === 0 ? found : await lastRun(warehouse.own, resource);
-      corrected.set(resource, notices);
-      if (last !== null) lasts.set(resource, last);
+      const corrected = await correctFutureTimes(warehouse, owned, found, clock.now());
+      const last = corrected.length === 0 ? found : await lastRun(warehouse.own, resource);
+      notices.set(resource, corrected);
+      if (last !== null) lastRuns.set(resource, last);
     }
-    const interrupted = options.command === 'backfill' ? interruptedBackfills([...lasts.values()]) : [];
+    const interrupted = options.command === 'backfill' ? interruptedBackfills([...lastRuns.values()]) : [];
     const prepared: PreparedResource[] = [];
     for (const owned of acquired) {
-      const part = interrupted.find((run) => run.resource === owned.resource) ?? null;
+      const { resource } = owned;
+      const part = interrupted.find((run) => run.resource === resource) ?? null;
       const context = resourceContext(options, owned, { meter: newMeter(), signal });
-      const notices = corrected.get(owned.resource) ?? [];
-      prepared.push({ ...(await prepareResource(options, context, part, lasts.get(owned.resource))), notices });
+      const each = await prepareResource(options, context, part, lastRuns.get(resource));
+      prepared.push({ ...each, notices: notices.get(resource) ?? [] });
     }
-    // As one: a backfill that was killed is known by the resources that it had begun together.
+    // In one transaction: a backfill that was killed is known by the resources that it had begun together.
     await warehouse.apply(prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now())));
-    const known = await identified(options, prepared);
-    const resources = await allEnded(inOrder(options, known));
-    // This process was frozen for so long that another one took over: once that has ended, other users here go on.
+    const resources = await allEnded(startInOrder(options, await verifyIdentity(options, prepared)));
+    // Another process took over while this one was frozen: once that has ended, other users here may continue.
     for (const [index, { error }] of resources.entries()) {
       if (error?.code === 'lease_lost') await acquired[index]?.reacquire().catch(() => undefined);
     }
@@ -80,13 +91,12 @@ async function runResources(options: RunOptions): Promise<RunReport> {
   }
 }
 
-/** If the profile names an identity path, no resource is walked unless the service knows who is asking. */
-async function identified(
-  options: RunOptions,
+/** If the profile names an identity path, no resource is scanned unless the service accepts the credential there. */
+async function verifyIdentity(
+  { client, listing, signal, profile }: RunOptions,
   prepared: readonly PreparedResource[],
 ): Promise<readonly PreparedResource[]> {
-  const { client, listing, signal } = options;
-  const path = options.profile.identity;
+  const path = profile.identity;
   if (path === null || prepared.every(({ plan }) => plan === null)) return prepared;
   try {
     await requestIdentity({ client, listing, path, signal });
@@ -96,84 +106,80 @@ async function identified(
   }
 }
 
-/** Each resource's part, those of which the listings are another one's rows behind that one. */
-function inOrder(options: RunOptions, parts: readonly PreparedResource[]): Promise<ResourceReport>[] {
+/** Starts each resource's part; one whose listings are the rows of another resource starts after that one. */
+function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): Promise<ResourceReport>[] {
   const begun = new Map<string, Promise<ResourceReport>>();
   const begin = (part: PreparedResource): Promise<ResourceReport> => {
     const { resource } = part.run;
-    const parent = parentOf(part.context.profile);
-    const before = parts.find(({ run }) => run.resource === parent);
+    const parent = parts.find(({ run }) => run.resource === parentOf(part.context.profile));
     const run =
-      begun.get(resource) ?? (before === undefined ? runResource(options, part) : behind(begin(before), part));
+      begun.get(resource) ?? (parent === undefined ? runResource(options, part) : beginAfter(begin(parent), part));
     begun.set(resource, run);
     return run;
   };
-  const behind = async (parent: Promise<ResourceReport>, part: PreparedResource): Promise<ResourceReport> => {
+  const beginAfter = async (parent: Promise<ResourceReport>, part: PreparedResource): Promise<ResourceReport> => {
     const { status, resource } = await parent;
-    const isThere = status === 'ok' || status === 'partial';
+    const isSynced = status === 'ok' || status === 'partial';
     const { warehouse } = part.context;
     await warehouse.apply([beginLater(warehouse.own, part.run, options.clock.now())]);
-    const stopped = part.stopped ?? (isThere || part.plan === null ? null : notSynced(resource));
+    const stopped = part.stopped ?? (isSynced || part.plan === null ? null : notSynced(resource));
     return runResource(options, { ...part, stopped });
   };
   return parts.map(begin);
 }
 
-/**
- * Throws what the first of them threw, but only once none is under way any more: they share a client and a database.
- */
+/** Throws the first error, but only once no run is in progress: they share a client and a database. */
 async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(runs);
   return Promise.all(runs);
 }
 
-/** So often the database may be set back within a run before the run gives up. */
-const MOST_SET_BACKS = 5;
+/** After the database was set back this many times within a run, the run gives up. */
+const MAX_SET_BACKS = 5;
 
 /**
- * One resource's part of a run. Whatever stops its walk becomes its report; only a broken warehouse throws. If the
- * database is set back meanwhile, the part goes on from its present state, as after an interruption.
+ * One resource's part of a run. An error that stops its scan becomes its report; only a broken warehouse throws. If the
+ * database is set back meanwhile, the part resumes from its present state, as after an interruption.
  */
 function runResource(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
   const { run_id, resource } = prepared.run;
-  return withinRun({ run_id, resource }, () => runWhole(options, prepared));
-}
-
-async function runWhole(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
-  const startedAt = options.clock.monotonic();
-  const progress = newProgress(prepared.run.mode, [...prepared.notices, ...prepared.warnings], prepared.context.meter);
-  const { watcher } = options;
-  let part = prepared;
-  for (let left = MOST_SET_BACKS; ; left -= 1) {
-    try {
-      return await attempt({ ...part.context, run: part.run, progress, watcher }, part, { options, startedAt });
-    } catch (error) {
-      const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
-      if (left === 0 || !isSetBack) throw error;
+  return withinRun({ run_id, resource }, async () => {
+    const startedAt = options.clock.monotonic();
+    const { run, notices, warnings, context } = prepared;
+    const progress = newProgress(run.mode, [...notices, ...warnings], context.meter);
+    let part = prepared;
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        const runContext = { ...part.context, run: part.run, progress, watcher: options.watcher };
+        return await attempt(runContext, part, options, startedAt);
+      } catch (error) {
+        const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
+        if (attempts > MAX_SET_BACKS || !isSetBack) throw error;
+      }
+      part = await prepareAgain(options, part, progress);
     }
-    part = await prepareAgain(options, part, progress);
-  }
+  });
 }
 
 async function attempt(
   context: RunContext,
   part: PreparedResource,
-  { options, startedAt }: { options: RunOptions; startedAt: number },
+  options: RunOptions,
+  startedAt: number,
 ): Promise<ResourceReport> {
   const { warehouse, owned, clock, progress, watcher } = context;
-  const { shape } = owned;
-  const stop = await walkError(context, part);
+  const { shape, resource } = owned;
+  const stop = await syncError(context, part);
   let end = await runEnd(context, stop);
-  const ended = (): CompiledQuery[] => endStatements(context, part, { end, isGrown: owned.shape !== shape, options });
-  // Only what is all still there may be called whole.
-  const error = stop ?? (await refusal(() => warehouse.apply(ended(), owned.lease())));
+  const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
+  // A run is stored as complete only under the lease.
+  const error = stop ?? (await refusal(() => warehouse.apply(statements(), owned.lease())));
   if (error !== null) {
     if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(context, error);
-    await warehouse.apply(ended());
+    await warehouse.apply(statements());
   }
   const { figures, notes, mode } = progress;
-  const { resource } = owned;
   const seconds = Math.round(clock.monotonic() - startedAt) / 1_000;
   const { status, warnings } = end;
   const rest = { ...(end.error === null ? {} : { error: end.error }), ...(warnings.length === 0 ? {} : { warnings }) };
@@ -185,28 +191,28 @@ async function attempt(
 const DAY_MS = 86_400_000;
 
 /**
- * What is written down of the end: a run that changed nothing goes into one row with the one before it, and with any
- * other end those that are too old are forgotten, so that nothing is paid where nothing happens.
+ * The statements that store the end of a run: a run that changed nothing shares a row with the one before it; any other
+ * one also deletes old runs.
  */
 function endStatements(
   { warehouse, clock, progress, run: { run_id, resource, command } }: RunContext,
   { last }: PreparedResource,
-  { end, isGrown, options }: { end: ReportedEnd; isGrown: boolean; options: RunOptions },
+  end: ReportedEnd,
+  hasGrown: boolean,
+  { keepRunsMs }: RunOptions,
 ): CompiledQuery[] {
   const run = { run_id, resource, command, mode: progress.mode };
   const now = clock.now();
-  const isSilent = isQuiet(end) && !isGrown;
+  const isSilent = isQuiet(end) && !hasGrown;
   const before = isSilent && last !== null && foldsWith(last, run, end) ? last : null;
-  // Once the run is whole, those are of no use whose delete a person has decided before yesterday.
+  // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
   const decided = end.error === null ? [forgetConfirmed(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
   const statements = [...endRun(warehouse.own, run, end, now, before), ...decided];
-  return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, options.keepRunsMs, now)];
+  return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, keepRunsMs, now)];
 }
 
-/**
- * Walks the resource to its end. Returns the error that stopped it, or null; its meaning for the next run is stored.
- */
-async function walkError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
+/** Syncs the resource. Returns the error that stopped it, or null; what it means for the next run is stored. */
+async function syncError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
   if (plan === null) return stopped;
   try {
     if (stopped !== null) throw stopped;
@@ -220,7 +226,7 @@ async function walkError(context: RunContext, { plan, stopped, warnings }: Prepa
   }
 }
 
-/** Why the lease does not allow something; null if it does. Throws anything else. */
+/** Returns `lease_lost` if `work` throws it, else null. Throws anything else. */
 async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
   try {
     await work();
@@ -233,18 +239,15 @@ async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
 
 /** Stores what an error means for the next run, in this process or another one. */
 async function learnFrom({ warehouse, owned }: ResourceContext, plan: WalkPlan, error: unknown): Promise<void> {
-  const lesson = lessonOf(error);
-  if (lesson === null) return;
+  let lesson: Partial<CheckpointRow>;
+  if (error instanceof DeferredError) lesson = { due_at: timestampText(error.until) };
+  // A scan in circles has to begin again, because it may have skipped what came before.
+  else if (error instanceof SyncError && error.code.startsWith('guard_')) lesson = NO_WALK;
+  else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
-  // A walk that was given up has met some records only: nothing may be swept after it.
+  // A scan that was given up has seen only some records, so that nothing may be deleted by it.
   const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
   await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], owned.lease());
-}
-
-/** When the service may be asked again; or that a walk in circles has to begin again: what it hid lies behind it. */
-function lessonOf(error: unknown): Partial<CheckpointRow> | null {
-  if (error instanceof DeferredError) return { due_at: timestampText(error.until) };
-  return error instanceof SyncError && error.code.startsWith('guard_') ? NO_WALK : null;
 }
 
 /** How a resource's part of a run has ended, with its warnings. */
@@ -256,48 +259,43 @@ interface ReportedEnd extends RunEnd {
 /** `error` is what stopped it, or null. */
 async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
   const { warehouse, owned, profile, proof, scrub, progress } = context;
-  const { figures } = progress;
+  const { figures, meter } = progress;
   figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
-  const held = await heldDeletes(context, figures.held);
-  const told = [
-    ...held,
+  const found = [
+    ...(await heldDeleteWarnings(context, figures.held)),
     ...progress.warnings,
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
     ...(error === null ? await columnWarnings(context) : []),
     ...lifetimeWarnings(context),
   ];
-  const warnings = withAccepted(told, profile.accept);
-  const status = statusOf(error, figures, warnings);
-  const { outcomes } = progress.meter;
-  return { status, figures, error: error === null ? null : errorReport(error, scrub), warnings, outcomes };
+  const warnings = withAccepted(found, profile.accept);
+  let status: RunStatus = 'failed';
+  if (error === null) status = endedStatus(figures, warnings);
+  else if (error instanceof DeferredError) status = 'deferred';
+  else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
+  const report = error === null ? null : errorReport(error, scrub);
+  return { status, figures, error: report, warnings, outcomes: meter.outcomes };
 }
 
-function statusOf(error: unknown, figures: RunFigures, warnings: readonly Warning[]): RunStatus {
-  if (error === null) return endedStatus(figures, warnings);
-  if (error instanceof DeferredError) return 'deferred';
-  // The signal's reason, thrown through everything that was under way.
-  return error instanceof SyncError && error.code === 'interrupted' ? 'interrupted' : 'failed';
-}
+/** For this long a notice that this process has received still holds. */
+const NOTICE_LASTS_MS = 3_600_000;
 
-/** What was said in this time by an answer to this process still holds. */
-const LATELY_MS = 3_600_000;
-
-/** Reported while the service says that it will give up the API: nothing is wrong with the copy yet. */
-function lifetimeWarnings({ notices, clock, scrub }: Pick<ResourceContext, 'notices' | 'clock' | 'scrub'>): Warning[] {
-  const lifetime = lifetimeOf(notices.since(clock.now() - LATELY_MS));
+/** Reported while the service announces the end of its API: nothing is wrong with the copy yet. */
+function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
+  const lifetime = lifetimeOf(notices.since(clock.now() - NOTICE_LASTS_MS));
   if (lifetime === null) return [];
   const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
   return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
 }
 
-/** Reported in every run after a record that was read alone turned out to differ from the listed one. */
+/** Reported in every run after an individually fetched record differed from the listed one. */
 function itemWarnings({ fault }: ItemProof, scrub: (text: string) => string): Warning[] {
   if (fault === null || fault.isMore) return [];
   return [
     {
       code: 'item_unproved',
-      message: scrub(`records read alone are not believed: ${fault.detail}`),
+      message: scrub(`individually fetched records are not accepted: ${fault.detail}`),
       hint: 'set item, item_query and item_record so that the answer is the listed record, or `item: null`; `accept: [item]` takes what is read alone as it is',
     },
   ];

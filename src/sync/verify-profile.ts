@@ -1,14 +1,14 @@
 import { hiddenText, requestBare } from '../checks/listing.ts';
+import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
+import type { RecordMask } from '../config/profile/record-fields.ts';
+import type { CheckpointRow } from '../database/own-tables.ts';
+import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { fieldMask, keyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/fingerprint.ts';
-import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
-import type { RecordMask } from '../config/profile/record-fields.ts';
-import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../database/own-tables.ts';
-import { countUntimedRows } from './filter/trusted-plan.ts';
+import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
-import { partitionsOf } from './walk/partitions-of.ts';
+import { partitionsOf } from './walk/stored-walk.ts';
 import type { WholeWalk } from './walk/walk-whole.ts';
 
 /**

@@ -94,11 +94,4 @@ describe.for(eitherDatabase(import.meta.filename))('a profile that names an iden
     stage.service.behaviour = LENIENT;
     expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', unchanged: 2, deleted: 0 });
   });
-
-  it('costs one request in each run', async () => {
-    const stage = await smallStage({}, {}, { database, source: KEY, top: { identity: '/me' } });
-    stage.service.put('a');
-    await stage.walk('backfill');
-    expect((await stage.walk()).asked).toEqual(['/v1/me', expect.stringMatching(/^\/v1\/content\?/)]);
-  });
 });

@@ -29,12 +29,6 @@ function format(name: string) {
   return { incremental: { param: 'updated_since', format: name, overlap: '10m' } };
 }
 
-/** `updated_at:>='2026-11-20 12:00:00'`, and nothing else. */
-function byExpression(record: SmallRecord, value: string): boolean {
-  const [, since] = /^updated_at:>='(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'$/.exec(value) ?? [];
-  return since !== undefined && at(record) >= instant(`${since.replace(' ', 'T')}Z`);
-}
-
 describe('check of a filter', () => {
   it.each<[what: string, behaviour: Behaviour, fields: Record<string, unknown>]>([
     ['knows days only', { filter: (record, value) => at(record) >= Date.parse(value.slice(0, 10)) }, format('iso')],
@@ -119,19 +113,6 @@ describe('check of a filter', () => {
     expect([code, told, next]).toEqual([1, expect.stringMatching(finding), expect.stringMatching(hint)]);
   });
 
-  it('asks by the template as a sync does', async () => {
-    const incremental = { param: 'filter', template: "updated_at:>='{since}'", format: 'yyyy-MM-dd HH:mm:ss' };
-    const { stdout } = await checked({ param: 'filter', filter: byExpression, unknown: 400 }, { incremental });
-    expect(stdout).toMatch(/ok {4}content filter: filter leaves out what did not change/);
-    const wrong = await checked(
-      { param: 'filter', filter: byExpression, unknown: 400 },
-      { incremental: { ...incremental, format: 'iso' } },
-    );
-    expect(wrong.stdout).toMatch(
-      /FAIL {2}content filter: filter=updated_at:>='1970.* lists nothing.*\n.*"yyyy-MM-dd HH:mm:ss"/,
-    );
-  });
-
   it('only warns of what the profile accepts', async () => {
     const { code, stdout } = await checked({ filter: () => false }, { accept: ['filter'] });
     expect([code, stdout]).toEqual([0, expect.stringMatching(/warn {2}content filter: .* matches no record/)]);
@@ -152,15 +133,5 @@ describe('check of records without a time of change', () => {
     const page = { style: 'page', page_param: 'page', size: 5, total: 'total' };
     const paged = await checked({}, { page }, everyThird);
     expect(paged.stdout).toMatch(/FAIL {2}content filter: .*lists 8 of 12 records: the other 4 can never be found/);
-  });
-
-  it('only warns if the profile asks for no filter, or accepts it', async () => {
-    for (const fields of [{ incremental: null }, { accept: ['filter'] }]) {
-      const { code, stdout } = await checked({}, fields, () => null);
-      expect([code, stdout]).toEqual([
-        0,
-        expect.stringMatching(/warn {2}content updated: updated_at is a time in 0 of 12/),
-      ]);
-    }
   });
 });

@@ -282,7 +282,8 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     const dialect: ListingDialect = { style: 'page', order: 'id', filter: true };
     const fields = { page: { style: 'page', first: 0, size: 2 } };
     const { listing, stage, live } = await staged(database, dialect, { fields });
-    expect((await stage.run('backfill')).status).toBe('ok');
+    // Each scan sees the same records twice: as in a listing whose order differs from page to page, one may be missing.
+    expect((await stage.run('backfill')).status).toBe('partial');
     listing.remove(7);
     expect([(await stage.run('backfill')).status, await live(7)]).toEqual(['partial', 1]);
   });

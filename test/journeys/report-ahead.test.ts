@@ -104,28 +104,4 @@ describe.for(EITHER)('ranges of reports that are asked for ahead of their turn, 
     );
     expect(await stage.unlike()).toEqual([]);
   });
-
-  it('wait between two pages, beyond the bytes that may be ahead, until it is their turn', async () => {
-    const { stage, reports } = await slowMonths(database, { start: '2026-03-20', totals: {} });
-    for (const [key, { day }] of reports.figures) if (day < '2026-03-20') reports.figures.delete(key);
-    // After a few small days, days of 10 MB in pages of 1 MB.
-    const [large, wide] = [nextDay(LAST, -7), 'x'.repeat(20_000)];
-    for (let day = nextDay(large, -3); day <= large; day = nextDay(day))
-      for (let row = 0; row < 500; row += 1) reports.put(day, `/p${row}`, wide, 1);
-    let url = '';
-    let refused = 0;
-    let ahead = 0;
-    reports.behaviour.before = (asked) => {
-      url = asked.search;
-      if (refused > 0) stage.service.delay = 5;
-      if (refused > 0 && refused < 3 && !url.includes(`from=${large}`)) ahead += 1;
-    };
-    // The first of them fails twice, and is tried again after a pause each.
-    reports.behaviour.fails = () => (url.includes(`from=${large}`) && (refused += 1) < 3 ? 503 : null);
-    const { status, warnings } = await stage.walk('backfill');
-    expect({ status, warnings }).toEqual({ status: 'ok' });
-    // 16 MB, and what was under way when they were here: a page is asked for while one is looked at.
-    expect(ahead).toBeLessThanOrEqual(16 + 2 * CONCURRENCY);
-    expect(await stage.unlike()).toEqual([]);
-  });
 });

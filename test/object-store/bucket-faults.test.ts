@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { existsSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import type { ObjectStore } from '../../src/object-store/object-store.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
@@ -94,17 +94,6 @@ describe('a bucket that does not do as it should', () => {
     expect(asked).toHaveLength(12);
   });
 
-  it('is not sent what it has', async () => {
-    const { env, asked } = await service((_, response) => {
-      response.writeHead(200, { 'content-length': body.length }).end();
-    });
-    const store = await storeWith(env);
-    const object = spooled(store, body);
-    await store.put(object);
-    expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD']);
-    expect(existsSync(object.path)).toBe(false);
-  });
-
   it('is not sent what is not as its hash says', async () => {
     const { env, asked } = await service((_, response) => response.writeHead(404).end());
     const store = await storeWith(env);
@@ -143,12 +132,5 @@ describe('a bucket that does not do as it should', () => {
       `DELETE /${BUCKET}/p/a`,
       `DELETE /${BUCKET}/p/c`,
     ]);
-  });
-
-  it('stops with its reason when all is to stop', async () => {
-    const stop = new AbortController();
-    const { env } = await service(() => stop.abort(new Error('enough')));
-    const store = await storeWith(env, BUCKET, stop.signal);
-    await expect(store.put(spooled(store, body))).rejects.toThrow('enough');
   });
 });

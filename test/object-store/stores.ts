@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
+import { type StoreAddress, storeOf } from '../../src/config/profile/file-fields.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import type { ObjectStore, StoredObject } from '../../src/object-store/object-store.ts';
 import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { type StoreAddress, storeOf } from '../../src/config/profile/file-fields.ts';
 import { BUCKET, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { openApp } from '../../src/server/app.ts';
 import { checkCommand } from '../../src/cli/check.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Credential } from '../../src/probe/asker.ts';
+import type { Credential } from '../../src/probe/credential-forms.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';

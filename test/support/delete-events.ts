@@ -5,11 +5,11 @@ import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
 import { readTables } from '../../src/database/state/column-catalog.ts';
 import {
-  softDeleteGone,
+  type GoneRecord,
+  softDelete,
   type SoftDeleteOutcome,
-  type Gone,
   type Witness,
-} from '../../src/sync/deletes/soft-delete-gone.ts';
+} from '../../src/sync/deletes/soft-delete.ts';
 import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
 
@@ -19,7 +19,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or soft-deleted. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Soft-deletes without asking for the records themselves. */
-  softDelete(gone: readonly Gone[], witness?: Witness): Promise<SoftDeleteOutcome>;
+  softDelete(gone: readonly GoneRecord[], witness?: Witness): Promise<SoftDeleteOutcome>;
   context: ResourceContext;
   close(): Promise<void>;
 }
@@ -50,12 +50,12 @@ export async function eventsFor(
   return {
     context,
     softDelete: (gone, witness = 'untold') =>
-      softDeleteGone(context, gone, { witness, reason: 'event', isReleased: false }),
+      softDelete(context, gone, { witness, reason: 'event', isReleased: false }),
     told: async (id) => {
       const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {
         const gone = [{ key: id, confirmedAt: answer.requestedAt }];
-        await softDeleteGone(context, gone, { witness: 'untold', reason: 'event', isReleased: false });
+        await softDelete(context, gone, { witness: 'untold', reason: 'event', isReleased: false });
         return 'gone';
       }
       const loader = await openPageLoader(context, { acceptsOlder: true });

@@ -88,25 +88,6 @@ describe('planWalk', () => {
     expect(planned.checkpoint.cursor).toBe('cursor' in fields ? fields.cursor : null);
   });
 
-  it('walks fully if the profile has no filter', () => {
-    expect(plan({ stored: left(DONE, {}), profile: {} })).toMatchObject({
-      mode: 'full',
-      checkpoint: { walk_since: null },
-    });
-  });
-
-  it('starts over on request, whatever is stored', () => {
-    const stored = {
-      ...left({ ...DONE, ...FULL, due_at: '2027-01-01 00:00:00.000' }),
-      fingerprint: 'of another profile',
-    };
-    expect(plan({ command: 'backfill', stored, restart: true })).toMatchObject({
-      mode: 'full',
-      resumed: false,
-      checkpoint: { cursor: null, walk_position: null, last_full_at: null, due_at: null },
-    });
-  });
-
   it.each([
     ['path', { path: '/articles' }],
     ['records', { records: 'items' }],
@@ -126,16 +107,6 @@ describe('planWalk', () => {
         }),
       );
     }
-  });
-
-  it.each([
-    ['contract', { contract: 'freeze' }],
-    ['history', { history: 'all' }],
-    ['max_columns', { max_columns: 300 }],
-    ['item', { item: '/content/{id}' }],
-    ['overlap', { incremental: { param: 'updated_since', overlap: '1h' } }],
-  ])('goes on under another %s', (_, change) => {
-    expect(plan({ stored: left(FULL), profile: { ...FILTER, ...change } }).resumed).toBe(true);
   });
 
   it('leaves a parked resource alone until its time, and then goes on', () => {

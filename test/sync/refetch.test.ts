@@ -59,18 +59,6 @@ describe('a record that is read again', () => {
     expect(await stage.read((db) => db.prepare('SELECT id FROM content').pluck().all())).toEqual([first?.id]);
   });
 
-  it('is set aside if it cannot become a row', async () => {
-    const stage = await stageFor();
-    stage.sandbox.store.put(
-      'content',
-      `{"id":"a","deep":${'['.repeat(200)}${']'.repeat(200)},"updated_at":"${UPDATED}"}`,
-    );
-    expect(await stage.again('a')).toBe('rejected');
-    expect(await rowOf(stage)).toMatchObject({ title: 'first', _version: 1 });
-    const rejects = await stage.read((db) => db.prepare('SELECT record_id, reason, run_id FROM _sync_rejects').all());
-    expect(rejects).toEqual([{ record_id: 'a', reason: 'too_deep', run_id: 'serve' }]);
-  });
-
   it.each<[string, number | null, string, string]>([
     ['is not accepted to be older without a time of the event', null, 'unchanged', 'first'],
     ['is accepted to be older if the event says the same time', AT - 3_600_000, 'loaded', 'older'],
@@ -117,24 +105,11 @@ describe('a record that is gone', () => {
     const stage = await stageFor();
     expect(await stage.again('never', expected)).toBe(outcome);
   });
-
-  it('is not gone for a delete event alone', async () => {
-    const stage = await stageFor();
-    expect(await stage.again('a', { isDelete: true })).toBe('unchanged');
-    expect(await stage.again('a', { isDelete: true, after: AT + 1 })).toBe('behind');
-    expect(await rowOf(stage)).toMatchObject({ _version: 1, _deleted_at: null });
-  });
 });
 
 describe('a record that cannot be read alone', () => {
   // A row that was written within the overlap before the walk proves nothing.
   const content = { item: null, incremental: { param: 'updated_since', overlap: '1ms' } };
-
-  it('is left to a walk', async () => {
-    const stage = await stageFor({ profile: { resources: { content } } });
-    expect(await stage.again('a')).toBe('unreadable');
-    expect(await suspects(stage)).toEqual([]);
-  });
 
   it('is suspected to be gone for a delete event, and is gone after the next whole walk that has not met it', async () => {
     const stage = await stageFor({ profile: { resources: { content } } });
@@ -144,13 +119,6 @@ describe('a record that cannot be read alone', () => {
     expect(await suspects(stage)).toEqual([{ record_id: 'a', reason: 'event', state: 'open' }]);
     await stage.walk();
     expect(await rowOf(stage)).toMatchObject({ _deleted_at: expect.any(String) });
-  });
-
-  it.each(['.', '..'])('has a key that would lead elsewhere: %s', async (key) => {
-    const stage = await stageFor();
-    const before = stage.sandbox.requests.total;
-    expect(await stage.again(key, { isDelete: true })).toBe('unreadable');
-    expect(stage.sandbox.requests.total).toBe(before);
   });
 
   it('is deleted at once where it says so itself, and lives again where it no longer does', async () => {

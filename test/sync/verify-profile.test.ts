@@ -68,12 +68,6 @@ describe.for(eitherDatabase(import.meta.filename))('an empty first listing, on $
     const stage = await strictService(database, { page: RIGHT, query: { sort: 'id' } });
     expect(codes(await stage.run('backfill'))).toEqual(['partial', null, 'listing_filtered']);
   });
-
-  it('is not doubted if records are listed', async () => {
-    const stage = await strictService(database, { page: RIGHT });
-    expect(codes(await stage.run('backfill'))).toEqual(['ok', null]);
-    expect(stage.service.requests).toHaveLength(3);
-  });
 });
 
 describe.for([USUAL])('what a profile calls unverified, on $name', (database) => {

@@ -1,7 +1,7 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { ToldAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/schema-change.ts';
-import { endedStatus, isOfFiles } from '../../sync/warnings.ts';
+import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
 import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 

@@ -1,8 +1,8 @@
+import type { AlertKind } from '../../config/alerts-schema.ts';
+import { sharedDatabase } from '../../database/databases.ts';
 import { lifetimeText } from '../../model/service-notice.ts';
 import { agoText, bytesText, countOf, countText, durationText, inText } from '../../observe/figures.ts';
-import type { AlertKind } from '../../config/alerts-schema.ts';
-import { CLOCK_SKEW_MS } from '../../sync/future-times.ts';
-import { sharedDatabase } from '../../database/databases.ts';
+import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
 /** `down`: nothing works. `late`: the copy grows old. `look`: a user should check something. Worst first. */

@@ -1,58 +1,58 @@
 import { createHash } from 'node:crypto';
-import { sql, type CompiledQuery } from 'kysely';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
-import { storedValue } from '../../rows/records/as-record.ts';
+import { type CompiledQuery, sql } from 'kysely';
+import type { FilesSettings } from '../../config/file-stores.ts';
+import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readTables } from '../../database/state/column-catalog.ts';
 import {
-  readPassage,
-  savePassage,
   deleteFilesOf,
   lastFiles,
+  readPassage,
   recheckFiles,
+  savePassage,
   shownRecordsAfter,
 } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
-import type { TableShape } from '../../model/table.ts';
-import type { FilePassageRow } from '../../database/own-tables.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { storedValue } from '../../rows/records/as-record.ts';
+import type { FilesContext } from './fetch-file.ts';
 import { fileAddresses } from './file-address.ts';
 import { changesOf } from './file-changes.ts';
-import type { FilesContext } from './fetch-file.ts';
 
-/** Rows that are looked at together. */
 const ROWS_PER_STEP = 500;
-/** A row may be written so long after its record was asked for. */
-const LATE_MS = 3_600_000;
-/** All rows are looked at so often, whatever happens: for a machine that slept between an answer and its rows. */
-const FULL_MS = 86_400_000;
+/** A row may be written this long after its record was requested. */
+const MAX_WRITE_DELAY_MS = 3_600_000;
+/** All rows are searched at this interval, for a machine that slept between a response and its rows. */
+const FULL_SEARCH_MS = 86_400_000;
+/** Rows from this long before the last search are included, because they may have been in progress. */
+const SEARCH_OVERLAP_MS = 60_000;
 
-interface Look extends FilesContext {
+interface FileSearch extends FilesContext {
   lease: Lease;
   signal: AbortSignal;
 }
 
 /**
- * Finds the files of records that are new, or have changed since they were last looked at, and has them fetched; files
- * of records that are gone are shown no more. Costs one question where nothing has changed.
+ * Finds the files of records that are new, or have changed since the last search, and marks them as due; hides files of
+ * deleted records. Costs one query if nothing has changed.
  */
-export async function lookForFiles(context: Look, resource: string): Promise<void> {
+export async function lookForFiles(context: FileSearch, resource: string): Promise<void> {
   const { warehouse, clock, settings, lease, signal } = context;
   const { own } = warehouse;
-  const files = settings.kept[resource] ?? [];
   const now = timestampText(clock.now());
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return;
   const passage = await readPassage(own, resource);
-  const marked = fingerprintOf(files);
-  const isFull = await isFullDue({ warehouse, now: clock.now() }, resource, passage, marked);
-  const since = isFull || passage === null ? null : timestampText(timestampMs(passage.looked_at) - LATE_MS);
+  const marked = hashFiles(settings, resource);
+  const isFull = passage === null || (await isFullDue(warehouse, clock.now(), resource, passage, marked));
+  const since = isFull ? null : timestampText(timestampMs(passage.looked_at) - MAX_WRITE_DELAY_MS);
   const isForced = passage !== null && passage.settings !== marked;
   for (let after = ''; ;) {
-    const rows = await rowsAfter(context, table, since, after);
-    await settleRows(context, { resource, table, isForced }, rows);
+    const rows = await rowsAfter(warehouse, table, since, after);
+    await noteFiles(context, resource, table, isForced, rows);
     signal.throwIfAborted();
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS_PER_STEP) break;
@@ -61,14 +61,11 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
   if (isFull) await forgetVanished(context, resource, table);
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
-  const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : (passage?.full_at ?? now) };
+  const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : passage.full_at };
   await warehouse.apply([...again, ...savePassage(own, looked)], lease.proof());
 }
 
-/** So much earlier than the last look: what was under way then is found as well, while a source is at work. */
-const OVERLAP_MS = 60_000;
-
-/** Whether `lookForFiles` is due, as far as one question tells. */
+/** Whether `lookForFiles` is due, by one query. */
 export async function haveRecordsChanged(
   { warehouse, settings, now }: { warehouse: Warehouse; settings: FilesSettings; now: number },
   resource: string,
@@ -76,90 +73,81 @@ export async function haveRecordsChanged(
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return false;
   const passage = await readPassage(warehouse.own, resource);
-  if (passage === null) return true;
-  const isFull = await isFullDue({ warehouse, now }, resource, passage, fingerprintOf(settings.kept[resource] ?? []));
-  if (isFull || isRecheckDue(settings, passage, now)) return true;
-  const since = timestampText(timestampMs(passage.looked_at) - OVERLAP_MS);
-  const { rows } =
-    await sql`SELECT 1 FROM ${warehouse.rows.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`.execute(
-      warehouse.own,
-    );
-  return rows.length > 0;
+  if (passage === null || (await isFullDue(warehouse, now, resource, passage, hashFiles(settings, resource))))
+    return true;
+  const lookedAt = timestampMs(passage.looked_at);
+  // A tenth of the time that a file may be old is exact enough.
+  if (settings.recheck !== null && now - lookedAt > settings.recheck / 10) return true;
+  const since = timestampText(lookedAt - SEARCH_OVERLAP_MS);
+  const recent = sql`SELECT 1 FROM ${warehouse.rows.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`;
+  return (await recent.execute(warehouse.own)).rows.length > 0;
 }
 
-/** A tenth of the time that a file may be old is exact enough. */
-function isRecheckDue({ recheck }: FilesSettings, { looked_at }: FilePassageRow, now: number): boolean {
-  return recheck !== null && now - timestampMs(looked_at) > recheck / 10;
-}
-
-/** What a profile says of a resource's files: under another text all records are looked at again. */
-function fingerprintOf(files: readonly KeptFile[]): string {
-  return createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 16);
+/** Identifies what the profile says about a resource's files: after a change all records are searched again. */
+function hashFiles({ kept }: FilesSettings, resource: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify(kept[resource] ?? []))
+    .digest('hex')
+    .slice(0, 16);
 }
 
 async function isFullDue(
-  { warehouse, now }: { warehouse: Warehouse; now: number },
+  { own }: Warehouse,
+  now: number,
   resource: string,
-  passage: FilePassageRow | null,
+  { settings, full_at }: FilePassageRow,
   marked: string,
 ): Promise<boolean> {
-  if (passage === null || passage.settings !== marked) return true;
-  const fullAt = timestampMs(passage.full_at);
-  if (now - fullAt > FULL_MS) return true;
-  const walked = (await readCheckpoint(warehouse.own, resource))?.last_full_at ?? null;
-  return walked !== null && timestampMs(walked) > fullAt;
+  const fullAt = timestampMs(full_at);
+  if (settings !== marked || now - fullAt > FULL_SEARCH_MS) return true;
+  const scanned = (await readCheckpoint(own, resource))?.last_full_at ?? null;
+  return scanned !== null && timestampMs(scanned) > fullAt;
 }
 
-interface SeenRow {
+interface SearchedRow {
   id: string;
   hash: string;
-  /** 1 for a row that is deleted. */
+  /** 1 for a deleted row. */
   gone: number;
 }
 
-/** Rows behind `after` that were written since a moment, or all of them, in the order of their keys. */
+/** Rows after the key `after` that were written since a time, or all of them, in the order of their keys. */
 async function rowsAfter(
-  {
-    warehouse: {
-      own,
-      rows: { named },
-    },
-  }: Look,
+  { own, rows: { named } }: Warehouse,
   { name, key: [first = ''] }: TableShape,
   since: string | null,
   after: string,
-): Promise<SeenRow[]> {
+): Promise<SearchedRow[]> {
   const key = sql.id(first);
   const isRecent = since === null ? sql`` : sql`AND "_synced_at" >= ${since}`;
-  const { rows } = await sql<SeenRow>`SELECT ${key} AS "id", "_hash" AS "hash",
+  const { rows } = await sql<SearchedRow>`SELECT ${key} AS "id", "_hash" AS "hash",
     CASE WHEN "_deleted_at" IS NULL THEN 0 ELSE 1 END AS "gone"
     FROM ${named(name)} WHERE ${key} > ${after} ${isRecent} ORDER BY ${key} LIMIT ${ROWS_PER_STEP}`.execute(own);
   return rows;
 }
 
-async function settleRows(
-  context: Look,
-  { resource, table, isForced }: { resource: string; table: TableShape; isForced: boolean },
-  rows: readonly SeenRow[],
+async function noteFiles(
+  { warehouse, settings, profile: whole, listing, clock, lease, scrub }: FileSearch,
+  resource: string,
+  table: TableShape,
+  isForced: boolean,
+  rows: readonly SearchedRow[],
 ): Promise<void> {
-  const { warehouse, settings, profile: whole, listing, clock, lease, scrub } = context;
   const { own } = warehouse;
   const profile = whole.resources[resource];
   const files = settings.kept[resource] ?? [];
   if (rows.length === 0 || profile === undefined) return;
   const known = await lastFiles(own, resource, idsOf(rows));
-  const isNews = ({ id, hash, gone }: SeenRow): boolean => {
+  const changed = rows.filter(({ id, hash, gone }) => {
     const shown = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
     if (gone === 1) return shown.length > 0;
     return isForced || shown.length === 0 || shown.some((row) => row.record_hash !== hash);
-  };
-  const news = rows.filter(isNews);
-  const [live, gone] = [0, 1].map((each) => idsOf(news.filter((row) => row.gone === each)));
-  const bodies = await currentBodies(own, resource, live ?? []);
-  const deleted = await warehouse.rows.stored(table, gone ?? [], []);
+  });
+  const bodies = await currentBodies(own, resource, idsOf(changed.filter(({ gone }) => gone === 0)));
+  const deleted = await warehouse.rows.stored(table, idsOf(changed.filter(({ gone }) => gone === 1)), []);
   const at = timestampText(clock.now());
   const stores = new Map(files.map(({ field, store }) => [field, store.name]));
-  const statements = news.flatMap(({ id, hash }): CompiledQuery[] => {
+  const statements = changed.flatMap(({ id, hash }): CompiledQuery[] => {
     const body = bodies.get(id);
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
     const goneAt = deleted.get(id)?.deletedAt ?? at;
@@ -169,24 +157,21 @@ async function settleRows(
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
 
-function idsOf(rows: readonly SeenRow[]): string[] {
+function idsOf(rows: readonly SearchedRow[]): string[] {
   return rows.map(({ id }) => id);
 }
 
 /** Forgets files of records that have no row any more, such as those that were deleted long ago. */
-async function forgetVanished({ warehouse, lease }: Look, resource: string, table: TableShape): Promise<void> {
+async function forgetVanished({ warehouse, lease }: FileSearch, resource: string, table: TableShape): Promise<void> {
   const { own } = warehouse;
   const checkpoint = await readCheckpoint(own, resource);
-  // A copy that is made anew has not met all of them yet.
+  // A copy that is being made again has not seen all of them yet.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
     const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
-    const there = await warehouse.rows.stored(table, ids, []);
-    const forgotten = deleteFilesOf(
-      own,
-      resource,
-      ids.filter((id) => !there.has(id)),
-    );
+    const rows = await warehouse.rows.stored(table, ids, []);
+    const vanished = ids.filter((id) => !rows.has(id));
+    const forgotten = deleteFilesOf(own, resource, vanished);
     if (forgotten.length > 0) await warehouse.apply(forgotten, lease.proof());
     after = ids.at(-1) ?? '';
     if (ids.length < ROWS_PER_STEP) return;

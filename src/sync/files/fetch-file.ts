@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
-import { readItem } from '../../pagination/read-item.ts';
+import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
+import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
+import { placeText } from '../../database/state/files.ts';
 import type { RequestMeter } from '../../http/client.ts';
 import type { Downloader } from '../../http/download/create-downloader.ts';
 import type { Downloaded } from '../../http/download/download-request.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { placeText } from '../../database/state/files.ts';
-import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
+import { readItem } from '../../pagination/read-item.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';
 import type { FileContent, FileOutcome } from './file-changes.ts';
@@ -34,10 +34,7 @@ export interface DueFile {
   declared: FileObjectRow | null;
 }
 
-interface Fetch extends Pick<
-  FilesContext,
-  'client' | 'profile' | 'settings' | 'downloader' | 'storeAt' | 'listing' | 'scrub'
-> {
+interface Fetch extends FilesContext {
   meter: RequestMeter;
   signal: AbortSignal;
 }
@@ -50,23 +47,18 @@ export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutco
   const { address, declared } = due;
   const url = context.scrub(address.url);
   if (address.fault !== null) return { is: 'refused', url, code: 'file_address', reason: address.fault };
-  // The same bytes, whoever serves them.
+  // The same bytes are in the store already.
   if (declared !== null) return { is: 'unchanged', url, content: contentOf(declared, validatorsOf(due)) };
   try {
     return await downloaded(context, due);
   } catch (error) {
     context.signal.throwIfAborted();
-    return failureOf(error, context.scrub);
+    if (error instanceof DeferredError) {
+      return { is: 'put off', until: error.until, code: error.code, reason: context.scrub(error.message) };
+    }
+    if (!(error instanceof SyncError) || error.recovery === 'stop' || error.code === 'file_store_full') throw error;
+    return { is: 'failed', code: error.code, reason: context.scrub(messageOf(error)) };
   }
-}
-
-/** What stops one file only; throws everything else. */
-function failureOf(error: unknown, scrub: Fetch['scrub']): FileOutcome {
-  if (error instanceof DeferredError) {
-    return { is: 'put off', until: error.until, code: error.code, reason: scrub(error.message) };
-  }
-  if (!(error instanceof SyncError) || error.recovery === 'stop' || error.code === 'file_store_full') throw error;
-  return { is: 'failed', code: error.code, reason: scrub(messageOf(error)) };
 }
 
 async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> {
@@ -94,24 +86,23 @@ async function inNewStore(store: ObjectStore, due: DueFile): Promise<DueFile> {
 }
 
 /**
- * The address that the record has by now, read from the service: signed anew, perhaps. Null if it cannot be read alone,
- * or has none any more: then the next walk tells.
+ * The present address of the record, which may be signed again. Null if the record cannot be fetched individually or has
+ * no address: then the next scan decides.
  */
 async function addressAnew(context: Fetch, { row }: DueFile): Promise<FileAddress | null> {
   const { client, listing, meter, signal } = context;
   const profile = context.profile.resources[row.resource];
   if (profile === undefined || profile.item === null) return null;
   const asked = readItem({ client, listing, profile, meter, signal }, row.record_id, 'bulk');
-  const reading = await asked.catch((error: unknown) => (isUnreadable(error) ? null : Promise.reject(error)));
+  const reading = await asked.catch((error: unknown) => {
+    // An error of the path of single records is not an error of the file.
+    if (error instanceof SyncError && error.code.startsWith('item_')) return null;
+    throw error;
+  });
   if (reading?.isThere !== true) return null;
   const files = context.settings.kept[row.resource] ?? [];
   const found = fileAddresses({ profile, listing }, files, row.record_id, reading.record.value);
   return found.find(({ field, position }) => field === row.field && position === row.position) ?? null;
-}
-
-/** What is wrong with the path of single records is not the fault of where the file comes from. */
-function isUnreadable(error: unknown): boolean {
-  return error instanceof SyncError && error.code.startsWith('item_');
 }
 
 function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, due: DueFile): Promise<Downloaded> {

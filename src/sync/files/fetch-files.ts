@@ -1,30 +1,39 @@
+import pMap from 'p-map';
+import type { KeptFile } from '../../config/file-stores.ts';
+import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
+import { saveObjects, storedObjects } from '../../database/state/file-contents.ts';
+import { countFiles, dueFiles, FILES_LEASE, placeText } from '../../database/state/files.ts';
+import { acquireLease, type Lease } from '../../database/state/leases.ts';
+import { currentBodies } from '../../database/state/versions.ts';
+import type { Warehouse } from '../../database/warehouse.ts';
 import { newMeter } from '../../http/client.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { KeptFile } from '../../config/file-stores.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import { saveObjects, storedObjects } from '../../database/state/file-contents.ts';
-import { dueFiles, FILES_LEASE, placeText } from '../../database/state/files.ts';
-import { acquireLease, type Lease } from '../../database/state/leases.ts';
-import { currentBodies } from '../../database/state/versions.ts';
-import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
+import type { FilesFigures, Warning } from '../report.ts';
 import { lookForFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
-import { type FileOutcome, objectOf, type SettledFile, settleFile } from './file-changes.ts';
-import { FileFigures, type FilesReport } from './report-files.ts';
+import { objectOf, type SettledFile, settleFile } from './file-changes.ts';
 
 export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
-  /** Called as files are settled. */
+  /** Called after outcomes of files were committed. */
   settled?: ((settled: readonly SettledFile[]) => void) | undefined;
+}
+
+/** The files of one resource. */
+export interface FilesReport {
+  resource: string;
+  figures: FilesFigures;
+  warnings: Warning[];
 }
 
 /**
  * Finds the files that are due and fetches them, until none is; those that failed wait for a later round. Throws
  * `lease_held` if another process does it, `file_store_full` if there is no room for more, the signal's reason, and what
- * the warehouse throws; what was fetched until then is remembered.
+ * the warehouse throws; what was fetched until then is stored.
  */
 export async function fetchFiles(context: FilesContext, request: FilesRequest): Promise<FilesReport[]> {
   const { warehouse, clock, settings } = context;
@@ -33,30 +42,40 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
     for (const resource of resources) await lookForFiles({ ...context, lease, signal: request.signal }, resource);
-    const round = new Round(context, request, lease);
+    const round = new FetchRound(context, request, lease);
     for (const resource of resources) await round.fetchAll(resource);
-    return await round.figures.report(warehouse, resources, round.origins.closed());
+    const stopped = Array.from(round.closedOrigins, ([origin, reason]) => `${origin}: ${reason}`);
+    return await reportFiles(warehouse, resources, stopped, round.settled);
   } finally {
     await lease.release();
   }
 }
 
-/** Files under way at once: some are being fetched, as the governor allows, others written. */
-const AT_ONCE = 16;
-/** So many files may wait to be committed before others are fetched. */
-const MOST_WAITING = 64;
+/** Files in progress: some are being fetched, as the rate limiter permits, others written. */
+const MAX_PARALLEL_FILES = 16;
+/** Outcomes that may wait to be committed before other files are fetched. */
+const MAX_UNCOMMITTED = 64;
+/** Requests to an origin that may fail in a row before its files wait for a later round. */
+const MAX_FAILURES_IN_A_ROW = 10;
+/** Errors that are not about the origin of the file. */
+const OF_THE_RUN: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
 
-class Round {
-  readonly origins = new Origins();
-  readonly figures = new FileFigures();
+/** Counts of a resource in one round. */
+type RoundCounts = Pick<FilesFigures, 'fetched' | 'bytes' | 'unchanged'>;
+
+class FetchRound {
+  /** By resource. */
+  readonly settled = new Map<string, RoundCounts>();
+  /** Origins that are not requested any more in this round, and why. */
+  readonly closedOrigins = new Map<string, string>();
+  readonly #failures = new Map<string, number>();
   readonly #context: FilesContext;
   readonly #request: FilesRequest;
   readonly #lease: Lease;
   readonly #meter = newMeter();
   readonly #failing = new AbortController();
   readonly #signal: AbortSignal;
-  /** What became of files and is not committed yet. */
-  readonly #waiting: SettledFile[] = [];
+  #uncommitted: SettledFile[] = [];
   #committing: Promise<void> | null = null;
 
   constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
@@ -64,150 +83,116 @@ class Round {
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
   }
 
-  /** All that is due by now. */
+  /** Fetches the files that are due by now. */
   async fetchAll(resource: string): Promise<void> {
-    const all = dueNow(this.#context, resource, timestampText(this.#context.clock.now()));
-    const hand = async (): Promise<void> => {
-      for (let due = await all.next(); due.done !== true; due = await all.next()) {
-        this.#signal.throwIfAborted();
-        await this.#fetch(due.value);
-      }
+    const due = dueNow(this.#context, resource, timestampText(this.#context.clock.now()));
+    const fetchOne = async (file: DueFile): Promise<void> => {
+      if (this.#signal.aborted) return;
+      await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
     };
-    const failed = (error: unknown): void => this.#failing.abort(error);
-    await Promise.all(Array.from({ length: AT_ONCE }, () => hand().catch(failed)));
+    await pMap(due, fetchOne, { concurrency: MAX_PARALLEL_FILES });
     // Also what was fetched before something failed.
     await this.#committing;
     this.#signal.throwIfAborted();
   }
 
   async #fetch(due: DueFile): Promise<void> {
-    const { url } = due.address;
-    if (this.origins.isClosed(url)) return;
+    const { clock, scrub } = this.#context;
+    const { row, address } = due;
+    const origin = URL.parse(address.url)?.origin ?? address.url;
+    if (this.closedOrigins.has(origin)) return;
     try {
       const outcome = await fetchFile({ ...this.#context, meter: this.#meter, signal: this.#signal }, due);
-      if (outcome.is === 'failed' && outcome.code !== 'file_differs') this.origins.failed(url, outcome.reason);
-      else this.origins.answered(url);
-      await this.#settled({ row: due.row, outcome });
+      const hasFailed = outcome.is === 'failed' && outcome.code !== 'file_differs';
+      const failures = hasFailed ? (this.#failures.get(origin) ?? 0) + 1 : 0;
+      this.#failures.set(origin, failures);
+      if (hasFailed && failures >= MAX_FAILURES_IN_A_ROW) this.closedOrigins.set(origin, outcome.reason);
+      await this.#settle({ row, outcome });
     } catch (error) {
-      if (isFull(error)) await this.#settled({ row: due.row, outcome: this.#putOff(error) });
-      // Whoever is refused for its credential, say, would be for every file.
-      if (!isAboutOrigin(error)) throw error;
-      this.origins.close(url, this.#context.scrub(messageOf(error)));
+      if (!(error instanceof SyncError)) throw error;
+      const { code, recovery } = error;
+      const reason = scrub(messageOf(error));
+      // Nothing is wrong with the file: its row says why it waits.
+      if (code === 'file_store_full')
+        await this.#settle({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
+      if (recovery !== 'stop' || OF_THE_RUN.has(code) || code.startsWith('file_store_')) throw error;
+      // A credential that is refused for one file is refused for every file of the origin.
+      this.closedOrigins.set(origin, reason);
     }
   }
 
-  /** Nothing is wrong with the file: whoever looks sees why it waits. */
-  #putOff({ code, message }: SyncError): FileOutcome {
-    const { clock, scrub } = this.#context;
-    return { is: 'put off', until: clock.now(), code, reason: scrub(message) };
-  }
-
   /** Resolves when there is room for more. Throws what the commits throw. */
-  async #settled(file: SettledFile): Promise<void> {
-    this.#waiting.push(file);
+  async #settle(file: SettledFile): Promise<void> {
+    this.#uncommitted.push(file);
     this.#committing ??= this.#commitAll();
-    if (this.#waiting.length >= MOST_WAITING) await this.#committing;
+    if (this.#uncommitted.length >= MAX_UNCOMMITTED) await this.#committing;
     else this.#committing.catch((error: unknown) => this.#failing.abort(error));
   }
 
-  /** All that is settled while one transaction is written goes into the next one. */
+  /** All outcomes that arrive while one transaction is written go into the next one. */
   async #commitAll(): Promise<void> {
+    const { warehouse, clock } = this.#context;
+    const { own } = warehouse;
     try {
-      while (this.#waiting.length > 0) await this.#commit(this.#waiting.splice(0));
+      while (this.#uncommitted.length > 0) {
+        const settled = this.#uncommitted.splice(0);
+        const now = clock.now();
+        const objects = settled.map(({ outcome }) => objectOf(outcome, now)).filter((object) => object !== null);
+        const changes = settled.flatMap(({ row, outcome }) => settleFile(own, row, outcome, now));
+        await warehouse.apply([...changes, ...saveObjects(own, objects)], this.#lease.proof());
+        for (const file of settled) this.#count(file);
+        this.#request.settled?.(settled);
+      }
     } finally {
       this.#committing = null;
     }
   }
 
-  async #commit(settled: readonly SettledFile[]): Promise<void> {
-    const { warehouse, clock } = this.#context;
-    const { own } = warehouse;
-    const now = clock.now();
-    const objects = settled.map(({ outcome }) => objectOf(outcome, now)).filter((object) => object !== null);
-    const changes = settled.flatMap(({ row, outcome }) => settleFile(own, row, outcome, now));
-    await warehouse.apply([...changes, ...saveObjects(own, objects)], this.#lease.proof());
-    for (const one of settled) this.figures.add(one);
-    this.#request.settled?.(settled);
+  #count({ row, outcome }: SettledFile): void {
+    const counts = this.settled.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
+    this.settled.set(row.resource, counts);
+    if (outcome.is === 'here') counts.bytes += outcome.fetched;
+    if (outcome.is === 'here' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
+    else if (outcome.is === 'here' || outcome.is === 'unchanged') counts.unchanged += 1;
   }
-}
-
-function isFull(error: unknown): error is SyncError {
-  return error instanceof SyncError && error.code === 'file_store_full';
-}
-
-function isAboutOrigin(error: unknown): boolean {
-  if (!(error instanceof SyncError) || error.recovery !== 'stop') return false;
-  // A store that cannot be used is nobody's who serves files.
-  return !OF_ALL.has(error.code) && !error.code.startsWith('file_store_');
-}
-
-/** Errors that no origin is to blame for. */
-const OF_ALL: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
-
-/** So many requests to an origin in a row may fail before it is left alone for this round. */
-const MOST_TROUBLE = 10;
-
-/** Which services answer: the files of one that does not wait for a later round, without being asked for one by one. */
-class Origins {
-  readonly #trouble = new Map<string, number>();
-  readonly #closed = new Map<string, string>();
-
-  /** True if the origin is not asked any more. */
-  isClosed(url: string): boolean {
-    return this.#closed.has(originOf(url));
-  }
-
-  answered(url: string): void {
-    this.#trouble.delete(originOf(url));
-  }
-
-  failed(url: string, reason: string): void {
-    const origin = originOf(url);
-    const failures = (this.#trouble.get(origin) ?? 0) + 1;
-    this.#trouble.set(origin, failures);
-    if (failures >= MOST_TROUBLE) this.close(url, reason);
-  }
-
-  close(url: string, reason: string): void {
-    this.#closed.set(originOf(url), reason);
-  }
-
-  /** Those that are left alone, and why. */
-  closed(): string[] {
-    return Array.from(this.#closed, ([origin, reason]) => `${origin}: ${reason}`);
-  }
-}
-
-function originOf(url: string): string {
-  return URL.parse(url)?.origin ?? url;
 }
 
 /** Files that are read together. */
 const FILES_PER_STEP = 500;
 
-type Known = Pick<FilesContext, 'warehouse' | 'profile' | 'listing' | 'settings'>;
-
-/** The files of a resource that are due at a moment, each with what its record says of it by now. */
-async function* dueNow(context: Known, resource: string, now: string): AsyncGenerator<DueFile> {
+/** The files of a resource that are due, each with what its record says about it by now. */
+async function* dueNow(context: FilesContext, resource: string, now: string): AsyncGenerator<DueFile> {
   const { own } = context.warehouse;
   for (let after: FileRow | null = null; ;) {
     const rows: FileRow[] = await dueFiles(own, resource, now, after, FILES_PER_STEP);
-    yield* await dueOf(context, resource, rows);
+    yield* await withAddresses(context, resource, rows);
     after = rows.at(-1) ?? null;
     if (rows.length < FILES_PER_STEP) return;
   }
 }
 
-/** Files whose record names them no more are left out: the next look hides them. */
-async function dueOf(context: Known, resource: string, rows: readonly FileRow[]): Promise<DueFile[]> {
-  const files = context.settings.kept[resource] ?? [];
-  const addresses = await addressesOf(context, resource, rows);
+/** Files that their record no longer names are left out: the next search hides them. */
+async function withAddresses(
+  { warehouse: { own }, profile: whole, listing, settings }: FilesContext,
+  resource: string,
+  rows: readonly FileRow[],
+): Promise<DueFile[]> {
+  const files = settings.kept[resource] ?? [];
+  const profile = whole.resources[resource];
+  if (profile === undefined) return [];
+  const bodies = await currentBodies(own, resource, [...new Set(rows.map(({ record_id }) => record_id))]);
+  const addresses = new Map<string, FileAddress>();
+  for (const [id, body] of bodies) {
+    for (const address of fileAddresses({ profile, listing }, files, id, storedValue(body, profile))) {
+      addresses.set(placeText({ record_id: id, ...address }), address);
+    }
+  }
   const found = rows.flatMap((row) => {
     const file = files.find(({ field }) => field === row.field);
     const address = addresses.get(placeText(row));
     return file === undefined || address === undefined ? [] : [{ row, file, address }];
   });
-  const objects = await objectsOf(context, files, found);
+  const objects = await readObjects(own, files, found);
   return found.map(({ row, file, address }) => {
     const here = row.sha256 === null ? null : (objects.get(`${file.store.name} ${row.sha256}`) ?? null);
     const declared = objects.get(`${file.store.name} ${address.declared.sha256 ?? ''}`) ?? null;
@@ -215,28 +200,9 @@ async function dueOf(context: Known, resource: string, rows: readonly FileRow[])
   });
 }
 
-async function addressesOf(
-  { warehouse, profile: whole, listing, settings }: Known,
-  resource: string,
-  rows: readonly FileRow[],
-): Promise<Map<string, FileAddress>> {
-  const profile = whole.resources[resource];
-  if (profile === undefined) return new Map();
-  const ids = [...new Set(rows.map(({ record_id }) => record_id))];
-  const bodies = await currentBodies(warehouse.own, resource, ids);
-  const files = settings.kept[resource] ?? [];
-  const found = Array.from(bodies, ([id, body]) =>
-    fileAddresses({ profile, listing }, files, id, storedValue(body, profile)).map((address): [string, FileAddress] => [
-      placeText({ record_id: id, ...address }),
-      address,
-    ]),
-  );
-  return new Map(found.flat());
-}
-
-/** Contents that are here or declared, as far as their stores have them, by `store sha256`. */
-async function objectsOf(
-  { warehouse: { own } }: Known,
+/** Contents that are stored or declared, as far as their stores have them, by `store sha256`. */
+async function readObjects(
+  own: Warehouse['own'],
   files: readonly KeptFile[],
   found: readonly { row: FileRow; file: KeptFile; address: FileAddress }[],
 ): Promise<Map<string, FileObjectRow>> {
@@ -249,4 +215,45 @@ async function objectsOf(
     for (const [hash, object] of known) objects.set(`${store} ${hash}`, object);
   }
   return objects;
+}
+
+const NO_FILES = { fetched: 0, bytes: 0, unchanged: 0, stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0 };
+
+/** The files of these resources by status. `stopped`: why some were not requested; `counts`: what a round did. */
+export async function reportFiles(
+  warehouse: Warehouse,
+  resources: readonly string[],
+  stopped: readonly string[],
+  counts: ReadonlyMap<string, RoundCounts> = new Map(),
+): Promise<FilesReport[]> {
+  const counted = await countFiles(warehouse.own);
+  return resources.map((resource) => {
+    const figures: FilesFigures = { ...NO_FILES, ...counts.get(resource) };
+    for (const count of counted) if (count.resource === resource) figures[count.status] += count.files;
+    return { resource, figures, warnings: fileWarnings(resource, figures, stopped) };
+  });
+}
+
+function fileWarnings(
+  resource: string,
+  { failed, refused, waiting }: FilesFigures,
+  stopped: readonly string[],
+): Warning[] {
+  const files = (count: number): string => `${count} ${count === 1 ? 'file' : 'files'} of ${resource}`;
+  const look = `content-sync files status ${resource} names them`;
+  const warnings: Warning[] = [];
+  if (failed > 0) {
+    const message = `${files(failed)} could not be fetched`;
+    warnings.push({ code: 'files_failed', message, hint: `they are tried again, after growing pauses; ${look}` });
+  }
+  if (refused > 0) {
+    const message = `${files(refused)} ${refused === 1 ? 'was' : 'were'} refused: too large, of another type, or at an address that may not be asked`;
+    warnings.push({ code: 'files_refused', message, hint: `${look}; the profile's files say what is admitted` });
+  }
+  if (waiting > 0) {
+    const why = stopped.length === 0 ? '' : `: ${stopped.join('; ')}`;
+    const message = `${files(waiting)} ${waiting === 1 ? 'waits' : 'wait'} to be fetched${why}`;
+    warnings.push({ code: 'files_waiting', message, hint: 'the next run goes on with them' });
+  }
+  return warnings;
 }

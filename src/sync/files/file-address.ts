@@ -12,9 +12,9 @@ import type { ResourceProfile } from '../../config/profile/profile.ts';
 export interface FileAddress {
   field: string;
   position: number;
-  /** As a whole address; as the record has it where it is none. */
+  /** A whole address; the record's text if it is not an address. */
   url: string;
-  /** Why it cannot be asked for; null if it can. */
+  /** Why it cannot be requested; null if it can. */
   fault: string | null;
   declared: DeclaredFile;
 }
@@ -73,7 +73,7 @@ function ownAddress({ profile, listing }: AddressContext, path: string, key: str
   }
 }
 
-/** Null for an element of a list that has no address, so that those behind it keep their position. */
+/** Null for an element of a list that has no address, so that the following ones keep their position. */
 function sharedAddresses({ listing }: AddressContext, record: JsonValue, place: string): (Found | null)[] {
   return valuesAt(record, place).map((value) =>
     typeof value === 'string' && value.trim() !== '' ? addressIn(value.trim(), listing.baseUrl) : null,
@@ -97,7 +97,7 @@ function addressIn(text: string, baseUrl: URL): Found {
 }
 
 /**
- * True for an address at or below a base URL. Whoever writes a record chooses its addresses, so the credential must not
+ * True for an address at or below a base URL. The author of a record chooses its addresses, so the credential must not
  * go to other paths of the origin, nor to one that a server could resolve to those (`..%2f`, `..;/`).
  */
 export function isBelow({ origin, pathname }: URL, base: URL): boolean {

@@ -1,7 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import { timestampText } from '../../model/timestamp-text.ts';
-import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
+import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
 /** A record, what is remembered of its files, and which it has by now. */
@@ -127,7 +127,7 @@ function withoutContent(
   return replaceFile(own, row, left, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
 }
 
-/** A content that stands in its store, and by what the service tells whether it still serves it. */
+/** A stored content, and the validators by which the service tells whether it still serves it. */
 export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'type' | 'width' | 'height'> &
   Pick<FileRow, 'etag' | 'last_modified'>;
 
@@ -140,7 +140,7 @@ export type FileOutcome =
   | { is: 'gone'; url: string }
   | { is: 'refused'; url: string; code: string; reason: string }
   | { is: 'failed'; code: string; reason: string }
-  /** It could not be asked for yet, through no fault of its own; epoch milliseconds. */
+  /** It could not be requested yet, for another reason than the file; epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
 export interface SettledFile {
@@ -160,12 +160,12 @@ const FIRST_WAIT_MS = 60_000;
 const LONGEST_WAIT_MS = 86_400_000;
 const GROWTH = 3;
 
-/** Milliseconds after so many failed attempts in a row. */
+/** Milliseconds until the next attempt. */
 export function waitAfter(attempts: number): number {
   return Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * GROWTH ** Math.max(0, attempts - 1));
 }
 
-/** The statements that remember an outcome at a moment (epoch milliseconds). */
+/** The statements that store an outcome; `now` in epoch milliseconds. */
 export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   if (outcome.is === 'here' || outcome.is === 'unchanged') return withContent(own, row, outcome, at);

@@ -1,23 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
+import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
+import { forgetOldRuns, tellOfRun } from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
-import type { Clock } from '../../model/clock.ts';
+import { FILE_LIMITS, type KnownLimits, openOwnRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
 import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { openStores } from '../../object-store/open-stores.ts';
-import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { FILE_LIMITS, type KnownLimits, openOwnRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
-import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
-import { forgetOldRuns, tellOfRun } from '../../database/state/runs.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
-import { overallStatus, type ResourceReport, type RunReport } from '../report.ts';
-import { endedStatus, isOfFiles, isPartial } from '../warnings.ts';
+import { endedStatus, isOfFiles, isPartial, overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import type { FilesContext } from './fetch-file.ts';
-import { fetchFiles, type FilesRequest } from './fetch-files.ts';
+import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
 import { ownedStores } from './owned-stores.ts';
-import { FileFigures, type FilesReport } from './report-files.ts';
 
 /** Fetches the files of one source. What is needed for it is opened with its first use. */
 export interface FilesLane {
@@ -25,7 +21,7 @@ export interface FilesLane {
   check(): Promise<void>;
   /** Throws as `fetchFiles` does. */
   fetch(request: FilesRequest): Promise<FilesReport[]>;
-  /** How the files of these resources stand, without asking for any; `stopped` is what kept them from being fetched. */
+  /** Counts the files of these resources, without requests; `stopped` is what kept them from being fetched. */
   standing(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
   /** Has the newest run of each resource tell it. */
   tell(reports: readonly FilesReport[]): Promise<void>;
@@ -67,7 +63,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     },
     standing: (resources, stopped) => {
       const why = stopped === undefined ? [] : [scrub(messageOf(stopped))];
-      return new FileFigures().report(warehouse, resources, why);
+      return reportFiles(warehouse, resources, why);
     },
     tell: (reports) => tellNewestRuns(options, reports),
     close: async () => {
@@ -85,7 +81,7 @@ interface SyncFiles {
   signal: AbortSignal;
 }
 
-/** A run, and behind it the files of the resources that it has synced: it is `ok` if all of those are here as well. */
+/** Runs a sync, and then fetches the files of its resources: it is `ok` if all of those are stored as well. */
 export async function withFiles(context: SyncFiles, run: () => Promise<RunReport>): Promise<RunReport> {
   const { settings, lane, log, scrub } = context;
   if (Object.keys(settings.kept).length > 0) await lane.check();
@@ -97,7 +93,7 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   const names = synced.map(({ resource }) => resource);
   const { reports, error } = await filesOf(context, names);
   tellFiles(log, reports);
-  // Whoever looks at the run later sees what was told of its files.
+  // The stored run shows what was reported about its files.
   await lane.tell(reports);
   const all = new Map(reports.map((each) => [each.resource, each]));
   const resources = report.resources.map((part) => withReport(part, all.get(part.resource), error, scrub));
@@ -143,18 +139,12 @@ export function tellFiles(log: Pick<Logger, 'info' | 'warn'>, reports: readonly 
   }
 }
 
-interface Telling {
-  warehouse: Warehouse;
-  clock: Pick<Clock, 'now'>;
-  keepRunsMs: number;
-}
-
 /**
- * Has the newest run of each resource that has ended say how its files stand, in place of what it said of them: for files
- * that come beside the walks, whose runs have ended by then. Writes nothing where that is known.
+ * Updates what the newest ended run of each resource says about its files: for files that are fetched after that run.
+ * Writes nothing if that is unchanged.
  */
 async function tellNewestRuns(
-  { warehouse, clock, keepRunsMs }: Telling,
+  { warehouse, clock, keepRunsMs }: LaneOptions,
   reports: readonly FilesReport[],
 ): Promise<void> {
   const { own } = warehouse;
@@ -164,7 +154,7 @@ async function tellNewestRuns(
     const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...ofFiles];
     const status = isHere(run.status) ? endedStatus(run, warnings) : run.status;
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
-    // A run that is told of is never taken for one with the next, which so would not forget any.
+    // A run with files never shares a row with the next one, which then would not delete old runs.
     const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());
     await warehouse.apply([tellOfRun(own, run, { status, warnings }), forgotten]);
   }

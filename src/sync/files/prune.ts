@@ -1,21 +1,20 @@
-import { timestampText } from '../../model/timestamp-text.ts';
-import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
+import type { TimestampText } from '../../database/own-tables.ts';
 import {
+  contentsAmong,
   countEarlier,
   deleteEarlier,
   forgetObjects,
   forgetUnnamed,
-  unnamedObjects,
-  contentsAmong,
   knownStores,
+  unnamedObjects,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
-import type { TimestampText } from '../../database/own-tables.ts';
-import { compareStore } from './compare-store.ts';
-import { ownedStores, type KeptFiles } from './owned-stores.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+import { compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
 
 /** What a pruning has removed, or would remove, and what it keeps and why; sizes in bytes. */
 export interface FilesPruned {
@@ -131,8 +130,8 @@ async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
 }
 
 /**
- * Of contents that nothing names, those that are remembered were named once: they go at once, forgotten ones among them.
- * Of others nothing is known: a warehouse that was set back to yesterday does not know what came today.
+ * Of contents that nothing names, those that are remembered were named once: they are removed at once, forgotten ones included.
+ * Others may be newer than the warehouse, if that was restored from a backup.
  */
 async function pruneObjects(
   { warehouse, lease, before, pruned }: Pruning,
@@ -153,7 +152,7 @@ async function pruneObjects(
     add(goes.has(sha256) ? pruned : kept, bytes);
   }
   if (lease === null || leaving.length === 0) return;
-  // The lease is proved by it right before they go: nobody can name them meanwhile.
+  // It checks the lease just before they are removed, so that no other process can name them meanwhile.
   await warehouse.apply(forgetObjects(own, store.name, [...goes]), lease.proof());
   for (const { sha256 } of leaving) await store.remove(sha256);
 }

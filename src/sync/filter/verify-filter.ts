@@ -1,43 +1,66 @@
-import { type FilterQuestion, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
+import { z } from 'zod';
+import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-walk.ts';
-import { isNewestFirst } from '../../checks/order.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
-import { updatedZone } from '../../rows/columns/updated-time.ts';
 import type { IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { isBehindCursor } from '../cursor/move-cursor.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import { type ItemReading, readItem } from '../../pagination/read-item.ts';
+import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { isBehindCursor } from '../move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
+import type { Warning } from '../report.ts';
+import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
-import type { Warning } from '../warnings.ts';
 import {
-  changedAt,
-  countUntimedRows,
+  consequence,
   cursorFor,
-  fetchRecord,
-  filterOf,
-  firstUnexplained,
   fullPlan,
-  ignoredFilter,
+  isAccepted,
   latestWitnesses,
-  MAX_FETCHED,
-  notBelieved,
+  liveWitnesses,
   notDescending,
-  readDoubt,
-  repeatQuestion,
-  save,
-  storeDoubt,
-  unlisted,
   unprovedCatchUp,
   type Witness,
-} from './trusted-plan.ts';
+} from './filter-evidence.ts';
 
-/** Why an incremental scan is replaced by a full one; `question`: the one that the filter failed, if it was one. */
-interface Replacement {
-  warning: Warning;
-  question: FilterQuestion | null;
+/**
+ * The question that a filter failed, the record that speaks against it first. Until the filter answers the same question
+ * with its records, every sync scans everything: a wider look-back would list records that were created recently, also
+ * where the filter goes by the time of creation.
+ */
+const doubtSchema = z.object({ filter: z.string(), since: z.string(), keys: z.array(z.string()).min(1) });
+
+/** The stored question; null if the filter is trusted, or the profile has another filter by now. */
+export function readDoubt({ filter_doubt }: CheckpointRow, incremental: IncrementalProfile): FilterQuestion | null {
+  if (filter_doubt === null) return null;
+  const parsed = doubtSchema.safeParse(JSON.parse(filter_doubt));
+  return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
+}
+
+/** Fields that earlier versions had, without a value, so that the doubts that they stored have the same hash. */
+const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
+
+/** The overlap is not part of a question. */
+function hashFilter(incremental: IncrementalProfile): string {
+  return canonicalHash({ ...incremental, ...FORMER_FIELDS, overlap: 0 });
+}
+
+/** Stores the question that the filter failed; null stores that it is trusted. */
+async function storeDoubt(context: RunContext, question: FilterQuestion | null): Promise<void> {
+  const { warehouse, owned, profile } = context;
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (stored === null || profile.incremental === null) return;
+  const doubt = question && { filter: hashFilter(profile.incremental), since: question.since, keys: question.keys };
+  await save(context, { ...stored, filter_doubt: doubt && JSON.stringify(doubt) });
+}
+
+async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
+  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
 }
 
 /**
@@ -47,69 +70,96 @@ interface Replacement {
 export async function scanIfDoubted(context: RunContext, plan: WalkPlan): Promise<WholeWalk | null> {
   const { profile } = context;
   const { incremental } = profile;
-  if (plan.mode === 'full' || incremental === null || profile.accept.includes('filter')) return null;
+  if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
   const stored = readDoubt(plan.checkpoint, incremental);
   if (stored === null) return null;
   const question = await repeatQuestion(context, stored);
-  if (question !== null) return scanInstead(context, plan, replacementFor(context, incremental, question));
+  if (question !== null) return scanInstead(context, plan, notListed(context, incremental, question), question);
   plan.checkpoint = { ...plan.checkpoint, filter_doubt: null };
   await storeDoubt(context, null);
   return null;
 }
 
-function replacementFor(context: RunContext, incremental: IncrementalProfile, question: FilterQuestion): Replacement {
-  const { since, keys } = question;
-  const text = filterText(incremental, filterQuery(context.profile, since));
-  return { question, warning: notBelieved(filterOf(context, incremental), keys[0] ?? '', text) };
+/** Asks a question again. Null if the filter lists all of its records that still exist; else what remains of it. */
+async function repeatQuestion(context: RunContext, { since, keys }: FilterQuestion): Promise<FilterQuestion | null> {
+  const existing = new Set((await liveWitnesses(context, keys)).map(({ key }) => key));
+  const live = keys.filter((key) => existing.has(key));
+  const [first] = live;
+  if (first === undefined) return { since, keys };
+  const missing = (await findUnlisted(context, { since, keys: live })) ?? live;
+  // A record that has changed meanwhile must be listed too.
+  const unchanged = missing.map((key) => ({ key, at: Infinity }));
+  const unexplained = await firstUnexplained(context, unchanged);
+  if (unexplained === null && missing.length < live.length) return null;
+  const head = unexplained?.key ?? first;
+  return { since, keys: [head, ...live.filter((key) => key !== head)] };
+}
+
+/** The record that set the cursor is not among those that the filter listed, although the service has it as it was. */
+function notListed(
+  { profile, owned }: RunContext,
+  incremental: IncrementalProfile,
+  { since, keys: [key = ''] }: FilterQuestion,
+): Warning {
+  const filter = filterText(incremental, filterQuery(profile, since));
+  return {
+    code: 'filter_not_believed',
+    message: `${filter} does not list the record ${key}, which changed after that: ${consequence(profile)}`,
+    hint: `see what \`content-sync check ${owned.resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
+  };
 }
 
 /**
- * After an incremental scan: the record that set the cursor changed after the moment that was asked for, so a filter
- * that works has listed it. If it has not, and the record still exists, everything is scanned and that full scan is
- * returned, else null. Nothing is scanned if the profile accepts to go without this proof, or if `isLast` says that this
- * run has scanned everything: then what changed meanwhile may be missing. Adds its warnings to the run's.
+ * After an incremental scan: the record that set the cursor changed after the time that was requested, so a filter that
+ * works has listed it. If it has not, and the record still exists, everything is scanned and that full scan is returned,
+ * else null. Nothing is scanned if the profile accepts an unverified filter, or if `isCatchUp` says that this run has
+ * scanned everything: then changes made meanwhile may be missing. Adds its warnings to the run's.
  */
 export async function verifyFilter(
   context: RunContext,
   plan: WalkPlan,
-  walked: WholeWalk,
-  isLast = false,
+  scan: WholeWalk,
+  isCatchUp = false,
 ): Promise<WholeWalk | null> {
-  const { profile, progress } = context;
+  const { profile, progress, owned } = context;
   const { incremental } = profile;
+  const { evidence } = scan;
   const since = plan.checkpoint.walk_since;
   // A scan that may have missed records is partial anyway, and its cursor stays where it was.
-  if (incremental === null || since === null || !walked.isProved) return null;
+  if (incremental === null || since === null || !scan.isProved) return null;
   const zone = updatedZone(profile);
-  const { evidence } = walked;
-  const subject = filterOf(context, incremental);
   if (!isNewestFirst(profile) && evidence.oldest < momentOf(since, zone) - MAX_EARLIER_MS) {
-    const text = filterText(incremental, filterQuery(profile, since));
-    progress.warnings.push(ignoredFilter(subject, text, evidence.oldest));
+    const filter = filterText(incremental, filterQuery(profile, since));
+    progress.warnings.push({
+      code: 'filter_ignored',
+      message: `${filter} also lists what last changed at ${new Date(evidence.oldest).toISOString()}: the service ignores it or reads it otherwise`,
+      hint: `see what \`content-sync check ${owned.resource}\` says of the filter; nothing is lost, but every sync reads so much`,
+    });
   }
-  const isUnsorted = evidence.disorder !== null;
-  // What changed after the cursor cannot list its record: it was verified when that was last asked for.
-  if (!isUnsorted && (isBehindCursor(plan.checkpoint, zone) || evidence.witness === null)) return null;
-  const question = isUnsorted ? null : await failedQuestion(context, plan, walked);
-  if (!isUnsorted && question === null) return null;
-  if (isLast) {
-    progress.warnings.push(unprovedCatchUp(subject));
+  let question: FilterQuestion | null = null;
+  if (evidence.disorder === null) {
+    // A scan from after the cursor cannot list its record, which was verified by an earlier scan.
+    if (isBehindCursor(plan.checkpoint, zone)) return null;
+    question = await failedQuestion(context, plan, scan);
+    if (question === null) return null;
+  }
+  if (isCatchUp) {
+    progress.warnings.push(unprovedCatchUp(context, incremental));
     return null;
   }
-  const replacement =
-    question === null
-      ? { question, warning: notDescending(subject, evidence.disorder ?? '') }
-      : replacementFor(context, incremental, question);
-  if (!subject.isAccepted) return scanInstead(context, plan, replacement);
-  progress.warnings.push(replacement.warning);
+  const warning =
+    question === null ? notDescending(context, evidence.disorder ?? '') : notListed(context, incremental, question);
+  if (!isAccepted(profile)) return scanInstead(context, plan, warning, question);
+  progress.warnings.push(warning);
   return null;
 }
 
-/** The full scan in place of one by a filter that is not trusted. */
+/** The full scan in place of one by a filter that is not trusted. `question` is the one that the filter failed, if any. */
 async function scanInstead(
   context: RunContext,
   plan: WalkPlan,
-  { warning, question }: Replacement,
+  warning: Warning,
+  question: FilterQuestion | null,
 ): Promise<WholeWalk> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
@@ -118,90 +168,76 @@ async function scanInstead(
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
   const instead = await walkWhole(context, full, false);
-  // Not listed by a full scan either: the record is gone, and nothing is wrong with the filter.
-  const isGone = key !== undefined && instead.isProved && !instead.evidence.hasWitness;
-  if (!isGone) progress.warnings.push(warning);
-  const left = isGone ? others : (question?.keys ?? []);
-  if (question !== null) await storeDoubt(context, left.length === 0 ? null : { ...question, keys: left });
+  // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
+  const isDeleted = key !== undefined && instead.isProved && !instead.evidence.hasWitness;
+  if (!isDeleted) progress.warnings.push(warning);
+  const remaining = isDeleted ? others : (question?.keys ?? []);
+  if (question !== null) await storeDoubt(context, remaining.length === 0 ? null : { ...question, keys: remaining });
   return instead;
 }
 
-/** Called if records moved while all was scanned: the filter is to list them, and some of them it can never list. */
-export async function warnOfUntimed(context: RunContext): Promise<void> {
-  const { incremental } = context.profile;
-  if (incremental === null || (await countUntimedRows(context)) === 0) return;
-  context.progress.warnings.push(unprovedCatchUp(filterOf(context, incremental)));
-}
-
 /** The question that the filter failed; null if it is verified. */
-async function failedQuestion(context: RunContext, plan: WalkPlan, walked: WholeWalk): Promise<FilterQuestion | null> {
-  const { evidence } = walked;
-  if (evidence.witness === null) return null;
+async function failedQuestion(context: RunContext, plan: WalkPlan, scan: WholeWalk): Promise<FilterQuestion | null> {
+  const { evidence, checkpoint } = scan;
+  const { witness } = evidence;
+  if (witness === null) return null;
   if (evidence.hasWitness) {
-    await leaveOutOverlap(context, plan, walked);
+    const before = plan.checkpoint;
+    const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
+    // The next scans may leave out the overlap. If it is a page at most, requesting it costs nothing and verifies the filter.
+    if (checkpoint.cursor === before.cursor && pages > 1) {
+      await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
+    }
     return null;
   }
-  const question = { since: plan.checkpoint.walk_since ?? '', keys: [evidence.witness] };
+  const question = { since: plan.checkpoint.walk_since ?? '', keys: [witness] };
   // Its first pages were read by another run.
   if (plan.resumed && (await isAnswered(context, question))) return null;
-  const reading = await fetchRecord(context, evidence.witness);
+  const reading = await fetchRecord(context, witness);
   if (reading === null) return question;
-  if (!reading.isThere) return askOfOthers(context, question, walked);
-  // If it changed after it was asked for, it is listed now.
-  const hasChanged = changedAt(context, reading) > evidence.cursorAt;
+  if (!reading.isThere) return askForOthers(context, question, scan);
+  // If it changed after it was requested, it is listed now.
+  const hasChanged = changedAt(context.profile, reading) > evidence.cursorAt;
   return hasChanged && (await isAnswered(context, question)) ? null : question;
 }
 
-/** True if the filter lists the records. */
 async function isAnswered(context: RunContext, question: FilterQuestion): Promise<boolean> {
   return (await unlistedKeys(context, question))?.length === 0;
 }
 
-/**
- * The filter is verified for this cursor. If the overlap holds more than a page, the next scans may leave it out; if it
- * holds less, asking for it costs nothing and verifies the filter each time.
- */
-async function leaveOutOverlap(
-  context: RunContext,
-  plan: WalkPlan,
-  { checkpoint, evidence }: WholeWalk,
-): Promise<void> {
-  const before = plan.checkpoint;
-  const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
-  if (checkpoint.cursor !== before.cursor || pages <= 1) return;
-  await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
-}
+/** Records that are fetched individually before the filter is doubted: those that changed together are often deleted together. */
+const MAX_FETCHED = 3;
 
 /**
- * The cursor's record is gone: another one takes its place, which must exist when it is fetched individually, because a
- * path that leads nowhere makes every record look gone. If the scan has not listed it, the filter is asked for what
- * changed since its time: a filter that lists nothing is not found out by a record that is gone.
+ * The cursor's record is deleted: another one takes its place, which must exist when it is fetched individually, because
+ * a broken path makes every record look deleted. If the scan has not listed it, the filter has to list what
+ * changed since its time.
  */
-async function askOfOthers(
+async function askForOthers(
   context: RunContext,
-  gone: FilterQuestion,
+  failed: FilterQuestion,
   { checkpoint, evidence }: WholeWalk,
 ): Promise<FilterQuestion | null> {
   const { profile } = context;
   const { cursor, cursor_key } = checkpoint;
-  const [key] = gone.keys;
+  const [key = null] = failed.keys;
   // The scan brought a later one, which the filter has listed.
   if (cursor === null || cursor_key !== key || profile.incremental === null) return null;
-  const { cursorAt: until, other: listed } = evidence;
-  const others = listed === null ? await latestWitnesses(context, { until, except: key }) : [listed];
+  const { cursorAt, other: listed } = evidence;
+  const others = listed === null ? await latestWitnesses(context, cursorAt, key) : [listed];
   for (const other of others.slice(0, MAX_FETCHED)) {
     if ((await fetchRecord(context, other.key))?.isThere !== true) continue;
     const from = listed === null ? cursorFor(other, cursor, profile) : cursor;
     const since = sinceValue(from, profile.incremental, null, updatedZone(profile));
-    const question = { since: since ?? gone.since, keys: [other.key] };
+    const question = { since: since ?? failed.since, keys: [other.key] };
     if (listed === null && !(await isAnswered(context, question))) return question;
     await save(context, { ...checkpoint, cursor: from, cursor_key: other.key, cursor_seen_at: null });
     return null;
   }
-  return gone;
+  return failed;
 }
 
-/** Records that are asked for at once; of smaller pages half as many as one holds, so that one page is mostly enough. */
+/** Records in one question; of smaller pages half as many as one holds, so that one page is mostly enough. */
 const MAX_WITNESSES = 20;
 /** Pages in which they are looked for: many records may have changed at the time of the earliest. */
 const MAX_PAGES = 3;
@@ -211,36 +247,38 @@ const MAX_PAGES = 3;
  * the cursor would not do: a filter by the time of creation lists it if it is new, and never one that was edited. A
  * question that the filter fails is stored. One request, for a filter that works. Adds its warning to the run's.
  */
-export async function testFilter(context: RunContext, walked: WholeWalk): Promise<void> {
+export async function testFilter(context: RunContext, scan: WholeWalk): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
-  const { cursor, checked_at: checkedAt } = walked.checkpoint;
-  if (!walked.isProved || cursor === null || incremental === null || profile.accept.includes('filter')) return;
-  // What is read newest first is tried by its order.
+  const { cursor, checked_at: checkedAt } = scan.checkpoint;
+  if (!scan.isProved || cursor === null || incremental === null || isAccepted(profile)) return;
+  // A listing that is newest first is verified by its order.
   if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || readDoubt(stored, incremental) !== null) return;
-  // What changed since then may not be shown by the filter yet, and is asked for by the next scan in any case.
+  // The filter may not show later changes yet; the next scan requests them in any case.
   const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.overlap;
   const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
-  const witnesses = walked.evidence.latest.filter(({ at }) => at <= until);
-  const question = questionFor(witnesses, { profile, incremental, cursor });
+  const witnesses = scan.evidence.latest.filter(({ at }) => at <= until);
+  const question = questionFor(witnesses, profile, incremental, cursor);
   if (question === null) return;
-  const missing = (await unlisted(context, question, MAX_PAGES)) ?? [];
+  const missing = (await findUnlisted(context, question, MAX_PAGES)) ?? [];
   const found = await firstUnexplained(
     context,
     witnesses.filter(({ key }) => missing.includes(key)),
   );
   if (found === null) return;
-  const keys = [found.key, ...missing.filter((key) => key !== found.key)];
-  await storeDoubt(context, { since: question.since, keys });
-  if (found.isThere) progress.warnings.push(replacementFor(context, incremental, { ...question, keys }).warning);
+  const failed = { since: question.since, keys: [found.key, ...missing.filter((key) => key !== found.key)] };
+  await storeDoubt(context, failed);
+  if (found.isThere) progress.warnings.push(notListed(context, incremental, failed));
 }
 
-/** From a moment between the earliest of the witnesses and what changed before it, as a sync asks. Null if there is none. */
+/** From a time between the earliest of the witnesses and what changed before it. Null if none exists. */
 function questionFor(
   latest: readonly Witness[],
-  { profile, incremental, cursor }: { profile: ResourceProfile; incremental: IncrementalProfile; cursor: string },
+  profile: ResourceProfile,
+  incremental: IncrementalProfile,
+  cursor: string,
 ): FilterQuestion | null {
   const witnesses = latest.slice(0, Math.max(1, Math.min(MAX_WITNESSES, profile.page.size >> 1)));
   const earliest = witnesses.at(-1);
@@ -250,4 +288,51 @@ function questionFor(
   const from = cursorFor(earliest, cursor, profile);
   const since = sinceValue(from, { ...incremental, overlap }, null, updatedZone(profile));
   return since === null ? null : { since, keys: witnesses.map(({ key }) => key) };
+}
+
+/** Keys that the filter does not list on the first pages; null if that is not known, or the service refuses the request. */
+async function findUnlisted(
+  context: RunContext,
+  question: FilterQuestion,
+  maxPages?: number,
+): Promise<string[] | null> {
+  try {
+    return await unlistedKeys(context, question, maxPages);
+  } catch (error) {
+    // The service refuses the next scan as well, which reports why.
+    if (!isOfRequest(error)) throw error;
+    return null;
+  }
+}
+
+/**
+ * The first of these records that exists and has not changed since its time; `isThere` is false if it cannot be fetched
+ * individually.
+ */
+async function firstUnexplained(
+  context: RunContext,
+  missing: readonly Witness[],
+): Promise<{ key: string; isThere: boolean } | null> {
+  for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
+    const reading = await fetchRecord(context, key);
+    if (reading === null) return { key, isThere: false };
+    if (reading.isThere && changedAt(context.profile, reading) <= at) return { key, isThere: true };
+  }
+  return null;
+}
+
+/** When the record last changed; -Infinity if it does not say so, or is deleted. */
+function changedAt(profile: ResourceProfile, reading: ItemReading): number {
+  return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
+}
+
+/** Null if it cannot be fetched individually. Throws if the run itself cannot continue. */
+async function fetchRecord(context: RunContext, key: string): Promise<ItemReading | null> {
+  if (context.profile.item === null) return null;
+  try {
+    return await readItem(context, key, 'incremental');
+  } catch (error) {
+    if (!isOfRequest(error)) throw error;
+    return null;
+  }
 }

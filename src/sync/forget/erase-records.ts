@@ -1,6 +1,6 @@
+import type { Warehouse } from '../../database/warehouse.ts';
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import type { TableAccess } from '../../database/reading.ts';
 import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
@@ -23,16 +23,16 @@ import {
 const RECORDS_PER_STEP = 50;
 
 /**
- * Erases what a person has asked for, as the owner of the resource, so that nobody writes any of it meanwhile. An
- * interrupted one goes on where it was. Throws `SyncError('lease_held')` if another process owns the resource: that one
- * does it, if it is a `serve`.
+ * Erases the records that an operator has named, as the owner of the resource, so that no other process writes them
+ * meanwhile. An interrupted erasure resumes. Throws `SyncError('lease_held')` if another process owns the resource: then
+ * that process does it, if it is a `serve`.
  */
 export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
   return withResource(source, resource, signal, (context) =>
     context.owned.takeTurn(async () => {
       const requests = await unerased(context.warehouse.own, resource);
       if (requests.length === 0) return 0;
-      // From here on whatever is loaded is dropped, whoever has asked the service for it.
+      // From here on these records are dropped when they are loaded.
       await context.owned.rereadForgotten();
       for (const part of inParts(requests, RECORDS_PER_STEP)) {
         await eraseStep(context, part);
@@ -89,7 +89,7 @@ function eraseReject({ warehouse, owned }: ResourceContext, { hash, reason }: Ke
   return rejects.where('hash', '=', hash).where('reason', '=', reason).compile();
 }
 
-/** Where walks and feeds stand, if that is told by an id that is to go. */
+/** The positions of scans and feeds that contain an erased id. */
 async function erasePlaces(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
   ids: readonly string[],
@@ -112,7 +112,7 @@ async function erasePlaces(
   return [...statements, reshapes.where('done_up_to', 'in', ids).compile()];
 }
 
-/** Null if it names none. A walk whose next page is told by an id begins anew. */
+/** Null if it names no erased id. A scan whose next page is named by an id begins again. */
 function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean): CheckpointRow | null {
   const { cursor_key, walk_high_key, walk_position } = row;
   if (![cursor_key, walk_high_key, walk_position].some(names)) return null;
@@ -124,7 +124,7 @@ function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean)
   };
 }
 
-/** Tables of ours whose texts may quote a record. */
+/** Own tables whose texts may quote a record. */
 const QUOTING = ['_sync_runs', '_sync_notices', '_sync_verifications', '_sync_alerts', '_sync_pauses'] as const;
 /** Columns that tell rows apart, or that other tables refer to. */
 const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', 'version', 'kind']);
@@ -134,7 +134,7 @@ const KEYS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', '
  * and the examples of columns that earlier versions took from records.
  */
 async function eraseMentions(
-  warehouse: TableAccess,
+  warehouse: Warehouse,
   resource: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {
@@ -145,7 +145,7 @@ async function eraseMentions(
 }
 
 async function eraseTexts(
-  { own, rows: { named } }: TableAccess,
+  { own, rows: { named } }: Warehouse,
   table: string,
   erased: (text: string) => string,
 ): Promise<CompiledQuery[]> {

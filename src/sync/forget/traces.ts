@@ -14,7 +14,7 @@ import { recordKey } from '../../rows/records/record-key.ts';
 
 /** Takes the place of what is erased within a text that stays. */
 const ERASED = '***';
-/** A shorter id is found by chance: it is only taken out where it stands in quotes. */
+/** A shorter id occurs by chance: it is only removed in quotes. */
 const LEAST_ID = 4;
 /** The same of the values of a record. */
 const LEAST_VALUE = 8;
@@ -74,7 +74,7 @@ function without(text: string, form: string, isMeant: Surrounded): string {
   return left;
 }
 
-/** As it is, as it stands in a JSON text, and as in an address. */
+/** The text itself, in a JSON text, and in an address. */
 function formsOf(text: string): string[] {
   const wellFormed = text.toWellFormed();
   return [...new Set([text, JSON.stringify(text).slice(1, -1), encodeURIComponent(wellFormed)])];
@@ -113,7 +113,7 @@ interface TracePlace {
   profile: Pick<ResourceProfile, 'id'>;
 }
 
-/** A record set aside, and the id of the record that its body is of. */
+/** A rejected record, and the id in its body. */
 export type KeyedReject = Pick<RejectRow, 'hash' | 'reason' | 'body'> & { id: string };
 
 /** A table that holds ids of records, and what its rows count as. */
@@ -121,12 +121,12 @@ interface IdPlace {
   what: keyof TraceCounts;
   table: string;
   column: string;
-  /** True for a table of ours, which holds several resources. */
+  /** True for an own table, which holds several resources. */
   isOurs: boolean;
 }
 
-/** Every table that names records by their ids, but for `_sync_rejects`, of which the body may be all that tells one. */
-export function idPlaces({ shape }: Pick<TracePlace, 'shape'>): IdPlace[] {
+/** Every table that names records by their ids, except `_sync_rejects`, whose id may be in the body only. */
+export function idPlaces({ shape }: TracePlace): IdPlace[] {
   const copied = (shape?.tables ?? []).map(({ name, path, key: [column = ''] }): IdPlace => {
     return { what: path.length === 0 ? 'rows' : 'children', table: name, column, isOurs: false };
   });
@@ -171,7 +171,7 @@ export async function countTraces(place: TracePlace, ids: readonly string[]): Pr
   return counts;
 }
 
-/** Records set aside under one of the ids, or with a body of such a record. */
+/** Rejected records with one of the ids, in the row or in the body. */
 export async function rejectsOf(
   { warehouse: { own }, resource, profile }: TracePlace,
   ids: ReadonlySet<string>,
@@ -187,8 +187,8 @@ export async function rejectsOf(
   });
 }
 
-/** The id of the record that a body is of; null if it tells none. */
-function idIn(body: string, { id }: Pick<ResourceProfile, 'id'>): string | null {
+/** The id in a body; null without one. */
+function idIn(body: string, { id }: TracePlace['profile']): string | null {
   try {
     const found = recordKey(parseJson(body), id);
     return 'key' in found ? found.key : null;
@@ -199,7 +199,7 @@ function idIn(body: string, { id }: Pick<ResourceProfile, 'id'>): string | null 
 
 const IDS_PER_STEP = 5_000;
 
-/** The ids of all records of which a resource has a row, a version, a note or a body set aside; some come more than once. */
+/** The ids of all records of which a resource has a row, a version, a note or a reject; some more than once. */
 export async function* knownIds(place: TracePlace): AsyncIterable<string> {
   const { warehouse, resource, profile } = place;
   for (const each of idPlaces(place).filter(({ what }) => what !== 'children')) {
@@ -224,7 +224,7 @@ export interface FieldValue {
   value: string;
 }
 
-/** Where a field stands. */
+/** The location of a field. */
 interface Place {
   table: TableShape;
   column: Pick<Column, 'name' | 'type'>;

@@ -1,15 +1,26 @@
 import { listingWalk } from '../../checks/listing-walk.ts';
-import type { Page, WalkEnd } from '../../pagination/page.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
-import { SyncError } from '../../model/errors.ts';
-import type { JsonValue } from '../../model/json.ts';
-import type { Lane } from '../../model/vocabulary.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import type { Lane } from '../../model/vocabulary.ts';
+import type { Page, WalkEnd } from '../../pagination/page.ts';
+import { walk } from '../../pagination/walk.ts';
+import { isExact } from '../../rows/json/exact-number.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import type { RunContext } from '../run-progress.ts';
-import type { ReportWindow } from './report-days.ts';
-import { rangeQuery, type ReportRange } from './report-ranges.ts';
-import { rangeFrom, type ReportWalk } from './report-walk.ts';
+import {
+  addDays,
+  type Day,
+  DAY_MS,
+  dayOf,
+  type DayReading,
+  nextRange,
+  rangeQuery,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
@@ -17,39 +28,37 @@ export interface JoinedPage extends Page {
   parts: readonly Page[];
 }
 
-/** How a range is asked for. */
+/** How a range is requested. */
 interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
-  /** False if requests name one window. */
+  /** False if a request names one window. */
   hasEnd: boolean;
   lane: Lane;
-  /** Records on the largest page that named a next one, of the ranges before; null if it is not known. */
+  /** Records on the largest page that named a next one, of earlier ranges; null if that is not known. */
   kept: number | null;
-  /** When the range had been read before, with which this reading is compared, in local epoch milliseconds; null for the first one. */
+  /** When the scan ended that this one repeats, in local epoch milliseconds; absent or null for the first one. */
   formerEndedAt?: number | null;
-  /** Called with the source bytes of each page; the next one is asked for when that is over. */
-  between?: (bytes: number) => Promise<void>;
 }
 
-/** All that the service answers for a range. */
+/** The service's whole response for a range. */
 export interface RangeAnswer {
   /** Its pages as one. */
   page: JoinedPage;
   end: WalkEnd;
-  /** The body of its last page, in which totals are told. */
+  /** The body of its last page, which may state totals. */
   body: JsonValue;
   /** True if it holds as many rows as the service lists for one query. */
   isFull: boolean;
 }
 
-/** Why a range has to be cut: there is more than the service lists, or than it, or this process, can do at once. */
+/** Why a range has to be split: it is more than the service lists, or than it or this process can do at once. */
 export type TooMuch = { tooMuch: 'capped' | 'refused' | 'slow' | 'memory'; error: SyncError | null };
 
-/** Source bytes of a range of several windows: it is held until the last of its pages is here. */
-const MOST_RANGE_BYTES = 16_777_216;
+/** Source bytes of a range of several windows, which is in memory until its last page has arrived. */
+const MAX_RANGE_BYTES = 16_777_216;
 
-/** By the code of an error: the same range would end so again, a smaller one may not. */
+/** Errors after which the same range would fail again, and a smaller one may not. */
 const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
   window_too_large: 'refused',
   timeout: 'slow',
@@ -60,205 +69,259 @@ const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
 };
 
 /**
- * Asks for a range page by page, to an end that is proved as that of any walk. A range of several windows is given up as
- * soon as it shows that it has to be cut; of one, what there is comes. The caller releases its page. Throws as `walk`.
+ * Requests a range page by page, to a verified end like any scan. A range of several windows is given up as soon as it has
+ * to be split; of a single window, all that there is is returned. The caller releases the page. Throws as `walk` does.
  */
-export async function readRange(context: ResourceContext, asked: RangeRequest): Promise<RangeAnswer | TooMuch> {
+export async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer | TooMuch> {
   const pages: Page[] = [];
   try {
-    const cut = await collect(context, asked, pages);
-    if (cut === null) return answered(pages, asked.windows);
-    release(pages);
-    return cut;
+    const tooMuch = await collectPages(context, request, pages);
+    if (tooMuch === null) return joinAnswer(pages, request.windows);
+    for (const page of pages) page.release();
+    return tooMuch;
   } catch (error) {
-    release(pages);
+    for (const page of pages) page.release();
     const tooMuch = error instanceof SyncError ? TOO_MUCH[error.code] : undefined;
     if (tooMuch === undefined || !(error instanceof SyncError)) throw error;
     return { tooMuch, error };
   }
 }
 
-async function collect(context: ResourceContext, asked: RangeRequest, pages: Page[]): Promise<TooMuch | null> {
-  const { most } = asked.windows;
-  const mayCut = asked.range.windows.length > 1;
+async function collectPages(
+  context: ResourceContext,
+  { range, windows, hasEnd, lane, kept, formerEndedAt = null }: RangeRequest,
+  pages: Page[],
+): Promise<TooMuch | null> {
+  const { most, too_large: tooLarge } = windows;
+  const maySplit = range.windows.length > 1;
   let [rows, bytes] = [0, 0];
-  for await (const page of walk(walkOptions(context, asked))) {
+  const options = {
+    ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
+    tooLarge,
+    formerEndedAt,
+    runAhead: context.runAhead,
+    // The pages stay in memory until the last of them has arrived.
+    overlaps: true,
+    ...(kept === null ? {} : { kept: kept <= context.profile.page.size ? kept : 0 }),
+  };
+  for await (const page of walk(options)) {
     pages.push(page);
     rows += page.records.length - page.again;
-    const size = page.records.reduce((sum, record) => sum + record.bytes.length, 0);
-    bytes += size;
-    if (mayCut && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
-    if (mayCut && bytes > MOST_RANGE_BYTES) return { tooMuch: 'memory', error: null };
-    await asked.between?.(size);
+    bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
+    if (maySplit && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
+    if (maySplit && bytes > MAX_RANGE_BYTES) return { tooMuch: 'memory', error: null };
   }
   return null;
 }
 
-function answered(pages: readonly Page[], { most }: ReportWindows): RangeAnswer {
-  const last = pages.at(-1);
-  if (last?.end == null) throw new Error('a range came to no end');
-  const page = joinPages(pages, last);
-  const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
-  const told = Math.max(rows, ...pages.map(({ total }) => total ?? 0));
-  return { page, end: last.end, body: last.answer?.json ?? null, isFull: most !== null && told >= most };
-}
-
-/** Pages as one: requested when the first of them was, and with the position after the last. */
-function joinPages(parts: readonly Page[], last: Page): JoinedPage {
-  const first = parts[0] ?? last;
-  const totals = parts.flatMap(({ total }) => total ?? []);
-  return {
+function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswer {
+  const [first, last] = [pages[0], pages.at(-1)];
+  if (first === undefined || last?.end == null) throw new Error('a range came to no end');
+  const totals = pages.flatMap(({ total }) => total ?? []);
+  const page: JoinedPage = {
     ...last,
     position: first.position,
-    records: parts.flatMap(({ records }) => records),
-    requestedAt: Math.min(...parts.map(({ requestedAt }) => requestedAt)),
+    records: pages.flatMap(({ records }) => records),
+    requestedAt: Math.min(...pages.map(({ requestedAt }) => requestedAt)),
     serverDate: first.serverDate,
     total: totals.length === 0 ? null : Math.min(...totals),
-    keys: Buffer.concat(parts.map(({ keys }) => keys)),
-    release: () => parts.forEach(({ release }) => release()),
-    parts,
+    keys: Buffer.concat(pages.map(({ keys }) => keys)),
+    release: () => pages.forEach(({ release }) => release()),
+    parts: pages,
   };
+  const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
+  const isFull = most !== null && Math.max(rows, ...totals) >= most;
+  return { page, end: last.end, body: last.answer?.json ?? null, isFull };
 }
 
-function walkOptions(
-  context: ResourceContext,
-  { range, windows, hasEnd, lane, kept, formerEndedAt = null }: RangeRequest,
-): WalkOptions {
-  const { runAhead, profile } = context;
-  return {
-    ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
-    tooLarge: windows.too_large,
-    formerEndedAt,
-    runAhead,
-    // The pages are held until the last of them is here, and count as memory until they are written.
-    keepsPages: true,
-    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
-  };
+/** Errors that the other requests in flight may have caused: then the range is requested again alone. */
+const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
+
+/** What the size and the requests of further ranges depend on; updated by each response. */
+export interface RangeOptions extends Omit<RangeRequest, 'range'> {
+  /** Max windows per range that the service, or this process, is known to manage. */
+  maxWindows: number;
+  /** The day after the last one that is requested. */
+  until: Day;
 }
 
-function release(pages: readonly Page[]): void {
-  for (const page of pages) page.release();
-}
-
-/** Source bytes of all ranges together that are ahead: beyond that, each waits between two pages until it is its turn. */
-const MOST_AHEAD_BYTES = 8_388_608;
-
-/** A range that was asked for, maybe ahead of its turn. */
-export interface BegunRange {
+interface BegunRange {
   range: ReportRange;
-  /** Throws what asking for it threw. */
-  answer: () => Promise<RangeAnswer | TooMuch>;
-}
-
-interface Begun {
-  range: ReportRange;
-  end: Promise<RangeAnswer | TooMuch>;
-  /** Source bytes that are here. */
-  bytes: number;
-  /** Resolved once it is the range's turn to be taken over. */
-  turn: PromiseWithResolvers<void>;
+  answer: Promise<RangeAnswer | TooMuch>;
   stop: AbortController;
 }
 
 /**
- * The ranges of a walk in their order, each with its answer. Those behind the one in hand are asked for meanwhile, as many
- * as requests may be under way. The first one is asked for alone, and so is the one behind a range that had to be cut:
- * what its answer shows decides how large the others are. A kill costs what is under way.
+ * Requests ranges in order, the newest first, and prefetches the next ones while one is written: at most as many as
+ * requests may be in flight. The first range is requested alone, and so is the one after a range that had to be split,
+ * because the response decides the size of the others. A kill loses only what is in flight.
  */
-export class RangesAhead {
-  readonly #context: RunContext;
-  readonly #walk: ReportWalk;
-  #left: readonly ReportWindow[];
-  /** Behind the range in hand. */
-  #begun: Begun[] = [];
+export class RangePrefetch {
+  readonly #context: ResourceContext;
+  readonly #options: RangeOptions;
+  #remaining: readonly ReportWindow[];
+  #begun: BegunRange[] = [];
   /** True once a range of the present size came whole. */
-  #goesAhead = false;
+  #mayPrefetch = false;
 
-  constructor(context: RunContext, walk: ReportWalk, due: readonly ReportWindow[]) {
-    this.#context = context;
-    this.#walk = walk;
-    this.#left = due;
+  constructor(context: ResourceContext, options: RangeOptions, due: readonly ReportWindow[]) {
+    [this.#context, this.#options, this.#remaining] = [context, options, due];
   }
 
-  /** The next range, when the one before is done with; null behind the last one. */
-  async next(): Promise<BegunRange | null> {
-    if (this.#begun.some(({ range }) => range.windows.length > this.#walk.most)) await this.#takeBack();
-    if (this.#begun.length === 0 && this.#left.length > 0) this.#launch(this.#context.runAhead);
+  /** The next range, after the previous one was processed; null after the last. `answer` throws what its request threw. */
+  next(): { range: ReportRange; answer: () => Promise<RangeAnswer | TooMuch> } | null {
+    if (this.#begun.length === 0 && this.#remaining.length > 0) this.#begin(this.#context.runAhead);
     const head = this.#begun.shift();
     if (head === undefined) return null;
-    head.turn.resolve();
-    if (this.#goesAhead) this.#fill();
-    return { range: head.range, answer: () => this.#answerOf(head) };
+    if (this.#mayPrefetch) this.#fill();
+    return { range: head.range, answer: () => this.#answerFor(head) };
   }
 
-  /** The range in hand was too much for one answer: others may be, too. */
-  cut(): void {
-    this.#goesAhead = false;
+  /** The range in progress was too much for one response: the next one is requested alone. */
+  pause(): void {
+    this.#mayPrefetch = false;
   }
 
-  /** Ends what is under way, and gives back what is here. */
-  async close(): Promise<void> {
-    await this.#takeBack();
-    this.#left = [];
-  }
-
-  async #answerOf({ range, end }: Begun): Promise<RangeAnswer | TooMuch> {
-    const answer = await end;
-    if (!('tooMuch' in answer)) {
-      this.#goesAhead = true;
-      this.#fill();
-    } else if (this.#begun.length > 0 && BY_OTHERS.has(answer.error?.code ?? '')) {
-      this.cut();
-      await this.#takeBack();
-      return readRange(this.#context, this.#requestFor(range));
-    }
-    return answer;
-  }
-
-  /** Drops what is ahead; it will be asked for anew, as ranges of another size. */
-  async #takeBack(): Promise<void> {
+  /** Aborts what is in flight, and releases what has arrived. The ranges are requested again by later calls of `next`. */
+  async abort(): Promise<void> {
     const begun = this.#begun.splice(0);
-    this.#left = [...begun.flatMap(({ range }) => range.windows.toReversed()), ...this.#left];
-    for (const { stop, turn } of begun) {
-      stop.abort();
-      turn.resolve();
-    }
-    for (const ended of await Promise.allSettled(begun.map(({ end }) => end))) {
+    this.#remaining = [...begun.flatMap(({ range }) => range.windows.toReversed()), ...this.#remaining];
+    for (const { stop } of begun) stop.abort();
+    for (const ended of await Promise.allSettled(begun.map(({ answer }) => answer))) {
       if (ended.status === 'fulfilled' && !('tooMuch' in ended.value)) ended.value.page.release();
     }
   }
 
-  /** Of ranges ahead each asks for one page after the other: the first of all is not to wait for late pages of others. */
+  async #answerFor({ range, answer }: BegunRange): Promise<RangeAnswer | TooMuch> {
+    const found = await answer;
+    if (!('tooMuch' in found)) {
+      this.#mayPrefetch = true;
+      this.#fill();
+    } else if (this.#begun.length > 0 && BY_OTHERS.has(found.error?.code ?? '')) {
+      this.pause();
+      await this.abort();
+      return readRange(this.#context, { ...this.#options, range });
+    }
+    return found;
+  }
+
   #fill(): void {
-    while (this.#left.length > 0 && this.#begun.length < this.#context.runAhead && !this.#isFull()) this.#launch(1);
+    while (this.#remaining.length > 0 && this.#begun.length < this.#context.runAhead) this.#begin(1);
   }
 
-  #isFull(): boolean {
-    return this.#begun.reduce((sum, { bytes }) => sum + bytes, 0) >= MOST_AHEAD_BYTES;
-  }
-
-  #launch(runAhead: number): void {
-    const { range, left } = rangeFrom(this.#walk, this.#left);
-    this.#left = left;
-    const [turn, stop] = [Promise.withResolvers<void>(), new AbortController()];
+  /** `runAhead` bounds the pages in flight: of prefetched ranges one each, so that the first range is not delayed. */
+  #begin(runAhead: number): void {
+    const { windows, maxWindows, until, hasEnd } = this.#options;
+    const limits = { largest: windows.largest / DAY_MS, windows: hasEnd ? maxWindows : 1, until };
+    const { range, left } = nextRange(this.#remaining, limits);
+    this.#remaining = left;
+    const stop = new AbortController();
     const signal = AbortSignal.any([this.#context.signal, stop.signal]);
-    const context = { ...this.#context, signal, runAhead };
-    const between = async (bytes: number): Promise<void> => {
-      begun.bytes += bytes;
-      if (this.#begun.includes(begun) && this.#isFull()) await turn.promise;
-    };
-    const end = readRange(context, { ...this.#requestFor(range), between });
-    // It is thrown when it is the range's turn.
-    end.catch(() => undefined);
-    const begun: Begun = { range, bytes: 0, turn, stop, end };
-    this.#begun.push(begun);
-  }
-
-  #requestFor(range: ReportRange): RangeRequest {
-    const { reports, hasEnd, lane, kept } = this.#walk;
-    return { range, windows: reports.windows, hasEnd, lane, kept };
+    const answer = readRange({ ...this.#context, signal, runAhead }, { ...this.#options, range });
+    // It is thrown when the range is processed.
+    answer.catch(() => undefined);
+    this.#begun.push({ range, answer, stop });
   }
 }
 
-/** Codes of what may have come of the requests beside it: whether the range is too much shows when it is asked for alone. */
-const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
+/** The records of a response, one for each key: a page that was requested again repeats some. */
+export function distinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
+  const byKey = new Map<unknown, SourceRecord>();
+  for (const record of records) {
+    const found = record.aside === undefined ? recordKey(record.value, id) : { reject: null };
+    byKey.set('key' in found ? found.key : record, record);
+  }
+  return [...byKey.values()];
+}
+
+/**
+ * Refuses a response with records of days that were not requested: the service's filter, or its zone, is not what the
+ * profile says. Throws `SyncError` (`window_outside`, stop) that says which.
+ */
+export function refuseOutside(
+  records: readonly SourceRecord[],
+  { from, to }: ReportRange,
+  windows: ReportWindows,
+  reading: DayReading,
+): void {
+  const days = records
+    .filter(({ aside }) => aside === undefined)
+    .map(({ value }) => dayOf(fieldAt(value, windows.field), reading));
+  const outside = days.filter((day) => day === null || day < from || day >= to);
+  if (outside.length === 0) return;
+  const last = addDays(to, -1);
+  const found = [...Map.groupBy(outside, (day) => day ?? 'no day')].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const counts = found.slice(0, 5).map(([day, alike]) => `${alike.length} of ${day}`);
+  const asked = from === last ? `of ${last}` : `of ${from} to ${last}`;
+  const message = `${outside.length} of ${records.length} records that were asked for ${asked} are of other days by ${windows.field}: ${counts.join(', ')}${found.length > 5 ? ', ...' : ''}`;
+  const hint = outsideHint(
+    found.map(([day]) => day),
+    { from, to },
+    windows,
+  );
+  throw new SyncError('window_outside', message, { recovery: 'stop', hint });
+}
+
+function outsideHint(
+  days: readonly string[],
+  { from, to }: { from: Day; to: Day },
+  { field, to_inclusive, zone }: ReportWindows,
+): string {
+  if (days.includes('no day')) return `windows.field (${field}) must name the field with a record's day`;
+  const [before, after] = [addDays(from, -1), to];
+  if (days.every((day) => day === after) && !to_inclusive)
+    return 'the service counts the end of a range in, or its days are of another zone: set windows.to_inclusive: true, or windows.zone, in the profile';
+  if (days.every((day) => day === before || day === after))
+    return `they lie at the border: the days of the service are of another zone than windows.zone (${zone}), or times of the field are (times)`;
+  return 'the service does not keep to the range: set windows.from_param, to_param and format as it reads them';
+}
+
+/** A sum over a range that the service states otherwise than it was counted. */
+export interface TotalDifference {
+  /** Field of the records. */
+  field: string;
+  /** Null if the response states none. */
+  told: number | null;
+  counted: number;
+}
+
+/** How it is stored with each window of the range, as JSON. */
+export interface StatedTotals {
+  from: Day;
+  /** The day after the range. */
+  to: Day;
+  differs: TotalDifference[];
+}
+
+/** Sums of fractions differ in their last digits by the order of addition. */
+const TOLERANCE = 1e-9;
+
+/** Compares the sums that a response states (`totals`: path in the body by field) with those of its records. Pure. */
+export function compareTotals(
+  totals: Readonly<Record<string, string>>,
+  body: JsonValue,
+  records: readonly SourceRecord[],
+): TotalDifference[] {
+  return Object.entries(totals).flatMap(([field, path]) => {
+    const stated = fieldAt(body, path) ?? null;
+    const told = toNumber(stated);
+    const counted = records.reduce((sum, { value }) => sum + (toNumber(fieldAt(value, field)) ?? 0), 0);
+    const isEmpty = stated === null && records.length === 0;
+    const isSame = told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told));
+    return isSame || isEmpty ? [] : [{ field, told, counted }];
+  });
+}
+
+/** True if more is stated than listed: some services cap the rows of a query without saying so. */
+export function isShort(differs: readonly TotalDifference[]): boolean {
+  return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
+}
+
+/** Many services write numbers as texts. */
+function toNumber(value: JsonValue | undefined): number | null {
+  if (typeof value === 'number') return value;
+  const text = isExact(value) ? value.rawJSON : value;
+  if (typeof text !== 'string' || text.trim() === '') return null;
+  const number = Number(text);
+  return Number.isFinite(number) ? number : null;
+}

@@ -1,48 +1,64 @@
 import type { CompiledQuery } from 'kysely';
-import type { PageOutcome } from '../../load/page-loader.ts';
+import type { ReportWindows } from '../../config/profile/report-windows.ts';
+import type { WindowRow } from '../../database/own-tables.ts';
+import { goneStatements } from '../../database/state/stored-rows.ts';
+import { forgetSuspects } from '../../database/state/suspects.ts';
+import { forgetSourceTexts } from '../../database/state/versions.ts';
+import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
+import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
+import type { JsonValue } from '../../model/json.ts';
 import type { Column, TableShape } from '../../model/table.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import { goneStatements } from '../../database/state/stored-rows.ts';
-import { forgetSuspects } from '../../database/state/suspects.ts';
-import { forgetSourceTexts } from '../../database/state/versions.ts';
-import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
-import type { WindowRow } from '../../database/own-tables.ts';
-import type { ResourceContext } from '../resource-context.ts';
+import { describeExcess } from '../deletes/detect-deletes.ts';
+import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { contentsOf, type RowOfDay, type ToldTotals, whyHeldBack, type WindowContents } from './range-contents.ts';
-import type { JoinedPage } from './read-range.ts';
+import type { JoinedPage, StatedTotals } from './read-range.ts';
 import {
   type Day,
   dayBegin,
   dayBeginLatest,
   dayOf,
   dayOfCell,
+  type DayReading,
   isFinalAt,
+  type ReportRange,
   type ReportWindow,
   windowAt,
-} from './report-days.ts';
-import type { ReportRange } from './report-ranges.ts';
-import type { Reports } from './report-walk.ts';
+} from './report-windows.ts';
 
-/** An answer for a range, and what is known of it. */
+/** The windows of a resource, and what is known of their rows. */
+export interface Reports {
+  windows: ReportWindows;
+  reading: DayReading;
+  loader: PageLoader;
+  /** The stored state of each window, by its first day; updated with each range. */
+  rows: Map<Day, WindowRow>;
+  /** True if all rows are in windows that are stored as fetched. */
+  isKnown: boolean;
+  /** Keys of delete candidates. */
+  suspected: ReadonlySet<string>;
+}
+
+/** The response for a range, and what is known of it. */
 export interface Replacement {
   range: ReportRange;
   page: JoinedPage;
-  /** False if rows may be missing from it: nothing is deleted then. */
+  /** False if rows may be missing from it: then nothing is deleted. */
   isWhole: boolean;
+  /** True if it holds as many rows as the service lists for one query. */
   isCapped: boolean;
   /** Null if the totals are as counted. */
-  totals: ToldTotals | null;
-  /** Windows that stay as they are until a person decides, with the reason; null: then it throws `HeldBack` for them. */
+  totals: StatedTotals | null;
+  /** Windows that stay as they are until an operator decides, with the reason; null: `HeldBack` is thrown for them. */
   held: ReadonlyMap<Day, string> | null;
 }
 
-/** Thrown for windows that lose so much by an answer that it is asked for once more; nothing was written. */
+/** Thrown for windows that lose too many rows by a response, which is then requested again; nothing was written. */
 export class HeldBack extends Error {
   /** The reason, by first day. */
   readonly windows: ReadonlyMap<Day, string>;
@@ -60,41 +76,46 @@ export interface Replaced {
 }
 
 /**
- * Makes the windows of a range what an answer says, in one transaction: new and changed rows, tombstones for those that
- * the answer does not have, what is remembered of each window, and what `together` returns. Throws `HeldBack`, and
- * `SyncError`.
+ * Replaces the windows of a range by a response, in one transaction: new and changed rows, tombstones for rows that the
+ * response does not have, the state of each window, and what `together` returns. Throws `HeldBack`, and `SyncError`.
  */
 export async function replaceRange(
   context: RunContext,
   reports: Reports,
-  asked: Replacement,
+  replacement: Replacement,
   together: (replaced: Replaced) => CompiledQuery[],
 ): Promise<Replaced> {
   const { windows, reading, loader, rows } = reports;
-  const startOf = (day: Day): Day => windowAt(day, windows.granularity).start;
-  const isHeld = (day: Day | null): boolean => day !== null && asked.held?.has(startOf(day)) === true;
-  const records =
-    asked.held === null
-      ? asked.page.records
-      : asked.page.records.filter(({ value }) => !isHeld(dayOf(fieldAt(value, windows.field), reading)));
+  const { range, page, held } = replacement;
+  const isHeld = (day: Day | null): boolean =>
+    day !== null && held?.has(windowAt(day, windows.granularity).start) === true;
+  const dayIn = (value: JsonValue): Day | null => dayOf(fieldAt(value, windows.field), reading);
+  const records = held === null ? page.records : page.records.filter(({ value }) => !isHeld(dayIn(value)));
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
-  const outcome = await loader.load({ ...asked.page, records }, async (facts, counted) => {
-    const isWhole = asked.isWhole && facts.unkeyed === 0;
-    const before = await rowsBefore(context, reports, asked);
+  const outcome = await loader.load({ ...page, records }, async (facts, counted) => {
+    const before = await readRowsBefore(context, reports, range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
-    const taken = asked.range.windows.filter(({ start }) => !isHeld(start));
-    const [now, at] = [timestampText(context.clock.now()), timestampText(asked.page.requestedAt)];
-    // A row from a time that is still to come was written before our clock was put back.
-    const mayGo = ({ syncedAt }: RowOfDay): boolean => syncedAt <= at || syncedAt > now;
-    const contents = contentsOf(before, facts, taken, { isWhole, mayGo, reading, ...windows });
-    if (asked.held === null) refuseLosses(contents, reports, context);
+    const [now, at] = [timestampText(context.clock.now()), timestampText(page.requestedAt)];
+    const contents = contentsOf(before, facts, {
+      windows: range.windows.filter(({ start }) => !isHeld(start)),
+      granularity: windows.granularity,
+      isWhole: replacement.isWhole && facts.unkeyed === 0,
+      // A row with a future time was written before our clock was put back.
+      mayGo: ({ syncedAt }) => syncedAt <= at || syncedAt > now,
+      dayIn,
+    });
+    if (held === null) refuseLosses(contents, rows, context.deletes);
     await context.progress.columns.addPage(context, facts, at);
     const gone = contents.flatMap((one) => one.gone);
-    const saved = [...contents.map((one) => rowOf(context, reports, asked, one)), ...heldRows(context, reports, asked)];
+    const { resource } = context.owned;
+    const saved = [
+      ...contents.map((one) => fetchedRow(resource, reports, replacement, one)),
+      ...heldRows(resource, rows, replacement),
+    ];
     Object.assign(replaced, { deleted: gone.length, rows: saved });
     return [
-      ...goneIn(context, gone, before, asked.page.requestedAt),
-      ...settled(context, reports, { listed: facts.keys, gone }),
+      ...deleteStatements(context, gone, before, page.requestedAt),
+      ...decidedCandidates(context, reports, facts.keys, gone),
       ...saveWindows(context.warehouse.own, saved),
       ...together({ outcome: counted, deleted: gone.length }),
     ];
@@ -103,33 +124,37 @@ export async function replaceRange(
   return { outcome, deleted: replaced.deleted };
 }
 
-/** The live rows of the days that were asked for, written before that. */
-function rowsBefore(
-  context: ResourceContext,
-  reports: Reports,
-  { range }: Replacement,
-): Promise<Map<string, RowOfDay>> {
-  const { rows: remembered, isKnown } = reports;
-  // A first walk need not look: before its end there is no index on the day.
-  if (isKnown && range.windows.every(({ start }) => !remembered.has(start))) return Promise.resolve(new Map());
-  return rowsOfRange(context, reports, range, 'live');
+/** A live row. */
+interface RowOfDay {
+  day: Day;
+  syncedAt: string;
 }
 
-/** The rows of some days, by their keys; deleted ones too if all are wanted. */
-export async function rowsOfRange(
-  { warehouse, owned, profile }: Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>,
-  { windows, reading }: Pick<Reports, 'windows' | 'reading'>,
-  { from, to }: Pick<ReportRange, 'from' | 'to'>,
+/** The live rows of the requested days. */
+function readRowsBefore(
+  context: ResourceContext,
+  reports: Reports,
+  range: ReportRange,
+): Promise<Map<string, RowOfDay>> {
+  // A first scan need not look: before its end there is no index on the day.
+  const isNew = reports.isKnown && range.windows.every(({ start }) => !reports.rows.has(start));
+  return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, reports, range, 'live');
+}
+
+/** The rows of some days, by their keys; deleted ones too if all are requested. */
+export async function readRowsOfRange(
+  { warehouse, owned, profile }: ResourceContext,
+  { windows, reading }: { windows: ReportWindows; reading: DayReading },
+  { from, to }: { from: Day; to: Day },
   which: 'live' | 'all',
 ): Promise<Map<string, RowOfDay>> {
   const [table] = shapeOf(owned).tables;
-  const column = table === undefined ? null : columnOf(table, profile.id, windows.field);
+  const column = table === undefined ? null : findDayColumn(table, profile.id, windows.field);
   if (table === undefined || column === null) return new Map();
   const zone = timeZone(windows.zone);
   const span = { from, to, begin: dayBegin(from, zone), end: dayBeginLatest(to, zone) };
-  const rows = await rowsOfDays(warehouse, table, column, span, which);
   const found = new Map<string, RowOfDay>();
-  for (const { key, syncedAt, cell } of rows) {
+  for (const { key, syncedAt, cell } of await rowsOfDays(warehouse, table, column, span, which)) {
     const day = dayOfCell(cell, column.type, reading);
     if (day !== null && day >= from && day < to) found.set(key, { day, syncedAt });
   }
@@ -137,7 +162,7 @@ export async function rowsOfRange(
 }
 
 /** Null for a field that never had a value. */
-function columnOf(table: TableShape, id: string | readonly string[], field: string): Column | null {
+function findDayColumn(table: TableShape, id: string | readonly string[], field: string): Column | null {
   const [column] = updatedColumns(table.columns, { updated: field });
   if (column === undefined) return id === field ? { name: table.key[0] ?? '', path: [field], type: 'text' } : null;
   if (column.type !== 'json' && column.type !== 'boolean') return column;
@@ -147,22 +172,92 @@ function columnOf(table: TableShape, id: string | readonly string[], field: stri
   });
 }
 
-function refuseLosses(contents: readonly WindowContents[], { rows }: Reports, { deletes }: ResourceContext): void {
+/** How a response changes a window. */
+interface WindowContents {
+  window: ReportWindow;
+  /** Live rows before, and the keys of those that the response does not have. */
+  before: number;
+  gone: string[];
+  /** Live rows afterwards. */
+  rows: number;
+  hasChanged: boolean;
+}
+
+interface LoadedRange {
+  windows: readonly ReportWindow[];
+  granularity: ReportWindows['granularity'];
+  /** True if rows that the response does not have are deleted. */
+  isWhole: boolean;
+  /** False for a row that was written after the service was asked. */
+  mayGo: (row: RowOfDay) => boolean;
+  dayIn: (value: JsonValue) => Day | null;
+}
+
+function contentsOf(
+  before: ReadonlyMap<string, RowOfDay>,
+  { keys, stated, written }: PageFacts,
+  { windows, granularity, isWhole, mayGo, dayIn }: LoadedRange,
+): WindowContents[] {
+  const listed = new Set(keys);
+  for (const { key } of stated) listed.delete(key);
+  const gone = isWhole ? [...before].filter(([key, row]) => !listed.has(key) && mayGo(row)) : [];
+  const after = new Map([...before].map(([key, { day }]) => [key, day]));
+  const changed = new Set(gone.map(([, { day }]) => day));
+  for (const [key] of gone) after.delete(key);
+  for (const { key, value } of written) {
+    const day = dayIn(value);
+    if (day === null) continue;
+    changed.add(day).add(after.get(key) ?? day);
+    after.set(key, day);
+  }
+  const startOf = (day: Day): Day => windowAt(day, granularity).start;
+  const rowsBefore = Map.groupBy(before, ([, { day }]) => startOf(day));
+  const rowsGone = Map.groupBy(gone, ([, { day }]) => startOf(day));
+  const rowsAfter = Map.groupBy(after, ([, day]) => startOf(day));
+  const changedStarts = new Set([...changed].map(startOf));
+  return windows.map((window) => ({
+    window,
+    before: rowsBefore.get(window.start)?.length ?? 0,
+    gone: (rowsGone.get(window.start) ?? []).map(([key]) => key),
+    rows: rowsAfter.get(window.start)?.length ?? 0,
+    hasChanged: changedStarts.has(window.start),
+  }));
+}
+
+function refuseLosses(
+  contents: readonly WindowContents[],
+  rows: ReadonlyMap<Day, WindowRow>,
+  limits: DeleteLimits,
+): void {
   const held = contents.flatMap((one): [Day, string][] => {
-    const why = whyHeldBack(one, deletes);
+    const why = whyHeldBack(one, limits);
     const isReleased = rows.get(one.window.start)?.released_at != null;
     return why === null || isReleased ? [] : [[one.window.start, why]];
   });
   if (held.length > 0) throw new HeldBack(new Map(held));
 }
 
-function rowOf(
-  { owned: { resource } }: ResourceContext,
+/** Rows that may always vanish from a window that keeps others, because a part of a small number is meaningless. */
+const MAX_FREE_LOSSES = 10;
+
+/** Returns why the response for a window is held back, as a sentence; null if it counts. */
+function whyHeldBack({ before, gone, rows }: WindowContents, limits: DeleteLimits): string | null {
+  if (before === 0 || gone.length === 0) return null;
+  if (rows === 0) return before === 1 ? 'its only row would be deleted' : `all of its ${before} rows would be deleted`;
+  return gone.length <= MAX_FREE_LOSSES
+    ? null
+    : describeExcess(limits, { asked: gone.length, live: before, recent: 0 });
+}
+
+const NEVER_FETCHED = { fetched_at: null, is_final: 0, rows: 0, capped: 0, totals: null, changed_at: null } as const;
+const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: null } as const;
+
+function fetchedRow(
+  resource: string,
   { windows, rows }: Reports,
   { page: { requestedAt }, isCapped, isWhole, totals }: Replacement,
   { window, rows: count, hasChanged }: WindowContents,
 ): WindowRow {
-  const before = rows.get(window.start);
   const at = timestampText(requestedAt);
   return {
     resource,
@@ -173,48 +268,41 @@ function rowOf(
     rows: count,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,
-    changed_at: hasChanged ? at : (before?.changed_at ?? null),
-    dropped_at: null,
-    held_at: null,
-    held: null,
-    released_at: null,
+    changed_at: hasChanged ? at : (rows.get(window.start)?.changed_at ?? null),
+    ...NOT_HELD,
   };
 }
 
-/** Windows that stay as they were, but for what a person is told of them. */
+/** Windows that stay as they were, with the reason for an operator. */
 function heldRows(
-  { owned: { resource } }: ResourceContext,
-  { rows }: Reports,
+  resource: string,
+  rows: ReadonlyMap<Day, WindowRow>,
   { range, page, held }: Replacement,
 ): WindowRow[] {
   const at = timestampText(page.requestedAt);
-  return range.windows.flatMap((window) => {
-    const why = held?.get(window.start);
+  return range.windows.flatMap(({ start, end }) => {
+    const why = held?.get(start);
     if (why === undefined) return [];
-    const before = rows.get(window.start) ?? neverFetched(resource, window);
+    const empty = { resource, window_start: start, window_end: end, ...NEVER_FETCHED, ...NOT_HELD };
+    const before = rows.get(start) ?? empty;
     return [{ ...before, is_final: 0, held_at: before.held_at ?? at, held: why }];
   });
 }
 
-function neverFetched(resource: string, { start, end }: ReportWindow): WindowRow {
-  const none = { fetched_at: null, totals: null, changed_at: null, dropped_at: null } as const;
-  const open = { held_at: null, held: null, released_at: null } as const;
-  return { resource, window_start: start, window_end: end, is_final: 0, rows: 0, capped: 0, ...none, ...open };
-}
-
-/** What the answer lists, or has not, is known by that. */
-function settled(
+/** A delete candidate is decided by a response that lists it, or that does not have it. */
+function decidedCandidates(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
   { suspected }: Reports,
-  { listed, gone }: { listed: readonly string[]; gone: readonly string[] },
+  listed: readonly string[],
+  gone: readonly string[],
 ): CompiledQuery[] {
   if (suspected.size === 0) return [];
   const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
   return [...forgetSuspects(own, resource, among(listed), 'waiting'), ...forgetSuspects(own, resource, among(gone))];
 }
 
-/** Their tombstones are as old as the answer, or as the latest row that our clock, before it was put back, has stamped. */
-function goneIn(
+/** The tombstones have the time of the response, or of the latest row that was written before our clock was put back. */
+function deleteStatements(
   { warehouse, owned, profile, clock }: ResourceContext,
   keys: readonly string[],
   before: ReadonlyMap<string, RowOfDay>,
@@ -223,9 +311,8 @@ function goneIn(
   const [table, ...children] = shapeOf(owned).tables;
   if (table === undefined || keys.length === 0) return [];
   const now = timestampText(clock.now());
-  const asked = timestampText(requestedAt);
-  const stamps = keys.map((key) => before.get(key)?.syncedAt ?? '').filter((stamp) => stamp > now);
-  const at = [asked, ...stamps].toSorted().at(-1) ?? asked;
+  const futureTimes = keys.map((key) => before.get(key)?.syncedAt ?? '').filter((time) => time > now);
+  const at = [timestampText(requestedAt), ...futureTimes].toSorted().at(-1) ?? now;
   const { resource } = owned;
   const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [

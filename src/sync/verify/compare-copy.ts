@@ -1,31 +1,31 @@
-import { inParts } from '../../database/state/in-parts.ts';
 import { sql } from 'kysely';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { SnapshotReader } from '../../database/database.ts';
+import { ownColumns } from '../../database/own-columns.ts';
+import type { VersionRow } from '../../database/own-tables.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { readViews } from '../../database/state/view-catalog.ts';
 import { lenientProfile } from '../../load/grow-shape.ts';
-import type { HistoryPolicy, ColumnType } from '../../model/vocabulary.ts';
+import { messageOf } from '../../model/errors.ts';
+import type { ColumnType, HistoryPolicy } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { VersionRow } from '../../database/own-tables.ts';
-import type { SnapshotReader } from '../../database/database.ts';
+import { planKeys } from '../../views/key-plan.ts';
 import {
+  type CopiedPage,
+  type CopiedRecord,
   differingFields,
   hashRows,
   readCopiedPages,
   rowsOfRecords,
-  type CopiedPage,
-  type CopiedRecord,
 } from './comparable-rows.ts';
 import type { Difference } from './report.ts';
-import { messageOf } from '../../model/errors.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
-import { readViews } from '../../database/state/view-catalog.ts';
-import { planKeys } from '../../views/key-plan.ts';
-import { ownColumns } from '../../database/own-columns.ts';
 import type { VerifyContext } from './service-listing.ts';
 
-/** A resource of the copy at one moment. */
+/** A resource of the copy at one time. */
 export interface CopySnapshot extends VerifyContext {
   snapshot: SnapshotReader;
   /** Called with each live row and a hash of its content; null if its body is missing. */

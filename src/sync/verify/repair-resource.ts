@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import { readItem } from '../../pagination/read-item.ts';
+import { inParts } from '../../database/state/in-parts.ts';
 import { refreshViews } from '../../load/evolve-tables.ts';
 import { restoreRecords } from '../../load/restore-records.ts';
 import { tendKeys } from '../../load/tend-keys.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
+import { readItem } from '../../pagination/read-item.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import { sameJson, textHash } from '../../rows/records/fingerprint.ts';
-import { inParts } from '../../database/state/in-parts.ts';
-import { softDeleteGone } from '../deletes/soft-delete-gone.ts';
+import { softDelete } from '../deletes/soft-delete.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
@@ -58,7 +58,7 @@ export function repairResource(
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
     const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
-    const { deleted, held, waiting, listed } = await softDeleteGone(context, gone, evidence);
+    const { deleted, held, waiting, listed } = await softDelete(context, gone, evidence);
     return {
       restored: restored.length,
       deleted: deleted.length,

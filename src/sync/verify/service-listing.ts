@@ -1,23 +1,21 @@
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import type { Doubt, Page, WalkEnd } from '../../pagination/page.ts';
+import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
+import type { WindowRow } from '../../database/own-tables.ts';
+import { freshCheckpoint } from '../../database/state/checkpoints.ts';
+import type { Forgotten } from '../../database/state/forgotten.ts';
+import type { OwnedResource } from '../../database/state/owned-resource.ts';
+import { readWindows } from '../../database/state/windows.ts';
 import { newMeter } from '../../http/client.ts';
 import { dropForgotten } from '../../load/drop-forgotten.ts';
 import { type KeyedRecord, keyRecords } from '../../load/key-records.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape } from '../../model/table.ts';
+import type { Doubt, Page, WalkEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/tombstone.ts';
-import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
-import { freshCheckpoint } from '../../database/state/checkpoints.ts';
-import type { Forgotten } from '../../database/state/forgotten.ts';
-import type { OwnedResource } from '../../database/state/owned-resource.ts';
-import { readWindows } from '../../database/state/windows.ts';
-import type { WindowRow } from '../../database/own-tables.ts';
 import { fingerprintOf, startWalk } from '../plan.ts';
-import { compareTotals, isShort } from '../reports/range-contents.ts';
-import { readRange } from '../reports/read-range.ts';
-import { rowsOfRange } from '../reports/replace-range.ts';
-import { dayReading, type ReportWindow } from '../reports/report-days.ts';
-import { halvesOf, nextRange, type ReportRange } from '../reports/report-ranges.ts';
+import { compareTotals, isShort, readRange } from '../reports/read-range.ts';
+import { readRowsOfRange } from '../reports/replace-range.ts';
+import { dayReading, halvesOf, nextRange, type ReportRange, type ReportWindow } from '../reports/report-windows.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import { endedBy, pagesOf } from '../walk/load-pages.ts';
@@ -147,7 +145,8 @@ export async function readOpenWindows(
   const keys = new Set<string>();
   const reading = dayReading(context.profile, windows);
   for (const { window_start: from, window_end: to } of open) {
-    for (const key of (await rowsOfRange(context, { windows, reading }, { from, to }, 'live')).keys()) keys.add(key);
+    for (const key of (await readRowsOfRange(context, { windows, reading }, { from, to }, 'live')).keys())
+      keys.add(key);
   }
   return { count: open.length, from: open[0]?.window_start ?? '', keys };
 }

@@ -1,6 +1,16 @@
+import { hasUncompared } from '../../config/profile/record-fields.ts';
+import type { SnapshotReader } from '../../database/database.ts';
+import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
+import { saveVerification } from '../../database/state/run-history.ts';
+import { lastWalkBegan } from '../../database/state/runs.ts';
+import { currentBodies } from '../../database/state/versions.ts';
+import type { StoredRow } from '../../database/warehouse.ts';
 import type { KeyedRecord } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { SourceRecord, Updated } from '../../model/json.ts';
+import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { storedZone, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
@@ -9,16 +19,6 @@ import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { recordDifferences } from '../../rows/records/record-difference.ts';
 import { tombstoneOf } from '../../rows/tombstone.ts';
-import { hasUncompared } from '../../config/profile/record-fields.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
-import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
-import { lastWalkBegan } from '../../database/state/runs.ts';
-import { saveVerification } from '../../database/state/run-history.ts';
-import { currentBodies } from '../../database/state/versions.ts';
-import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
-import type { SnapshotReader } from '../../database/database.ts';
-import type { StoredRow } from '../../database/warehouse.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { checkStructure, compareCopy, hashContent } from './compare-copy.ts';
@@ -295,9 +295,9 @@ async function bodyDifference(
 }
 
 /** True if the record changed after the copy was last brought up to date, by its time of change. */
-function isRecent({ copiedUntil }: VerifyContext, updated: Pick<Updated, 'at'> | null | undefined): boolean {
+function isRecent({ copiedUntil }: VerifyContext, updated: { at: number } | null | undefined): boolean {
   if (updated === null || updated === undefined) return false;
-  // A time without milliseconds stands for its whole second.
+  // A time without milliseconds means its whole second.
   return updated.at >= (updated.at % 1_000 === 0 ? Math.floor(copiedUntil / 1_000) * 1_000 : copiedUntil);
 }
 

@@ -1,28 +1,39 @@
 import type { CompiledQuery } from 'kysely';
+import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-walk.ts';
-import { isNewestFirst } from '../../checks/order.ts';
+import type { TemplateValues } from '../../config/profile/basic-fields.ts';
+import { parentOf, type PartitionProfile } from '../../config/profile/request-fields.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
+import { readTables } from '../../database/state/column-catalog.ts';
+import { resolveUnseenRejects } from '../../database/state/rejects.ts';
+import { lastWalkBegan } from '../../database/state/runs.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import { fieldPathText } from '../../model/body-path.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { VisitedPage, WalkBefore } from '../../pagination/guards/pagination-state.ts';
 import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
 import type { Page, PagePosition } from '../../pagination/page.ts';
-import { joinPosition, type PartitionPlace, splitPosition } from '../../pagination/partitioned-walk.ts';
-import type { PageFacts, PageOutcome } from '../../load/page-loader.ts';
-import type { TemplateValues } from '../../config/profile/basic-fields.ts';
-import { forgetSeen, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
-import { resolveUnseenRejects } from '../../database/state/rejects.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
-import { SEVERAL } from '../cursor/move-cursor.ts';
+import { joinPosition, type Partitions, splitPosition } from '../../pagination/partitioned-walk.ts';
+import { keyParts } from '../../pagination/read-item.ts';
+import { pathText } from '../../rows/columns/source-path.ts';
+import { keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { SEVERAL } from '../move-cursor.ts';
 import { startWalk } from '../plan.ts';
-import type { WalkProof } from '../prove-walk.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+import type { WalkProof } from './prove-walk.ts';
 
-/** Only what stands behind the origin counts; a base makes it a URL. */
-const ANYWHERE = 'http://localhost';
+/** Makes a URL of a path; the origin is not used. */
+const ANY_ORIGIN = 'http://localhost';
 
 type Query = Readonly<Record<string, string>>;
 
 /**
- * A position as a checkpoint may hold it: without the profile's own query parameters, of which any may be a secret. The
- * profile's headers and body are no part of a position. Null, which is the beginning, if the service itself wrote a secret into it: pages are then read twice.
+ * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
+ * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
  */
 export function storedPosition(
   position: PagePosition | null,
@@ -31,74 +42,61 @@ export function storedPosition(
 ): PagePosition | null {
   if (position === null) return null;
   const { place, inner } = splitPosition(position);
-  const own = changed(inner, query, (params, name) => params.delete(name));
+  const own = changeQuery(inner, query, (params, name) => params.delete(name));
   const stored = place === null ? own : joinPosition(place, own);
   return scrub(stored) === stored ? stored : null;
 }
 
-/** The position that `storedPosition` stored. `values` are those of the walk. */
+/** The position that `storedPosition` stored; `values` are those of the scan. */
 export function positionFrom(stored: PagePosition | null, query: Query, values: TemplateValues): PagePosition | null {
   if (stored === null) return null;
   const { place, inner } = splitPosition(stored);
   const filled = filledQuery(query, place === null ? values : { ...values, partition: place.partition });
-  const whole = changed(inner, filled, (params, name, value) => params.set(name, value));
+  const whole = changeQuery(inner, filled, (params, name, value) => params.set(name, value));
   return place === null ? whole : joinPosition(place, whole);
 }
 
-function changed(
+function changeQuery(
   position: PagePosition,
   query: Query,
   change: (params: URLSearchParams, name: string, value: string) => void,
 ): PagePosition {
   const entries = Object.entries(query);
-  if (entries.length === 0 || position === '' || !URL.canParse(position, ANYWHERE)) return position;
-  const url = new URL(position, ANYWHERE);
+  if (entries.length === 0 || position === '' || !URL.canParse(position, ANY_ORIGIN)) return position;
+  const url = new URL(position, ANY_ORIGIN);
   for (const [name, value] of entries) change(url.searchParams, name, value);
   return url.pathname + url.search.replaceAll('+', '%20') + url.hash;
 }
 
 /**
- * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its place still
- * holds and count distinct records. A scan of which pages are not remembered begins again.
+ * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position
+ * still holds and count distinct records. A scan whose pages are not stored begins again; of several listings only the
+ * one in progress does.
  */
 export async function resumeWalk(
   context: ResourceContext,
   planned: CheckpointRow,
 ): Promise<{ start: CheckpointRow; before: WalkBefore }> {
-  const nothing: WalkBefore = { pages: [], isWhole: true, leastTotal: null };
-  if (planned.walk_position === null) return { start: planned, before: nothing };
-  // The newest records come first: a walk that reads only those begins again.
-  if (isNewestFirst(context.profile) && planned.walk_mode === 'incremental') {
-    const again = startWalk(planned, 'incremental', planned.walk_since, context.clock.now());
-    return { start: again, before: nothing };
+  const none: WalkBefore = { pages: [], isWhole: true, leastTotal: null };
+  const { walk_position: position, walk_mode: mode, walk_since: since } = planned;
+  if (position === null) return { start: planned, before: none };
+  const restart = () => ({ start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: none });
+  // The newest records come first: a scan that reads only those begins again.
+  if (isNewestFirst(context.profile) && mode === 'incremental') return restart();
+  const { place, inner } = splitPosition(position);
+  const pages = await readPages(context, planned, place?.partition ?? null);
+  if (place === null) {
+    if (pages.length < planned.walk_pages) return restart();
+    return { start: planned, before: { pages, isWhole: true, leastTotal: planned.walk_total } };
   }
-  const { place, inner } = splitPosition(planned.walk_position);
-  const pages = await rememberedPages(context, planned, place?.partition ?? null);
-  if (place !== null) return resumeIn(planned, { place, inner }, pages);
-  if (pages.length < planned.walk_pages) {
-    const { walk_mode: mode, walk_since: since } = planned;
-    return { start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: nothing };
-  }
-  return { start: planned, before: { pages, isWhole: true, leastTotal: planned.walk_total } };
-}
-
-/** The same for the one of several listings in which the walk stands: only that one begins again. */
-function resumeIn(
-  planned: CheckpointRow,
-  { place, inner }: { place: PartitionPlace; inner: string },
-  pages: readonly VisitedPage[],
-): { start: CheckpointRow; before: WalkBefore } {
   const isLost = pages.length === 0 && inner !== '';
   const from = isLost ? { place: { ...place, records: 0, leastTotal: null }, inner: '' } : { place, inner };
-  const { leastTotal } = from.place;
-  return {
-    start: { ...planned, walk_position: joinPosition(from.place, from.inner) },
-    before: { pages, isWhole: true, leastTotal },
-  };
+  const start = { ...planned, walk_position: joinPosition(from.place, from.inner) };
+  return { start, before: { pages, isWhole: true, leastTotal: from.place.leastTotal } };
 }
 
-/** Of several listings, the pages of this one. */
-async function rememberedPages(
+/** The stored pages of a scan; of several listings those of one. */
+async function readPages(
   { warehouse, profile }: ResourceContext,
   planned: CheckpointRow,
   partition: string | null,
@@ -108,73 +106,169 @@ async function rememberedPages(
   const pages: VisitedPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    // Only the position of a page by number is stored whole; the keys of others count all the same.
+    // Only the position of a numbered page is stored whole; the keys of others count too.
     const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
     if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
   }
   return pages;
 }
 
-/** A page of a walk as it is committed. */
-export interface CommittedPage {
+/** A page of a scan as it is committed. */
+interface CommittedPage {
   page: Page;
   facts: PageFacts;
-  counted: PageOutcome;
   /** The checkpoint before it. */
   before: CheckpointRow;
   /** Null before the last page. */
   proof: WalkProof | null;
 }
 
-type SeenContext = Pick<ResourceContext, 'profile' | 'scrub'> & {
-  warehouse: Pick<ResourceContext['warehouse'], 'own'>;
-};
-
-/** Remembers a page of the walk, and forgets other walks and those that are done; belongs to its transaction. */
-export function seenStatements(context: SeenContext, committed: CommittedPage, after: CheckpointRow): CompiledQuery[] {
-  const { own } = context.warehouse;
-  const { facts, before, proof } = committed;
+/** The statements in a page's transaction that store its keys, and forget other scans and those that are done. */
+export function seenStatements(
+  { warehouse: { own }, profile, scrub }: ResourceContext,
+  { page, facts, before, proof }: CommittedPage,
+  after: CheckpointRow,
+): CompiledQuery[] {
   const { resource, walk_started_at: walkStartedAt } = before;
-  // What another walk has met proves nothing about this one.
+  // Keys that another scan has seen prove nothing about this one.
   const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
   if (walkStartedAt === null) return begun;
   const isDone = after.walk_mode === null;
   const isFull = before.walk_mode === 'full';
-  // A listing without any record proves nothing; nor does a walk that may not be swept after.
+  // An empty listing proves nothing; nor does a scan that must not be used to find deletes.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const isSwept = isFull && proof?.maySweep !== false && isSweepable(before) && !isEmpty;
-  const isKept = isSwept || !isDone;
-  const statements = isKept ? [...begun, seenRow(context, committed, walkStartedAt)] : [forgetSeen(own, resource)];
+  const findsDeletes = isFull && proof?.maySweep !== false && mayFindDeletes(before) && !isEmpty;
+  const { place } = splitPosition(page.position);
+  // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
+  const position = page.isNumbered ? page.position : place === null ? null : joinPosition(place, '');
+  const seen = rememberSeen(own, {
+    resource,
+    walk_started_at: walkStartedAt,
+    page: before.walk_pages,
+    unkeyed: facts.unkeyed,
+    ids: page.keys,
+    position: storedPosition(position, profile.query, scrub),
+  });
+  const statements = findsDeletes || !isDone ? [...begun, seen] : [forgetSeen(own, resource)];
   if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
-  // A whole full walk has met every record: rejects that it did not meet no longer exist.
+  // A complete full scan has seen every record: rejects that it has not seen no longer exist.
   return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
 }
 
 /**
- * By this row a resumed scan counts what it has seen before. Only where pages are cut by number does it read that page
- * again, to see whether the listing has moved.
+ * False for the first scan, which finds nothing to miss, and for one that was made under several credentials, of which
+ * each may be allowed to see something else.
  */
-function seenRow(
-  { warehouse: { own }, profile, scrub }: SeenContext,
-  { page: { position, keys, isNumbered }, facts, before }: CommittedPage,
-  walkStartedAt: string,
-): CompiledQuery {
-  const { place } = splitPosition(position);
-  const kept = isNumbered ? position : place === null ? null : joinPosition(place, '');
-  return rememberSeen(own, {
-    resource: before.resource,
-    walk_started_at: walkStartedAt,
-    page: before.walk_pages,
-    unkeyed: facts.unkeyed,
-    ids: keys,
-    position: storedPosition(kept, profile.query, scrub),
-  });
+function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }
 
+/** Keys of parents that are looked at before anything else gets its turn. */
+const KEYS_PER_STEP = 5_000;
+/** A row may be written this long after its record was requested. */
+const ON_ITS_WAY_MS = 120_000;
+
 /**
- * True for a walk after which what it has not met may be looked for: not the first one, which finds nothing to miss,
- * and none that was made under several credentials, of which each may be allowed to see something else.
+ * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
+ * in an incremental scan perhaps only of those that changed since the last one, and that of the record which proves the
+ * filter. Throws `SyncError` (`parent_not_synced`) if no full scan of the parent has come to its end; warns if that end
+ * was not proved.
  */
-function isSweepable({ full_credential, walk_credential }: CheckpointRow): boolean {
-  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
+export async function partitionsOf(
+  context: RunContext,
+  profile: PartitionProfile,
+  { walk_mode, walk_started_at, last_success_at, cursor_key, resource }: CheckpointRow,
+): Promise<Partitions> {
+  const { warehouse, clock } = context;
+  const now = (): number => clock.now();
+  const storedKeys = (value: string): Promise<Uint8Array> =>
+    walk_mode === 'full' ? keysOfListing(context, value) : Promise.resolve(new Uint8Array());
+  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
+  await proveParents(context, profile.parent);
+  const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
+  const began = isChangedOnly ? await lastWalkBegan(warehouse.own, resource, last_success_at) : null;
+  const since = began === null ? null : timestampText(timestampMs(began) - ON_ITS_WAY_MS);
+  const parents = await liveParents(context, profile);
+  const isFiltered = context.profile.incremental !== null && cursor_key !== null;
+  const witness = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
+  const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === witness);
+  const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
+  return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, storedKeys, now };
+}
+
+/** Fingerprints of the keys of the stored rows that came from one listing. */
+async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, value: string): Promise<Uint8Array> {
+  const table = owned.shape?.tables[0];
+  if (table === undefined) return new Uint8Array();
+  // Keys are sorted by their bytes: those of a listing follow each other if its field is the first part.
+  const prefix = [profile.id].flat()[0] === profile.partitions?.field ? JSON.stringify([value]).slice(0, -1) : '';
+  const found: string[] = [];
+  let keys = await warehouse.rows.keysAfter(table, prefix, KEYS_PER_STEP);
+  while (keys.length > 0) {
+    found.push(...keys.filter((key) => keyParts(profile, key).partition === value));
+    const last = keys.at(-1) ?? '';
+    if (!last.startsWith(prefix)) break;
+    signal.throwIfAborted();
+    keys = await warehouse.rows.keysAfter(table, last, KEYS_PER_STEP);
+  }
+  return keyFingerprints(found);
+}
+
+async function proveParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
+  const checkpoint = await readCheckpoint(warehouse.own, parent);
+  if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
+  const isTold = progress.warnings.some(({ code }) => code === 'parents_unproved');
+  if (checkpoint.last_full_at === null && !isTold) {
+    progress.warnings.push({
+      code: 'parents_unproved',
+      message: `nothing proves that all rows of ${parent} are here, of which each has a listing`,
+      hint: `see the warnings of ${parent}: its listing has to come to a proved end first`,
+    });
+  }
+}
+
+interface Parent {
+  value: string;
+  /** When its row was last written. */
+  syncedAt: string;
+}
+
+function valuesOf(parents: readonly Parent[]): string[] {
+  const values = new Set(parents.map(({ value }) => value));
+  return [...values].toSorted((a, b) => (a < b ? -1 : 1));
+}
+
+async function liveParents(
+  { warehouse, signal }: ResourceContext,
+  profile: Extract<PartitionProfile, { parent: string }>,
+): Promise<Parent[]> {
+  const name = parentOf({ partitions: profile }) ?? '';
+  const table = (await readTables(warehouse, name))?.tables[0];
+  if (table === undefined) throw notSynced(name);
+  const column = columnOf(table, profile.parent_id);
+  const parents: Parent[] = [];
+  let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const rows = await warehouse.rows.stored(table, keys, column === null ? [] : [column]);
+    for (const [key, { deletedAt, syncedAt, updated }] of rows) {
+      const value = column === null ? key : updated;
+      if (deletedAt === null && value !== null) parents.push({ value: String(value), syncedAt });
+    }
+    signal.throwIfAborted();
+    keys = await warehouse.rows.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+  return parents;
+}
+
+/** Null for the key of the rows: the id has no column. */
+function columnOf(table: TableShape, field: string | null) {
+  return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
+}
+
+/** Thrown if the rows of the parent cannot be relied on in this run. */
+export function notSynced(parent: string): SyncError {
+  return new SyncError('parent_not_synced', `the listings are those of the rows of ${parent}, which are not all here`, {
+    recovery: 'stop',
+    hint: `sync ${parent} first, or both in one run: content-sync sync`,
+  });
 }

@@ -14,15 +14,25 @@ import type { EndProof, WalkEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
-import { unmetRows } from '../deletes/sweep.ts';
-import { type FilterEvidence, forgetCursor, newEvidence } from '../filter/trusted-plan.ts';
+import { unseenRows } from '../deletes/detect-deletes.ts';
+import {
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  notDescending,
+  unprovedCatchUp,
+} from '../filter/filter-evidence.ts';
 import { startWalk, type WalkPlan } from '../plan.ts';
-import { endWarnings, type WalkProof } from '../prove-walk.ts';
 import type { RunContext } from '../run-progress.ts';
 import { type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
+import { endWarnings } from './prove-walk.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
-export interface WholeWalk extends Pick<WalkProof, 'isProved' | 'maySweep' | 'needsCatchUp'> {
+export interface WholeWalk {
+  /** See `WalkProof`. */
+  isProved: boolean;
+  maySweep: boolean;
+  needsCatchUp: boolean;
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
   isEmpty: boolean;
@@ -74,9 +84,8 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
       const { maySweep, needsCatchUp } = concluded;
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
-      const kept = isUnsorted ? await forgetCursor(context, { checkpoint, disorder, needsCatchUp }) : checkpoint;
       return {
-        checkpoint: kept,
+        checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, needsCatchUp) : checkpoint,
         isProved,
         maySweep,
         isEmpty: end.records === 0,
@@ -101,7 +110,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
 /** A `Date` header has whole seconds. */
 const CLOCK_STEP_MS = 1_000;
 /** At most this many records are fetched individually to find out whether they still exist. */
-const MAX_FETCHED_ALONE = 100;
+export const MAX_FETCHED_ALONE = 100;
 
 /**
  * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
@@ -172,7 +181,7 @@ async function supplyFromBefore(
   if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
   const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
   const isExpected = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
-  const candidates = await unseenRows(context, table, (key) => end.met(key) || isExpected(key), null);
+  const candidates = await findUnseenKeys(context, table, (key) => end.met(key) || isExpected(key), null);
   if (candidates.length > MAX_FETCHED_ALONE) return false;
   const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
   if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
@@ -197,36 +206,18 @@ async function supplyFromBefore(
  * Ids of live rows that `isSeen` does not accept, all of them or more than `MAX_FETCHED_ALONE`. `before`: leaves out rows
  * that were written since.
  */
-async function unseenRows(
+export async function findUnseenKeys(
   context: RunContext,
   table: TableShape,
   isSeen: (key: Uint8Array) => boolean,
   before: string | null,
 ): Promise<string[]> {
   const found: string[] = [];
-  for await (const { key, syncedAt } of unmetRows(context, table, isSeen)) {
+  for await (const { key, syncedAt } of unseenRows(context, table, isSeen)) {
     if (before === null || syncedAt < before) found.push(key);
     if (found.length > MAX_FETCHED_ALONE) break;
   }
   return found;
-}
-
-/** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-export async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
-  const table = context.owned.shape?.tables[0];
-  const { warnings } = context.progress;
-  if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
-  const rows = await unseenRows(context, table, met, startedAt);
-  if (rows.length === 0) return;
-  const isPartitioned = context.profile.partitions !== null;
-  const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
-  warnings.push({
-    code: 'listing_moved',
-    message: isPartitioned
-      ? 'records moved between the pages of the scan, so it did not look for deleted records'
-      : `the scan, between whose pages records moved, did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
-    hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
-  });
 }
 
 /** Null if the service does not return the record. */
@@ -244,7 +235,28 @@ function eachFingerprint(keys: Uint8Array, visit: (key: Uint8Array) => void): vo
   for (let at = 0; at < keys.length; at += KEY_FINGERPRINT_BYTES) visit(keys.subarray(at, at + KEY_FINGERPRINT_BYTES));
 }
 
-/** How long to wait before a walk is made again; null if a cache in front would give it the same pages. */
+/**
+ * After a full scan of a listing that is not newest first although the profile says so: forgets the cursor, so that the
+ * next scan is a full one too. Adds its warnings to the run's.
+ */
+async function forgetCursor(
+  context: RunContext,
+  checkpoint: CheckpointRow,
+  disorder: string,
+  needsCatchUp: boolean,
+): Promise<CheckpointRow> {
+  const { profile, progress, warehouse, owned } = context;
+  const { incremental } = profile;
+  if (incremental === null) return checkpoint;
+  progress.warnings.push(notDescending(context, disorder));
+  if (needsCatchUp) progress.warnings.push(unprovedCatchUp(context, incremental));
+  if (isAccepted(profile)) return checkpoint;
+  const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
+  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  return without;
+}
+
+/** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
 export function waitFor(settleMs: number | null, isKept: boolean): number | null {
   if (settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS) return settleMs;
   return isKept ? null : AGE_STEP_MS;
@@ -265,20 +277,19 @@ function sweepable(checkpoint: CheckpointRow): CheckpointRow {
 }
 
 async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+  const { warehouse, owned, clock } = context;
   try {
     return await loadPages(context, one);
   } catch (error) {
-    // A resumed scan would see too few records to detect the wrong numbering again.
-    if (isNumberingFault(error)) await forgetWalk(context);
+    if (isNumberingFault(error)) {
+      // A resumed scan would see too few records to detect the wrong numbering again.
+      const stored = await readCheckpoint(warehouse.own, owned.resource);
+      const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_WALK })];
+      await warehouse.apply(forgotten, owned.lease());
+    }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = one;
-    const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, context.clock.now());
+    const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, clock.now());
     return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
   }
-}
-
-async function forgetWalk({ warehouse, owned }: RunContext): Promise<void> {
-  const stored = await readCheckpoint(warehouse.own, owned.resource);
-  if (stored === null) return;
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, ...NO_WALK })], owned.lease());
 }

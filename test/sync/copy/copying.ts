@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { copyWarehouse, type CopiedTable, type CopyRequest } from '../../../src/sync/copy/copy-warehouse.ts';
+import { copyWarehouse, type CopiedTable, type CopyRequest } from '../../../src/sync/copy-warehouse.ts';
 import { asOtherClient, postgresDatabase } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 import { profilesFor, profileWith } from '../../support/page-records.ts';

@@ -106,30 +106,4 @@ describe.skipIf(POSTGRES.missing !== null)('a copy is refused', () => {
       message: expect.stringContaining(told),
     });
   });
-
-  it('where another copy to the same schema is under way', async () => {
-    const made = await stage();
-    await made.copyUntil('content');
-    await made.onStaging(
-      `UPDATE _sync_leases SET owner = 'pid 1 on another', host = 'another', pid = 1, expires_at = '2999-01-01'`,
-    );
-    expect(await thrown(made.copy())).toMatchObject({ code: 'lease_held' });
-  });
-
-  it('where somebody makes a table in the schema while the copy grows', async () => {
-    const made = await stage();
-    const making = Promise.withResolvers<unknown>();
-    const make = (): void =>
-      making.resolve(asOtherClient(made.to, (client) => client.query('CREATE SCHEMA blog; CREATE TABLE blog.mine ()')));
-    // With the first table, so that it exists before the end.
-    let tables = 0;
-    const onTable = (): void => ((tables += 1) === 1 ? make() : undefined);
-    const error = await thrown(made.copy({ onTable }));
-    await making.promise;
-    expect(error).toMatchObject({ code: 'copy_target_used' });
-    // The staging schema has all views and functions by now.
-    await asOtherClient(made.to, (client) => client.query('DROP TABLE blog.mine'));
-    await made.copy();
-    expect(await titleOf(made, 'r1')).toBe('Title 1');
-  });
 });

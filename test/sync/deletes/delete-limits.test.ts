@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tooMany } from '../../../src/sync/deletes/delete-limits.ts';
+import { describeExcess } from '../../../src/sync/deletes/detect-deletes.ts';
 
 const DEFAULT = { max_rows: 500, max_part: 0.1 };
 
@@ -22,14 +22,14 @@ describe('the guard', () => {
     ['holds nothing if all may go', { asked: 100, live: 100, recent: 50 }, { max_rows: 1_000, max_part: 1 }, false],
     ['is exact if a product is not', { asked: 7, live: 100, recent: 0 }, { max_rows: 500, max_part: 0.07 }, false],
   ])('%s', (_, volume, limits, isHeld) => {
-    expect(tooMany(limits, volume) !== null).toBe(isHeld);
+    expect(describeExcess(limits, volume) !== null).toBe(isHeld);
   });
 
   it('says how many, of how many, and which setting decides', () => {
-    expect(tooMany(DEFAULT, { asked: 42, live: 195, recent: 5 })).toBe(
+    expect(describeExcess(DEFAULT, { asked: 42, live: 195, recent: 5 })).toBe(
       '42 of 195 live rows would be deleted, after 5 in the last 24 h: more than 20 (deletes.max_part 0.1)',
     );
-    expect(tooMany(DEFAULT, { asked: 501, live: 10_000, recent: 0 })).toBe(
+    expect(describeExcess(DEFAULT, { asked: 501, live: 10_000, recent: 0 })).toBe(
       '501 of 10000 live rows would be deleted: more than 500 (deletes.max_rows 500)',
     );
   });

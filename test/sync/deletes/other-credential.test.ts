@@ -67,17 +67,6 @@ describe.for([USUAL])('another credential, on $name', (database) => {
     expect(codes(await stage.walk('backfill'))).toEqual([]);
   });
 
-  it('that lists nothing at all moves nothing: the rows wait for the first walk that lists something', async () => {
-    const stage = await copied(database);
-    stage.setSource(keyed('second'));
-    const { records } = stage.service;
-    const before = [...records];
-    records.clear();
-    expect(codes(await stage.walk('sync'))).toEqual(['empty_listing']);
-    for (const [id, record] of before) records.set(id, record);
-    expect(codes(await stage.walk('sync'))).toEqual(['credential_changed', 'deletes_held']);
-  });
-
   it('is reported by the run after a kill, whose walk had ended before what it did not list was looked at', async () => {
     const stage = await copied(database);
     stage.setSource(keyed('second'));

@@ -90,19 +90,6 @@ describe.each(eitherDatabase(import.meta.filename))('files of records, on $name'
     expect(await shown()).toEqual(['z', 'y', null, 'cover']);
     expect(stage.objects()).toHaveLength(4);
   });
-
-  it('that are declared to be what is here already are not fetched', async () => {
-    const stage = await pictureStage(database, { files: { ...OWN, sha256: 'hash' } });
-    const { service } = stage;
-    const hash = sha256(picture('same'));
-    service.put({ id: 'a', has_file: true, hash });
-    service.files.set('/v1/images/a/file', picture('same'));
-    await stage.walk('backfill');
-    service.put({ id: 'b', has_file: true, hash: `sha256:${hash.toUpperCase()}` });
-    expect(await stage.walk()).toMatchObject({ status: 'ok', files: { fetched: 0, unchanged: 1, stored: 2 } });
-    expect(await stage.shown('b')).toBe('same');
-    expect(service.asked).toEqual(['200 /v1/images/a/file']);
-  });
 });
 
 describe.each(eitherDatabase(import.meta.filename))('two processes with files, on $name', (database) => {

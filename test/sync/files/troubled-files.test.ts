@@ -108,19 +108,6 @@ describe.each(eitherDatabase(import.meta.filename))('files in trouble, on $name'
     expect(await stage.rows()).toHaveLength(1);
   });
 
-  it('of a service that does not answer wait, without being asked for one by one', async () => {
-    const stage = await pictureStage(database, { files: { at: 'json:url', when: null } });
-    const { service } = stage;
-    for (let n = 0; n < 120; n += 1) service.put({ id: `r${n}`, url: `${service.cdn.url}/${n}.png` });
-    service.instead = (_, response) => !!response.writeHead(500).end();
-    const report = await stage.walk('backfill');
-    const { failed = 0, waiting = 0 } = report.files ?? {};
-    expect(failed + waiting).toBe(120);
-    expect(failed).toBeLessThan(60);
-    expect(report.warnings?.map(({ code }) => code)).toEqual(['files_failed', 'files_waiting']);
-    expect(service.asked.length).toBeLessThan(60);
-  });
-
   it('whose store was moved are found there, and not fetched again', async () => {
     const stage = await pictureStage(database, { files: OWN });
     const { service } = stage;

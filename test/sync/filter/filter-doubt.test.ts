@@ -94,45 +94,12 @@ describe.for(eitherDatabase(import.meta.filename))('a filter after a full walk, 
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('is tried anew under another parameter', async () => {
-    const stage = await blog(database, 'created', ALONE);
-    stage.edit('p3', 29.5);
-    expect(told(await stage.run('backfill'))).toEqual(DOUBTED);
-    stage.behaviour.filter = 'updated';
-    stage.setFields({ incremental: { param: 'after', format: 'as_sent' } });
-    stage.edit('p4', 40);
-    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
-  });
-
   it('is found out by the next walk where no record can be read alone', async () => {
     const stage = await blog(database, 'created');
     stage.edit('p3', 29.5);
     expect(told(await stage.run('backfill'))).toEqual(['ok', 'full']);
     stage.edit('p4', 40);
     expect(told(await stage.run('sync'))).toEqual(DOUBTED);
-    expect(await stage.unlike()).toEqual([]);
-  });
-
-  it('is believed for one request where it lists what changed', async () => {
-    const stage = await blog(database, 'updated', ALONE);
-    stage.edit('p3', 29.5);
-    expect(told(await stage.run('backfill'))).toEqual(['ok', 'full']);
-    expect(stage.asked().map((address) => address.includes('after='))).toEqual([false, false, false, false, true]);
-    stage.edit('p4', 40);
-    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
-    expect(stage.asked()).toHaveLength(1);
-    expect(await stage.unlike()).toEqual([]);
-  });
-
-  it('may not show yet what changed within the overlap, and is believed all the same', async () => {
-    const stage = await blog(database, 'updated', ALONE);
-    const post = { ...newPost(0), id: 'now', updated: new Date(Date.now() - 60_000).toISOString() };
-    stage.posts.set('now', post);
-    stage.behaviour.hidden = 'now';
-    expect(told(await stage.run('backfill'))).toEqual(['ok', 'full']);
-    stage.behaviour.hidden = '';
-    stage.posts.set('now', { ...post, title: 'edited' });
-    expect(told(await stage.run('sync'))).toEqual(['ok', 'incremental']);
     expect(await stage.unlike()).toEqual([]);
   });
 

@@ -95,27 +95,4 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     expect(stage.service.asked).toEqual(['/v1/content/4']);
     expect(await drained.run('sync')).toMatchObject({ status: 'ok' });
   });
-
-  it('is left to a walk if nothing listed can prove it, without a filter', async () => {
-    const stage = await ownStage(database, RECORDS, { content: { incremental: null, page: { size: 5 } } });
-    const drained = await stage.listen();
-    stage.service.put(changed(19, { subtitle: 'new' }));
-    expect(await drained.hear(19)).toEqual(['walked']);
-    expect((await stage.rows())[18]).toMatchObject({ subtitle: 'new', title: 'changed' });
-    expect(await drained.run('sync')).toMatchObject({ status: 'ok' });
-  });
-
-  it('has optional fields come and go', async () => {
-    const stage = await ownStage(database, RECORDS);
-    const drained = await stage.listen();
-    stage.service.put(changed(3));
-    await drained.hear(3);
-    const { category: _, ...without } = changed(4);
-    stage.service.put(without, { ...changed(5), author: null });
-    await drained.hear(4);
-    expect(await drained.hear(5)).toEqual(['loaded', 'loaded', 'loaded']);
-    const rows = await stage.rows();
-    expect([rows[3]?.['category'], rows[4]?.['author']]).toEqual([null, null]);
-    expect(await drained.run('sync')).toMatchObject({ status: 'ok', updated: 0 });
-  });
 });

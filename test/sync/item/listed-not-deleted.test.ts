@@ -72,19 +72,6 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
 });
 
 describe.for([USUAL])('a record that is gone, on $name', (database) => {
-  it('is deleted within the event that reports it, because it is not listed', async () => {
-    const stage = await ownStage(database, RECORDS);
-    const drained = await stage.listen();
-    stage.service.records.delete('3');
-    stage.service.asked.length = 0;
-    expect(await drained.hear(3, 'deleted')).toEqual(['deleted']);
-    expect(stage.service.asked.map((path) => path.replace(/\?.*|\d+$/g, ''))).toEqual([
-      '/v1/content/',
-      '/v1/content',
-      '/v1/content/',
-    ]);
-  });
-
   it('is deleted because of the event if the listing is too long to be asked', async () => {
     const stage = await ownStage(database, RECORDS, { content: LONG });
     const drained = await stage.listen();

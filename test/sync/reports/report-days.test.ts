@@ -7,7 +7,7 @@ import {
   localDay,
   windowAt,
   windowsBetween,
-} from '../../../src/sync/reports/report-days.ts';
+} from '../../../src/sync/reports/report-windows.ts';
 
 const HOUR = 3_600_000;
 

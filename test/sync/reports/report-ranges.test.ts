@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { ReportWindows } from '../../../src/config/profile/report-windows.ts';
-import { windowsBetween } from '../../../src/sync/reports/report-days.ts';
-import { endingWith, nextRange, rangeQuery } from '../../../src/sync/reports/report-ranges.ts';
+import { endingWith, nextRange, rangeQuery, windowsBetween } from '../../../src/sync/reports/report-windows.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
 const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21' };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { VerifyReport } from '../../../src/sync/verify/report.ts';
 import { jsonSuite, naughtyStrings } from '../../support/corpora.ts';
 import { DATABASES, SQLITE } from '../../support/databases.ts';
-import { journey, type Journey } from '../../support/journey.ts';
+import type { Journey } from '../../support/journey.ts';
 import { sampled } from '../../support/length.ts';
 import { ownStage } from '../../support/own-stage.ts';
 import type { OwnRecord } from '../../support/record-service.ts';
@@ -96,16 +96,6 @@ describe('a healthy copy', () => {
     },
   );
 
-  it('of three resources is equal, and one of a service that changes meanwhile', async () => {
-    const stage = await journey({ database: SQLITE });
-    await stage.run('backfill');
-    const { code, found } = await verify(stage);
-    expect({ code, resources: found.map(({ resource, verdict }) => ({ resource, verdict })) }).toEqual({
-      code: 0,
-      resources: ['content', 'images', 'analytics'].map((resource) => ({ resource, verdict: 'equal' })),
-    });
-  });
-
   it('is equal while records change and are added at the service, but not once one is deleted there', async () => {
     const records = Array.from({ length: 60 }, (_, index) => dated(index + 1, '2024-01-01T00:00:00Z'));
     const stage = await ownStage(SQLITE, records, { content: { page: { size: 10 } } });
@@ -128,28 +118,6 @@ describe('a healthy copy', () => {
       code: 3,
       differences: [{ kind: 'extra', id: '58' }],
     });
-  });
-
-  it('has nothing left of a verification that was killed', async () => {
-    const stage = await journey({
-      database: SQLITE,
-      sandbox: { latency: 20, generate: { content: 150 } },
-      profile: { resources: { content: { page: { style: 'cursor', size: 5 } } } },
-    });
-    await stage.run('backfill', { resources: ['content'] });
-    const state = () =>
-      stage.read((db) => [
-        db.prepare('SELECT * FROM _sync_verifications').all(),
-        db.prepare('SELECT name, token, commits FROM _sync_leases').all(),
-        db.prepare('SELECT count(*) AS runs FROM _sync_runs').get(),
-      ]);
-    const before = await state();
-    const asked = stage.sandbox.requests.total;
-    const command = await stage.startUntil(asked + 3, 'verify', 'content');
-    command.kill('SIGKILL');
-    await command.ended;
-    expect(await state()).toEqual(before);
-    expect((await verify(stage, 'content')).code).toBe(0);
   });
 });
 

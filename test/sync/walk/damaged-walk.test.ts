@@ -58,31 +58,6 @@ describe.for(DATABASES)('a checkpoint on $name', (database) => {
     expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
   });
 
-  it('that is damaged in the middle of a first walk lets it begin again, and loads no record twice', async () => {
-    const stage = await journey({ database, sandbox: SMALL, profile: PROFILE });
-    const stop = new AbortController();
-    const page = (): void => stop.abort(new Error('enough'));
-    await stage.run('backfill', { signal: stop.signal, watcher: { page } });
-    const there = await stage.read((db) => db.prepare('SELECT count(*) FROM content').pluck().get());
-    expect(there).toBeGreaterThan(0);
-    await damage(stage, 'walk_clock', '10000-01-01 00:00:00');
-    stage.sandbox.requests.clear();
-    const { status, resources } = await stage.run('backfill');
-    expect(status).toBe('ok');
-    expect(resources[0]).toMatchObject({
-      mode: 'full',
-      pages: 6,
-      records: 60,
-      inserted: 60 - Number(there),
-      updated: 0,
-    });
-    expect(await stage.read((db) => differences(db, stage.sandbox.store, { resources: ['content'] }))).toEqual([]);
-    const again = await stage.read((db) =>
-      db.prepare('SELECT count(*) FROM _sync_versions WHERE version > 1').pluck().get(),
-    );
-    expect(again).toBe(0);
-  });
-
   it('stays sound whatever time the service says it is', async () => {
     const stage = await journey({
       database,

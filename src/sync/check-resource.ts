@@ -1,13 +1,14 @@
-import { credentialFinding } from '../../checks/credential.ts';
-import { filterFinding } from '../../checks/filter.ts';
-import { itemFinding } from '../../checks/item.ts';
+import { credentialFinding } from '../checks/credential.ts';
+import { filterFinding, orderFinding } from '../checks/filter.ts';
+import { itemFinding } from '../checks/item.ts';
 import {
   type CheckFinding,
+  type ExtraQuery,
   failure,
   listingWalk,
   type RequestContext,
   samplePartition,
-} from '../../checks/listing-walk.ts';
+} from '../checks/listing-walk.ts';
 import {
   clockFinding,
   describedFields,
@@ -16,17 +17,29 @@ import {
   pageSizeFindings,
   requestAsOthers,
   requestBare,
-} from '../../checks/listing.ts';
-import { orderFinding } from '../../checks/order.ts';
-import { timesFindings } from '../../checks/times.ts';
-import type { Profile, Relations } from '../../config/profile/profile.ts';
-import type { TableAccess } from '../../database/reading.ts';
-import { resolveRelations, unresolved } from '../../load/grow-views.ts';
-import type { ResourceShape } from '../../model/table.ts';
-import { visibleText } from '../../model/visible-text.ts';
-import type { Page } from '../../pagination/page.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
-import { sampleQuery, windowsFinding } from './windows.ts';
+} from '../checks/listing.ts';
+import { timesFindings } from '../checks/times.ts';
+import type { Profile, Relations } from '../config/profile/profile.ts';
+import { asksForEnd, type ReportWindows } from '../config/profile/report-windows.ts';
+import type { TableAccess } from '../database/reading.ts';
+import { resolveRelations, unresolved } from '../load/grow-views.ts';
+import type { SourceRecord } from '../model/json.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { timeZone } from '../model/time-zone.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { Page } from '../pagination/page.ts';
+import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { fieldAt } from '../rows/records/field-at.ts';
+import { refuseOutside } from './reports/read-range.ts';
+import {
+  addDays,
+  dayOf,
+  dayReading,
+  localDay,
+  rangeQuery,
+  type ReportRange,
+  windowAt,
+} from './reports/report-windows.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
@@ -79,7 +92,7 @@ export async function checkResource(
   return findings;
 }
 
-/** The first page and the one after it. Where the walk is cut short, it has no end, but its numbers are tried. */
+/** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
   const asked = { ...listingWalk(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
   let pages = 0;
@@ -150,4 +163,68 @@ function danglingFinding(
       ? 'they may be keys of something else: correct the relation in the profile'
       : 'their records are deleted, or not to be seen by this credential; joins leave these rows out';
   return { check: 'relation', status: 'warn', detail, hint };
+}
+
+/** Pages of a window that are read at most: more say nothing else. */
+const MOST_PAGES = 5;
+/** Days back to a window that is over in any zone, and of which a service has its figures. */
+const DAYS_BACK = 2;
+
+/** A window that has ended, and the one after it. */
+function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one: ReportRange; two: ReportRange } {
+  const today = localDay(now, timeZone(zone));
+  const second = windowAt(addDays(today, -DAYS_BACK), granularity);
+  const first = windowAt(addDays(second.start, -1), granularity);
+  return {
+    one: { windows: [first], from: first.start, to: first.end },
+    two: { windows: [first, second], from: first.start, to: second.end },
+  };
+}
+
+/** The parameters of a sample: of reports two windows, of other resources the listing. */
+function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
+  const { windows } = profile;
+  if (windows === null) return {};
+  const { one, two } = sampleRanges(windows, clock.now());
+  const hasEnd = asksForEnd(profile);
+  return rangeQuery(windows, hasEnd ? two : one, hasEnd);
+}
+
+/**
+ * Whether a range lists records of its days only, and those of its last day. Throws what walking throws, and
+ * `window_outside`. What totals tell, and windows that are as large as the service lists, are seen by every run.
+ */
+async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
+  const { profile, clock } = context;
+  const { one, two } = sampleRanges(windows, clock.now());
+  const hasEnd = asksForEnd(profile);
+  const reading = dayReading(profile, windows);
+  const recordsOf = async (range: ReportRange) => {
+    const found = { records: [] as SourceRecord[], isWhole: false };
+    let pages = 0;
+    for await (const page of walk(listingWalk(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
+      found.records.push(...page.records);
+      found.isWhole = page.next === null;
+      if ((pages += 1) === MOST_PAGES) break;
+    }
+    refuseOutside(found.records, range, windows, reading);
+    return found;
+  };
+  const { records, isWhole } = await recordsOf(one);
+  const wider = hasEnd ? (await recordsOf(two)).records : [];
+  const last = addDays(one.to, -1);
+  const asked = one.from === last ? one.from : `${one.from} to ${last}`;
+  const ofOne = wider.filter(({ value }) => (dayOf(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
+  const check = 'windows';
+  if (isWhole && records.length < ofOne) {
+    const detail = `asked for ${asked} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
+    const hint = windows.to_inclusive
+      ? 'set windows.to_inclusive: false, or windows.zone'
+      : 'set windows.zone, or windows.format with the time of day';
+    return { check, status: 'fail', detail, hint };
+  }
+  if (records.length > 0)
+    return { check, status: 'ok', detail: `${records.length} rows for ${asked}, all of these days` };
+  const hint = 'an empty report proves nothing: check windows.field, from_param, to_param, format and zone';
+  return { check, status: 'warn', detail: `nothing is listed for ${asked}`, hint };
 }

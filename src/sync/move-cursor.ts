@@ -1,25 +1,25 @@
-import type { DatedKey } from '../../load/page-loader.ts';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { TimeZone } from '../../model/time-zone.ts';
-import { NO_WALK } from '../../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../../database/own-tables.ts';
-import { momentOf } from '../../checks/since.ts';
+import type { DatedKey } from '../load/page-loader.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+import type { TimeZone } from '../model/time-zone.ts';
+import { NO_WALK } from '../database/state/checkpoints.ts';
+import type { CheckpointRow } from '../database/own-tables.ts';
+import { momentOf } from '../checks/since.ts';
 
 /** The part of a page that moves a checkpoint. */
-export interface PassedPage {
+interface PassedPage {
   next: string | null;
   /** Pages of the service that are in it; 1 if absent. */
   pages?: number;
   records: number;
-  /** Those of them that an earlier page of the walk has counted; absent or 0 if none was. */
+  /** Those of them that an earlier page of the scan has counted; absent or 0 if none was. */
   again?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
-  /** The listing's total; absent or null if there is none. */
+  /** The listing's total; absent or null if none exists. */
   total?: number | null;
   /** Records on the largest page so far that named a next one; absent or 0 if none did. */
   kept?: number;
-  /** Of the last page: false if nothing proves that the walk met every record. */
+  /** Of the last page: false if nothing proves that the scan met every record. */
   isProved?: boolean;
   updated: readonly DatedKey[];
   /** Of local times in `updated`; absent or null if they are UTC. */
@@ -38,6 +38,8 @@ export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now
 
 function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
+  const { total = null } = page;
+  const { walk_total: known } = checkpoint;
   return {
     ...checkpoint,
     walk_position: page.next,
@@ -45,16 +47,12 @@ function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): Che
     ...highWater(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
     walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
-    walk_total: leastOf(checkpoint.walk_total, page.total ?? null),
+    walk_total: total === null || known === null ? (total ?? known) : Math.min(total, known),
     kept_size: page.kept ? page.kept : checkpoint.kept_size,
   };
 }
 
-function leastOf(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : Math.min(a, b);
-}
-
-/** A walk that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
+/** A scan that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
 function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
   const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
@@ -62,14 +60,14 @@ function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
-/** A service's clock may be so far ahead of ours; a record that is dated later proves nothing about it. */
+/** A service's clock may be this far ahead of ours; a record that is dated later proves nothing about it. */
 const FURTHEST_AHEAD_MS = 86_400_000;
 
 /**
- * The service's clock when the walk began. If no answer has a `Date`, the newest record of the first
+ * The service's clock when the scan began. If no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-function clockAtStart(page: Pick<PassedPage, 'serverDate' | 'updated'>, now: number): string | null {
+function clockAtStart(page: PassedPage, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
   const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
@@ -117,10 +115,10 @@ function finished(walked: CheckpointRow, page: PassedPage, now: number): Checkpo
   };
 }
 
-/** In place of a credential: a walk that was made under several. */
+/** In place of a credential: a scan that was made under several. */
 export const SEVERAL = 'several';
 
-/** True if a walk is, or was, made under another credential than the last whole full one. */
+/** True if a scan is, or was, made under another credential than the last whole full one. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
 }
@@ -131,9 +129,9 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
 }
 
 /**
- * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
- * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
- * (`filter/verify-filter.ts`), and only from then on the overlap may be left out.
+ * The clock of the last page, by which everything that the scan has seen existed. A scan that requested the overlap again
+ * and moved nothing leaves it open: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
+ * record may the overlap be left out.
  */
 function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;
@@ -141,7 +139,7 @@ function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): 
   return isBehindCursor(walked, zone) ? walked.cursor_seen_at : null;
 }
 
-/** True of a walk that asks only for what lies behind the cursor: the record that set it is not listed. */
+/** True for a scan that requests only what is after the cursor: the record that set it is not listed. */
 export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: PassedPage['zone']): boolean {
   return walk_since !== null && cursor !== null && momentOf(walk_since, zone) > momentOf(cursor, zone);
 }

@@ -1,17 +1,17 @@
-import { timestampText } from '../../model/timestamp-text.ts';
-import type { Column } from '../../model/table.ts';
-import { visibleText } from '../../model/visible-text.ts';
-import { keysOf, pathText } from '../../rows/columns/source-path.ts';
-import { saveValueChanges, showsValue } from '../../database/state/stored-rows.ts';
-import type { ValueChange } from '../../model/schema-change.ts';
-import type { SchemaChangeRow } from '../../database/own-tables.ts';
-import type { RunContext } from '../run-progress.ts';
-import type { Warning } from '../warnings.ts';
-import { MIN_RECORDS, type EmptyColumn } from './column-presence.ts';
-import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ResourceContext } from '../resource-context.ts';
+import type { SchemaChangeRow } from '../database/own-tables.ts';
+import { saveValueChanges, showsValue } from '../database/state/stored-rows.ts';
+import type { ValueChange } from '../model/schema-change.ts';
+import type { Column } from '../model/table.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import { keysOf, pathText } from '../rows/columns/source-path.ts';
+import { type EmptyColumn, MIN_RECORDS } from './column-presence.ts';
+import type { Warning } from './report.ts';
+import type { ResourceContext } from './resource-context.ts';
+import type { RunContext } from './run-progress.ts';
 
-/** So many new and changed records without a field show that the service no longer sends it. */
+/** New and changed records without a field that show that the service no longer sends it. */
 const MIN_RECORDS_WITHOUT = 20;
 
 interface GoneColumn extends EmptyColumn {
@@ -22,9 +22,9 @@ interface GoneColumn extends EmptyColumn {
 
 /**
  * Finds the columns that most records had a value for and that none of the run's new and changed records has one for, and
- * those whose values are back. Each is logged once; the warnings name what is gone.
+ * those whose values are back. Each is logged once; the warnings name the columns.
  */
-export async function goneColumnWarnings(context: RunContext): Promise<Warning[]> {
+export async function warnOfGoneColumns(context: RunContext): Promise<void> {
   const { warehouse, owned, progress } = context;
   const gone: GoneColumn[] = [];
   const back = [...progress.columns.back];
@@ -35,13 +35,13 @@ export async function goneColumnWarnings(context: RunContext): Promise<Warning[]
       gone.push({ ...each, records: recordsFor(context, each), renamedTo: renamedTo(each) });
     }
   }
-  if (gone.length + back.length === 0) return [];
+  if (gone.length + back.length === 0) return;
   const rows = [
     ...gone.map((each) => logRow(context, each, each.renamedTo === null ? 'gone' : 'renamed?', each.renamedTo)),
     ...back.map((each) => logRow(context, each, 'back', null)),
   ];
   await owned.takeTurn(() => warehouse.apply(saveValueChanges(warehouse.own, rows), owned.lease()));
-  return [...Map.groupBy(gone, ({ table }) => table.shape.name).values()].map(goneWarning);
+  progress.warnings.push(...[...Map.groupBy(gone, ({ table }) => table.shape.name).values()].map(goneWarning));
 }
 
 /** A list that no record has is judged by all records, its fields by the records that have elements. */
@@ -64,7 +64,7 @@ async function isGone(context: RunContext, each: EmptyColumn): Promise<boolean> 
   return live !== null && !(await showsValue(context.warehouse, live.view, live.name));
 }
 
-/** The column of the live view that shows it; null if there is none. */
+/** The column of the live view that shows it; null if none exists. */
 function liveColumn({ table: { live }, column }: EmptyColumn): { view: string; name: string } | null {
   const name = live?.names.get(visibleText(pathText(column.path)));
   return live === null || name === undefined ? null : { view: live.view, name };

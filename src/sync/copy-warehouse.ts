@@ -1,17 +1,17 @@
 import { existsSync } from 'node:fs';
-import { viewGrowth } from '../../load/grow-views.ts';
-import type { LoadContext } from '../../load/load-context.ts';
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError } from '../../model/errors.ts';
-import type { ResourceShape } from '../../model/table.ts';
-import { shapeChanges } from '../../rows/evolve-shape.ts';
-import { readTables } from '../../database/state/column-catalog.ts';
-import { acquireLease, type Lease } from '../../database/state/leases.ts';
-import { copyTable } from '../../database/copy/copy-table.ts';
-import { openSourceFile, type SourceFile } from '../../database/copy/source-file.ts';
-import { emptyStaging, openStaging, publish, refuseUsedTarget, type Staging } from '../../database/copy/staging.ts';
-import { databaseAt, openInbox, openWarehouse } from '../../database/databases.ts';
-import type { Warehouse } from '../../database/warehouse.ts';
+import { viewGrowth } from '../load/grow-views.ts';
+import type { LoadContext } from '../load/load-context.ts';
+import type { Clock } from '../model/clock.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { ResourceShape } from '../model/table.ts';
+import { shapeChanges } from '../rows/evolve-shape.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import { acquireLease, type Lease } from '../database/state/leases.ts';
+import { copyTable } from '../database/copy/copy-table.ts';
+import { openSourceFile, type SourceFile } from '../database/copy/source-file.ts';
+import { emptyStaging, openStaging, publish, refuseUsedTarget, type Staging } from '../database/copy/staging.ts';
+import { databaseAt, openInbox, openWarehouse } from '../database/databases.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 
 /** The lease of the staging schema. */
 const STAGING_LEASE = 'copy';

@@ -1,6 +1,6 @@
-import type { Doubt, WalkEnd } from '../pagination/page.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import type { Warning } from './warnings.ts';
+import type { Doubt, WalkEnd } from '../../pagination/page.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { Warning } from '../report.ts';
 
 /** Conclusions from the end of a scan. */
 export interface WalkProof {
@@ -36,14 +36,16 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
 /** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
 export function proveWalk(
   end: WalkEnd,
-  { accept, incremental, feed }: Pick<ResourceProfile, 'accept' | 'incremental' | 'feed'>,
+  { accept, incremental, feed }: ResourceProfile,
   former: WalkEnd | null,
 ): WalkProof {
   const isSame = former !== null && former.prints === end.prints;
   const codes = new Set(end.doubts.map(({ code }) => code));
   // A feed lists what was created while the scan ran.
   const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
-  const isListedLater = codes.has('entered') && (incremental !== null || feed !== null) && !codes.has('slipped');
+  // If a repeated scan sees the same, no change has moved the records: their order differs from page to page.
+  const isMovement = codes.has('entered') && !codes.has('slipped') && !isSame;
+  const isListedLater = isMovement && (incremental !== null || feed !== null);
   const open = end.doubts.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
     if (code === 'fewer') return !isGrowthFed;

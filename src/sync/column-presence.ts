@@ -1,23 +1,23 @@
-import type { PageFacts } from '../../load/page-loader.ts';
-import type { KeyedRecord } from '../../load/key-records.ts';
-import type { Cell, Column, SourcePath, TableRows, TableShape } from '../../model/table.ts';
-import type { JsonValue } from '../../model/json.ts';
-import { EACH, OVERFLOW, pathText, sourceKey } from '../../rows/columns/source-path.ts';
-import { storedValue } from '../../rows/records/as-record.ts';
-import { hasContent, isObject } from '../../rows/records/field-at.ts';
-import { sameJson } from '../../rows/records/fingerprint.ts';
-import { commentKey } from '../../database/state/column-catalog.ts';
+import type { TimestampText } from '../database/own-tables.ts';
+import { commentKey } from '../database/state/column-catalog.ts';
 import {
   countFilled,
   keysWrittenBefore,
-  readLiveColumns,
-  readValueChanges,
   type KnownChange,
   type LiveColumns,
-} from '../../database/state/stored-rows.ts';
-import { currentBodies } from '../../database/state/versions.ts';
-import type { TimestampText } from '../../database/own-tables.ts';
-import type { ResourceContext } from '../resource-context.ts';
+  readLiveColumns,
+  readValueChanges,
+} from '../database/state/stored-rows.ts';
+import { currentBodies } from '../database/state/versions.ts';
+import type { KeyedRecord } from '../load/key-records.ts';
+import type { PageFacts } from '../load/page-loader.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Cell, Column, SourcePath, TableRows, TableShape } from '../model/table.ts';
+import { EACH, OVERFLOW, pathText, sourceKey } from '../rows/columns/source-path.ts';
+import { storedValue } from '../rows/records/as-record.ts';
+import { hasContent, isObject } from '../rows/records/field-at.ts';
+import { sameJson } from '../rows/records/fingerprint.ts';
+import type { ResourceContext } from './resource-context.ts';
 
 /** Fewer new and changed records decide nothing. */
 export const MIN_RECORDS = 5;
@@ -25,8 +25,6 @@ export const MIN_RECORDS = 5;
 const SAMPLED_ROWS = 100;
 /** Records whose former values are compared with those of new columns. */
 const MAX_COMPARED = 100;
-
-type ColumnContext = Pick<ResourceContext, 'warehouse' | 'owned' | 'profile'>;
 
 /** A column that existed before the run, and for which no new or changed record has had a value so far. */
 export interface EmptyColumn {
@@ -75,7 +73,7 @@ export class ColumnPresence {
   }
 
   /** To be called before the page is committed. `since`: rows that were written later are not compared with it. */
-  async addPage(context: ColumnContext, facts: PageFacts, since: TimestampText): Promise<void> {
+  async addPage(context: ResourceContext, facts: PageFacts, since: TimestampText): Promise<void> {
     const { written, rows, shapeBefore } = facts;
     if (written.length === 0) return;
     this.#empty ??= await this.#open(context, shapeBefore.tables, since);
@@ -89,7 +87,7 @@ export class ColumnPresence {
   }
 
   async #open(
-    { warehouse, owned, profile }: ColumnContext,
+    { warehouse, owned, profile }: ResourceContext,
     tables: readonly TableShape[],
     since: TimestampText,
   ): Promise<EmptyColumn[]> {
@@ -123,7 +121,7 @@ export class ColumnPresence {
   }
 
   /** Of the columns that are empty so far, those remain that most records had a value for. */
-  async #sample(context: ColumnContext): Promise<void> {
+  async #sample(context: ResourceContext): Promise<void> {
     this.#isSampled = true;
     const { warehouse, owned } = context;
     const own = owned.shape?.tables[0];
@@ -144,7 +142,7 @@ export class ColumnPresence {
 
   /** Looks for the former values in columns that are new in this run. */
   async #compare(
-    { warehouse, owned, profile }: ColumnContext,
+    { warehouse, owned, profile }: ResourceContext,
     written: readonly KeyedRecord[],
     rows: readonly TableRows[],
   ): Promise<void> {

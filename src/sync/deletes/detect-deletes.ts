@@ -1,0 +1,331 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
+import type { SuspectRow, TimestampText } from '../../database/own-tables.ts';
+import {
+  forgetSeen,
+  readCheckpoint,
+  readSeenPages,
+  readSeenWalk,
+  saveCheckpoint,
+  type SeenWalk,
+} from '../../database/state/checkpoints.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import {
+  countSuspects,
+  forgetListed,
+  forgetSuspects,
+  readSuspects,
+  suspectGone,
+  suspectOlder,
+  suspectStated,
+} from '../../database/state/suspects.ts';
+import type { OlderPolicy } from '../../load/difference.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { WalkMode } from '../../model/vocabulary.ts';
+import { durationText } from '../../observe/figures.ts';
+import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
+import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { isOtherCredential } from '../move-cursor.ts';
+import type { Warning } from '../report.ts';
+import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
+import type { RunContext } from '../run-progress.ts';
+
+/** Rows that are compared before other work gets the event loop. */
+const KEYS_PER_STEP = 20_000;
+const KEYS_PER_QUERY = 500;
+/** How late a listing may be if neither the settings nor a filter of the profile say so. */
+const DEFAULT_DELAY_MS = 600_000;
+const DAY_MS = 86_400_000;
+
+/** Milliseconds by which the listing may be late: a younger row may still be missing in it. */
+export function listingDelayMs({ deletes, profile }: ResourceContext): number {
+  return deletes.settle ?? profile.incremental?.overlap ?? DEFAULT_DELAY_MS;
+}
+
+/**
+ * After a complete full scan: notes the live rows that it has not seen as delete candidates, forgets the candidates that
+ * it has seen, and forgets the scan, in one transaction. Deletes nothing. Does nothing if there is no such scan, so that
+ * it may be called again after a kill. A scan under another credential may have seen less: then all candidates are held,
+ * and that credential becomes the known one. Returns it, else null.
+ */
+export async function detectDeletes(context: RunContext): Promise<string | null> {
+  const { warehouse, owned } = context;
+  const { own } = warehouse;
+  const { resource } = owned;
+  const scan = await readSeenWalk(own, resource);
+  if (scan === null) return null;
+  const checkpoint = await readCheckpoint(own, resource);
+  // Each scan forgets the pages of others as it begins: without a scan in progress they are all of one scan.
+  if (checkpoint === null || checkpoint.walk_mode !== null) return null;
+  const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
+  const table = owned.shape?.tables[0];
+  const isBlind = scan.bytes === 0 || (scan.unkeyed > 0 && context.profile.item === null);
+  const unseen = table === undefined || isBlind ? null : await findUnseen(context, table, scan, credential !== null);
+  const candidates =
+    table === undefined || unseen === null ? [] : await unseenStatements(context, table, scan, unseen, credential);
+  const known = { ...checkpoint, full_credential: credential, walk_credential: null };
+  const moved = credential === null ? [] : [saveCheckpoint(own, known)];
+  await warehouse.apply([...candidates, forgetSeen(own, resource), ...moved], owned.lease());
+  if (credential !== null) {
+    context.progress.warnings.push(credentialWarning(resource, unseen?.missing.length ?? null));
+  }
+  return credential;
+}
+
+/** `missing`: rows from before that were not listed under the new credential; null if that is not known. */
+function credentialWarning(resource: string, missing: number | null): Warning {
+  const rows = missing === 1 ? '1 row that was copied before is' : `${missing} rows that were copied before are`;
+  const found =
+    missing === null
+      ? 'records without a usable id keep it from being known what it does not list'
+      : missing === 0
+        ? 'it lists all that was copied before'
+        : `${rows} not listed under it, and held until an operator decides`;
+  return {
+    code: missing === 0 ? 'credential_renewed' : 'credential_changed',
+    message: `the credential or the version of the API is another one than before: ${found}`,
+    hint:
+      missing === 0
+        ? 'nothing is to be done'
+        : `see that the credential may read all of ${resource}; what is held: content-sync deletes list ${resource}`,
+  };
+}
+
+/** Why what is missing is held, whatever its number. */
+const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
+
+/** Keys of live rows from before the scan that it has not seen. */
+interface UnseenKeys {
+  missing: string[];
+  /** Written so shortly before that the listing may not have shown them yet. */
+  young: string[];
+}
+
+async function findUnseen(
+  context: ResourceContext,
+  table: TableShape,
+  scan: SeenWalk,
+  isHeld: boolean,
+): Promise<UnseenKeys> {
+  const { warehouse, owned, profile } = context;
+  const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan))
+    eachKey(ids, (high, low) => seen.add(high, low));
+  // A record that cannot be fetched individually must be older than the delay of the listing.
+  const delayMs = profile.item === null ? listingDelayMs(context) : 0;
+  const youngSince = timestampText(timestampMs(scan.walk_started_at) - delayMs);
+  const unseen: UnseenKeys = { missing: [], young: [] };
+  for await (const { key, syncedAt } of unseenRows(context, table, (print) => hasKey(seen, print))) {
+    if (syncedAt >= scan.walk_started_at) continue;
+    // Candidates that are held in any case need not be old.
+    (syncedAt < youngSince || isHeld ? unseen.missing : unseen.young).push(key);
+  }
+  return unseen;
+}
+
+/** Live rows, in the order of their keys, whose key fingerprints `isSeen` does not accept. */
+export async function* unseenRows(
+  { warehouse, signal }: LoadContext,
+  table: TableShape,
+  isSeen: (fingerprint: Uint8Array) => boolean,
+): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
+  let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
+  while (keys.length > 0) {
+    const prints = keyFingerprints(keys);
+    const printAt = (at: number) => prints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
+    const unseen = keys.filter((_, at) => !isSeen(printAt(at)));
+    const rows = unseen.length === 0 ? [] : await warehouse.rows.stored(table, unseen, []);
+    for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
+    await nextTurn();
+    signal.throwIfAborted();
+    keys = await warehouse.rows.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
+  }
+}
+
+async function unseenStatements(
+  context: ResourceContext,
+  table: TableShape,
+  { walk_started_at }: SeenWalk,
+  { missing, young }: UnseenKeys,
+  credential: string | null,
+): Promise<CompiledQuery[]> {
+  const { own } = context.warehouse;
+  const { resource } = context.owned;
+  const released = new Set((await readSuspects(own, resource, ['released'])).map(({ record_id }) => record_id));
+  const count = missing.filter((key) => !released.has(key)).length;
+  const tooMany = count === 0 ? null : await tooManyDeletes(context, table, count);
+  const detail = count === 0 || credential === null ? tooMany : OTHER_CREDENTIAL;
+  const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
+  const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
+  return [
+    ...suspectGone(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
+    // Not listed, but too young to conclude anything: what an event has said of them stays.
+    ...suspectGone(own, { ...candidate, state: 'open', detail: waits }, young, 0),
+    forgetListed(own, resource, walk_started_at),
+  ];
+}
+
+/** How many of these keys have a live row. */
+export async function countLive(
+  { warehouse }: LoadContext,
+  table: TableShape,
+  keys: readonly string[],
+): Promise<number> {
+  let live = 0;
+  for (const part of inParts(keys, KEYS_PER_QUERY)) {
+    for (const { deletedAt } of (await warehouse.rows.stored(table, part, [])).values())
+      if (deletedAt === null) live += 1;
+  }
+  return live;
+}
+
+/** How many deletes are requested, and the rows that they are measured against. */
+interface DeleteVolume {
+  /** Rows that would be deleted now. */
+  asked: number;
+  /** Rows that are live now. */
+  live: number;
+  /** Rows deleted in the last 24 hours without an operator's decision. */
+  recent: number;
+}
+
+/** Returns why this number of rows must not be deleted now; null if they may be. */
+export async function tooManyDeletes(
+  { warehouse, owned, clock, deletes }: ResourceContext,
+  { name }: TableShape,
+  asked: number,
+): Promise<string | null> {
+  const since = timestampText(clock.now() - DAY_MS);
+  const deleted = await warehouse.rows.countDeleted(name, since);
+  const confirmed = await countSuspects(warehouse.own, owned.resource, 'settled', since);
+  const volume = { asked, live: await warehouse.rows.count(name), recent: Math.max(0, deleted - confirmed) };
+  return describeExcess(deletes, volume);
+}
+
+/**
+ * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
+ * 24 hours exceed either limit of the rows that were live before.
+ */
+export function describeExcess(limits: DeleteLimits, { asked, live, recent }: DeleteVolume): string | null {
+  // In a product such as 0.07 * 100 the last digit is off.
+  const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
+  const allowed = Math.min(limits.max_rows, part);
+  if (asked + recent <= allowed) return null;
+  const already = recent === 0 ? '' : `, after ${recent} in the last 24 h`;
+  const limit = allowed === part ? `max_part ${limits.max_part}` : `max_rows ${limits.max_rows}`;
+  return `${asked} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
+}
+
+/** The part of a candidate that a page may change. */
+type Candidate = Pick<SuspectRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
+
+/** The delete candidates of a resource when a scan begins or resumes. */
+interface ScanCandidates {
+  /** Updated by the pages of the scan. */
+  candidates: Map<string, Candidate>;
+  mode: WalkMode;
+  walkStartedAt: TimestampText;
+  /** The same delay of the listing may explain what it showed since this time and what this scan shows. */
+  mayLagSince: TimestampText;
+}
+
+export async function readCandidates(
+  context: ResourceContext,
+  mode: WalkMode,
+  walkStartedAt: TimestampText,
+): Promise<ScanCandidates> {
+  const { warehouse, owned } = context;
+  const all = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  // A record that is live again needs no decision of an operator.
+  const known = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
+  const mayLagSince = timestampText(timestampMs(walkStartedAt) - listingDelayMs(context));
+  return { mode, walkStartedAt, mayLagSince, candidates: new Map(known.map((each) => [each.record_id, each])) };
+}
+
+/**
+ * A scan accepts an older state of a record only if an earlier full scan has shown the same state, and one delay of
+ * the listing does not explain both.
+ */
+export function olderPolicy({ candidates, mode, mayLagSince }: ScanCandidates): OlderPolicy {
+  const shown = [...candidates].filter(
+    ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < mayLagSince,
+  );
+  const hashes = mode === 'full' ? shown.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
+  return { acceptsOlder: false, seenBefore: new Map(hashes) };
+}
+
+/**
+ * The statements of a page's transaction that forget candidates which the page lists, and note older states, tombstones,
+ * and rows whose records no longer belong to the resource. `requestedAt` in local epoch milliseconds.
+ */
+export function candidateStatements(
+  { warehouse: { own }, owned: { resource } }: LoadContext,
+  scan: ScanCandidates,
+  facts: PageFacts,
+  requestedAt: number,
+): CompiledQuery[] {
+  const { candidates, mode, walkStartedAt } = scan;
+  const asked = timestampText(requestedAt);
+  const listed =
+    candidates.size === 0 ? [] : listedKeys(facts).filter((key) => (candidates.get(key)?.evidence_at ?? '9') <= asked);
+  const states = facts.older.map(({ key, value }) => {
+    const hash = canonicalHash(value);
+    const before = candidates.get(key);
+    // The same scan counts once, also if it shows the state again after a kill.
+    const isSame = before?.reason === 'older' && before.hash === hash && before.evidence_at < walkStartedAt;
+    return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
+  });
+  // A later page of this scan may show that they are records of the resource after all.
+  const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: asked } as const;
+  for (const { key } of facts.stated) candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
+  for (const { key } of facts.lost) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
+  return [
+    ...forgetSuspects(own, resource, listed, 'waiting'),
+    ...suspectOlder(own, resource, states, walkStartedAt),
+    ...namedCandidates(own, resource, facts, asked),
+  ];
+}
+
+/** The same for an answer of a feed, which knows nothing of complete scans. */
+export function fedStatements(
+  { warehouse: { own }, owned: { resource } }: LoadContext,
+  facts: PageFacts,
+  requestedAt: number,
+): CompiledQuery[] {
+  const asked = timestampText(requestedAt);
+  const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
+  return [
+    ...forgetSuspects(own, resource, listedKeys(facts), 'fed'),
+    ...suspectOlder(own, resource, states, asked),
+    ...namedCandidates(own, resource, facts, asked),
+  ];
+}
+
+/** The keys whose records are listed as live, in their present state. */
+function listedKeys({ keys, older, stated }: PageFacts): string[] {
+  const others = new Set([...older, ...stated].map(({ key }) => key));
+  return keys.filter((key) => !others.has(key));
+}
+
+/** A record that the filter leaves out verifies as much as two complete scans that do not list it. */
+const LEFT_OUT_SCANS = 2;
+
+/** An older state may come from a replica that lags behind: that record is fetched individually if possible. */
+function namedCandidates(
+  own: LoadContext['warehouse']['own'],
+  resource: string,
+  { stated, lost }: PageFacts,
+  asked: TimestampText,
+): CompiledQuery[] {
+  const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
+  const keysOf = (isOlder: boolean): string[] => lost.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
+  return [
+    ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+    ...suspectGone(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
+    ...suspectGone(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
+  ];
+}

@@ -1,0 +1,190 @@
+import { momentOf, writtenMoment } from '../../checks/since.ts';
+import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { NO_WALK } from '../../database/state/checkpoints.ts';
+import type { LoadContext } from '../../load/load-context.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import { storedZone, updatedColumns, updatedZone } from '../../rows/columns/updated-time.ts';
+import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
+import type { Warning } from '../report.ts';
+
+/** A record that a filter must list if it is asked for what changed at `at` (epoch milliseconds) or later. */
+export interface Witness {
+  key: string;
+  at: number;
+}
+
+/** Evidence about the filter from the pages of a scan. */
+export interface FilterEvidence {
+  /** The cursor at the beginning of the scan, in epoch milliseconds; -Infinity if none exists. */
+  cursorAt: number;
+  /** The record that the filter must list; null if none exists. */
+  witness: string | null;
+  hasWitness: boolean;
+  pages: number;
+  /** Of the other records up to the cursor, the one that changed last. */
+  other: Witness | null;
+  /** How a listing that should be newest first is not; null if it is, or need not be. */
+  disorder: string | null;
+  /** The earliest time of change; Infinity if no record has one. */
+  oldest: number;
+  /** The records that changed last, the latest first. */
+  latest: readonly Witness[];
+}
+
+const MAX_LATEST = 50;
+
+/** The evidence before the first page of a scan from this checkpoint. */
+export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
+  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
+  const none = { hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, latest: [] };
+  return { ...none, witness: cursor_key, cursorAt };
+}
+
+/** Adds a page that is about to be committed. */
+export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
+  evidence.pages += 1;
+  const { witness, cursorAt, latest } = evidence;
+  if (witness !== null) evidence.hasWitness ||= keys.includes(witness) || leftOut.includes(witness);
+  for (const { key, at } of updated) {
+    if (at < evidence.oldest) evidence.oldest = at;
+    const isOther = key !== witness && at <= cursorAt;
+    if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
+  }
+  const earliest = latest.length < MAX_LATEST ? -Infinity : (latest.at(-1)?.at ?? -Infinity);
+  const later = newestFirst(updated.filter(({ at }) => at > earliest));
+  if (later.length === 0) return;
+  // A record that is seen again counts with its last time.
+  evidence.latest = newestFirst([...new Map([...latest, ...later].map(({ key, at }) => [key, { key, at }])).values()]);
+}
+
+function newestFirst(witnesses: readonly Witness[]): readonly Witness[] {
+  return witnesses.toSorted((a, b) => b.at - a.at).slice(0, MAX_LATEST);
+}
+
+/**
+ * Returns the plan if it may rely on the service's filter, else that of a full scan, and why. An incremental scan needs a
+ * record that verifies the filter; if the checkpoint names none, it is the row that changed last, and the scan starts at
+ * its time.
+ */
+export async function trustedPlan(
+  context: LoadContext,
+  input: PlanInput,
+  plan: WalkPlan,
+): Promise<{ plan: WalkPlan; warnings: Warning[] }> {
+  const { profile, resource, stored } = input;
+  const { incremental } = profile;
+  if (plan.mode === 'full' || incremental === null || stored === null) return { plan, warnings: [] };
+  const filter = filterName(incremental);
+  const warnings: Warning[] = [];
+  const untimed = await countUntimedRows(context);
+  if (untimed > 0) {
+    warnings.push({
+      code: 'records_without_updated',
+      message: `${untimed === 1 ? '1 record has' : `${untimed} records have`} no time of change, so ${filter} never lists them: ${consequence(profile)}`,
+      hint: `name another field as \`updated\` of ${resource} in the profile, or set \`incremental: null\``,
+    });
+    if (!isAccepted(profile)) return { plan: fullPlan(input), warnings };
+  }
+  const { cursor } = stored;
+  if (plan.resumed || stored.cursor_key !== null || cursor === null) return { plan, warnings };
+
+  const until = momentOf(cursor, updatedZone(profile));
+  const [witness] = await latestWitnesses(context, until, null);
+  if (witness !== undefined) {
+    const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
+    return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
+  }
+  // Without any row a full scan costs no more.
+  const hasRows = (await context.warehouse.rows.count(resource)) > 0;
+  if (hasRows && untimed === 0) {
+    warnings.push({
+      code: 'filter_not_believed',
+      message: `no record has a time of change by which ${filter} could be tried: ${consequence(profile)}`,
+      hint: `name the field that holds the time of change as \`updated\` of ${resource}, or set \`incremental: null\``,
+    });
+  }
+  return isAccepted(profile) ? { plan, warnings } : { plan: fullPlan(input), warnings };
+}
+
+/** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
+export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): WalkPlan {
+  const stored = input.stored === null ? null : { ...input.stored, ...NO_WALK };
+  return planWalk({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+}
+
+/** Rows that are compared: some of the newest may be newer than the cursor, or be the one in question. */
+const MAX_COMPARED_ROWS = 50;
+
+/**
+ * Live rows that a filter from `until` on, or from their own time on if that is earlier, must list: first those that
+ * changed before it, the latest first, then those that changed after it, which a listing may not show yet. `except` is
+ * left out.
+ */
+export async function latestWitnesses(context: LoadContext, until: number, except: string | null): Promise<Witness[]> {
+  const { warehouse, owned, profile } = context;
+  const table = owned.shape?.tables[0];
+  if (table === undefined) return [];
+  const keys = await warehouse.rows.latestKeys(table, updatedColumns(table.columns, profile), MAX_COMPARED_ROWS);
+  const usable = (await liveWitnesses(context, keys)).filter(({ key, at }) => key !== except && at > -Infinity);
+  const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
+  return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
+}
+
+/** Those of the keys that have a live row, with its time of change. */
+export async function liveWitnesses(
+  { warehouse, owned, profile }: LoadContext,
+  keys: readonly string[],
+): Promise<Witness[]> {
+  const table = owned.shape?.tables[0];
+  if (table === undefined) return [];
+  const columns = updatedColumns(table.columns, profile);
+  const zone = storedZone(columns, profile);
+  const rows = await warehouse.rows.stored(table, keys, columns);
+  return [...rows].flatMap(([key, { deletedAt, updated }]) =>
+    deletedAt === null ? [{ key, at: momentOf(String(updated), zone) }] : [],
+  );
+}
+
+/** How many live rows a filter by time can never list. */
+export async function countUntimedRows({ warehouse, owned, profile }: LoadContext): Promise<number> {
+  const table = owned.shape?.tables[0];
+  return table === undefined ? 0 : warehouse.rows.countUntimed(table, updatedColumns(table.columns, profile));
+}
+
+/** The cursor from which such a row is listed: its own, or the known one if that is earlier. */
+export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProfile): string {
+  const zone = updatedZone(profile);
+  return at < momentOf(cursor, zone) ? writtenMoment(at, { format: 'as_sent' }, cursor, zone) : cursor;
+}
+
+/** True if the profile accepts a filter that is not verified. */
+export function isAccepted({ accept }: ResourceProfile): boolean {
+  return accept.includes('filter');
+}
+
+/** What a run does about a filter that is not verified, as the end of a sentence. */
+export function consequence(profile: ResourceProfile): string {
+  return isAccepted(profile)
+    ? 'nothing else was scanned, because the profile accepts it'
+    : 'everything was scanned instead';
+}
+
+/** Everything was scanned, and the filter does not list all that changed meanwhile. */
+export function unprovedCatchUp({ owned }: LoadContext, incremental: IncrementalProfile): Warning {
+  return {
+    code: 'catch_up_unproved',
+    message: `records changed during the full scan, and ${filterName(incremental)} does not list all that it must: some may be missing`,
+    hint: `run it again when less is changed; see what \`content-sync check ${owned.resource}\` says of the filter, or set \`incremental: null\``,
+  };
+}
+
+/** A listing that is to be read newest first is in another order. */
+export function notDescending({ owned, profile }: LoadContext, disorder: string): Warning {
+  return {
+    code: 'filter_not_believed',
+    message: `${disorder}, so the listing does not descend by the time of change: ${consequence(profile)}`,
+    hint: `set incremental.query of ${owned.resource} so that the listing is newest first by \`updated\`, or \`incremental: null\``,
+  };
+}

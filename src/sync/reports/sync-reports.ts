@@ -1,0 +1,447 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
+import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { inParts } from '../../database/state/in-parts.ts';
+import { saveFigures } from '../../database/state/runs.ts';
+import { dropStatements } from '../../database/state/stored-rows.ts';
+import { readSuspects } from '../../database/state/suspects.ts';
+import { forgetWindows, readWindows, saveWindows } from '../../database/state/windows.ts';
+import { openPageLoader } from '../../load/page-loader.ts';
+import { shapeOf } from '../../load/prepare-page.ts';
+import type { SyncError } from '../../model/errors.ts';
+import { timeZone } from '../../model/time-zone.ts';
+import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import type { WalkEnd } from '../../pagination/page.ts';
+import { isUnitRefusal } from '../../pagination/requests/ask.ts';
+import { checkpointAfter } from '../move-cursor.ts';
+import type { WalkPlan } from '../plan.ts';
+import type { Warning } from '../report.ts';
+import { countPage, type RunContext, withPage } from '../run-progress.ts';
+import { endWarnings, proveWalk } from '../walk/prove-walk.ts';
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  type RangeAnswer,
+  type RangeOptions,
+  RangePrefetch,
+  readRange,
+  refuseOutside,
+  type TooMuch,
+  type TotalDifference,
+} from './read-range.ts';
+import {
+  HeldBack,
+  readRowsOfRange,
+  type Replaced,
+  type Replacement,
+  replaceRange,
+  type Reports,
+} from './replace-range.ts';
+import {
+  addDays,
+  type Day,
+  dayReading,
+  dueWindows,
+  endingWith,
+  halvesOf,
+  keptFrom,
+  localDay,
+  type ReportRange,
+  type ReportWindow,
+  strayRows,
+} from './report-windows.ts';
+
+/** A scan of reports in progress. */
+interface ReportScan {
+  reports: Reports;
+  /** How further ranges are requested. */
+  options: RangeOptions;
+  today: Day;
+  /** After the last replaced range. */
+  checkpoint: CheckpointRow;
+  /** False once totals were seen to count what is never listed: then a range that lacks some is not split for it. */
+  splitsByTotals: boolean;
+  /** False once something may be missing that no later range brings. */
+  isProved: boolean;
+  /** The windows that the service refused, by their first days, and the error of the first one. */
+  refusals: { days: Day[]; error: SyncError | null; inARow: number; isAnyRead: boolean };
+  /** Reported at the end, one of each kind. */
+  warnings: Map<Warning['code'], Warning>;
+}
+
+/**
+ * Scans the windows of reports, the newest first: each range is requested whole, split in two if that is too much, and
+ * replaces what the tables hold of it in one transaction together with the checkpoint. The next ranges are prefetched
+ * meanwhile. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
+ */
+export async function syncReports(context: RunContext, plan: WalkPlan, windows: ReportWindows): Promise<void> {
+  const { warehouse, owned, clock, progress } = context;
+  const { scan, due } = await beginScan(context, plan, windows);
+  const { reports, refusals, warnings } = scan;
+  await syncRanges(context, scan, due);
+  if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
+  const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved: scan.isProved, updated: [] };
+  const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
+  await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
+  const dropped = await dropOldWindows(context, reports);
+  const standing = windowWarnings([...reports.rows.values()], owned.resource, windows);
+  progress.warnings.push(...warnings.values(), ...standing, ...dropped);
+}
+
+async function syncRanges(context: RunContext, scan: ReportScan, due: readonly ReportWindow[]): Promise<void> {
+  const prefetch = new RangePrefetch(context, scan.options, due);
+  try {
+    for (let begun = prefetch.next(); begun !== null; begun = prefetch.next()) {
+      let parts = await syncRange(context, scan, begun.range, begun.answer);
+      if (parts.length > 0) prefetch.pause();
+      while (parts[0] !== undefined) {
+        const [part, ...rest] = parts;
+        parts = [...(await syncRange(context, scan, part)), ...rest];
+      }
+    }
+  } finally {
+    await prefetch.abort();
+  }
+}
+
+async function beginScan(
+  context: RunContext,
+  { mode, checkpoint }: WalkPlan,
+  windows: ReportWindows,
+): Promise<{ scan: ReportScan; due: readonly ReportWindow[] }> {
+  const { profile, clock, warehouse, owned } = context;
+  // The response for a window counts, also where a record has an older time of change than its row.
+  const loader = await openPageLoader(context, { acceptsOlder: true });
+  const rows = await readStoredWindows(context, windows);
+  const candidates = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  const suspected = new Set(candidates.map(({ record_id }) => record_id));
+  const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
+  const hasEnd = asksForEnd(profile);
+  const now = clock.now();
+  const begun = checkpoint.walk_started_at;
+  const walkStartedAt = begun === null ? now : timestampMs(begun);
+  const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
+  const lane = mode === 'full' ? 'backfill' : 'incremental';
+  const scan: ReportScan = {
+    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
+    options: { windows, hasEnd, lane, kept: checkpoint.kept_size, maxWindows: Infinity, until },
+    today,
+    checkpoint,
+    splitsByTotals: true,
+    isProved: true,
+    refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
+    warnings: new Map(),
+  };
+  return { scan, due };
+}
+
+/** True if every live row came with a stored window, so that there are none in others. */
+async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iterable<WindowRow>): Promise<boolean> {
+  // A record that is fetched individually has a row before its window is fetched.
+  if (profile.item !== null) return false;
+  const present = [...rows].filter(({ dropped_at }) => dropped_at === null);
+  return (await warehouse.rows.count(owned.resource)) === present.reduce((sum, row) => sum + row.rows, 0);
+}
+
+/** By first day. Windows of another granularity, from before the profile was changed, are forgotten. */
+async function readStoredWindows(
+  { warehouse, owned }: RunContext,
+  windows: ReportWindows,
+): Promise<Map<string, WindowRow>> {
+  const rows = await readWindows(warehouse.own, owned.resource);
+  const stray = new Set(strayRows(rows, windows).map(({ window_start }) => window_start));
+  if (stray.size > 0) {
+    const forgotten = forgetWindows(warehouse.own, owned.resource, [...stray]);
+    await owned.takeTurn(() => warehouse.apply(forgotten, owned.lease()));
+  }
+  return new Map(rows.filter(({ window_start: start }) => !stray.has(start)).map((row) => [row.window_start, row]));
+}
+
+/** Scans of one range in all, if records move between its pages. */
+const MAX_SCANS_PER_RANGE = 3;
+/** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
+const MAX_REFUSALS_IN_A_ROW = 10;
+
+/** What made a range be requested again. */
+interface FormerScan {
+  end: WalkEnd | null;
+  endedAt: number | null;
+  scans: number;
+  held: ReadonlyMap<string, string> | null;
+}
+
+/**
+ * Requests a range and replaces its windows; `begun` returns the response if the request was begun before. Returns the
+ * ranges to request in its place, in order: its halves if it is too much at once, else none. Throws `SyncError`.
+ */
+async function syncRange(
+  context: RunContext,
+  scan: ReportScan,
+  range: ReportRange,
+  begun?: () => Promise<RangeAnswer | TooMuch>,
+): Promise<ReportRange[]> {
+  const former: FormerScan = { end: null, endedAt: null, scans: 0, held: null };
+  const request = (): Promise<RangeAnswer | TooMuch> =>
+    readRange(context, { ...scan.options, range, formerEndedAt: former.endedAt });
+  for (let read = begun ?? request; ; read = request) {
+    context.signal.throwIfAborted();
+    const answer = await readOrSplit(context, scan, range, read);
+    if (Array.isArray(answer)) return answer;
+    try {
+      const parts = await takeOver(context, scan, range, answer, former);
+      if (parts === null) continue;
+      return parts;
+    } finally {
+      answer.page.release();
+    }
+  }
+}
+
+/** The response, or the ranges to request in its place. */
+async function readOrSplit(
+  context: RunContext,
+  scan: ReportScan,
+  range: ReportRange,
+  read: () => Promise<RangeAnswer | TooMuch>,
+): Promise<RangeAnswer | ReportRange[]> {
+  try {
+    const answer = await read();
+    Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
+    if (!('tooMuch' in answer)) return answer;
+    const halves = halvesOf(range);
+    requestHalf(scan, range);
+    if (halves !== null) return halves;
+    if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
+    scan.isProved = false;
+    return deferWindow(context, scan, range, answer.error);
+  } catch (error) {
+    if (!isUnitRefusal(error)) throw error;
+    const isFuture = range.to > addDays(scan.today, error.code === 'bad_request' ? 0 : 1);
+    if (isFuture) return withoutUnfinished(scan, range, error);
+    return halvesOf(range) ?? deferWindow(context, scan, range, error);
+  }
+}
+
+/** What was too much for one response will be so for the next ones. */
+function requestHalf({ options }: ReportScan, { windows }: ReportRange): void {
+  options.maxWindows = Math.max(1, Math.floor(windows.length / 2));
+}
+
+/** Leaves a window that the service refuses as it is, to be requested again by the next run. */
+async function deferWindow(
+  { warehouse, owned }: RunContext,
+  { refusals, warnings, reports }: ReportScan,
+  { from }: ReportRange,
+  error: SyncError,
+): Promise<ReportRange[]> {
+  refusals.inARow += 1;
+  refusals.error ??= error;
+  if (refusals.inARow >= MAX_REFUSALS_IN_A_ROW) throw refusals.error;
+  refusals.days.push(from);
+  const { days } = refusals;
+  const which =
+    days.length === 1 ? `the window of ${from} was` : `${days.length} windows (${days.slice(0, 3).join(', ')}) were`;
+  const code = error.code === 'window_too_large' ? error.code : 'window_unread';
+  const message = `${which} not read, and the rows stay as they were: ${error.message}`;
+  warnings.set(code, { code, message, hint: `${error.hint ?? ''} The next run requests it again.`.trimStart() });
+  const row = reports.rows.get(from);
+  if (row?.is_final !== 1) return [];
+  const due = { ...row, is_final: 0 } as const;
+  await owned.takeTurn(() => warehouse.apply(saveWindows(warehouse.own, [due]), owned.lease()));
+  reports.rows.set(from, due);
+  return [];
+}
+
+/** Many services refuse future days, and some the day that has not ended. */
+function withoutUnfinished(
+  { today, options, warnings }: ReportScan,
+  range: ReportRange,
+  { message }: SyncError,
+): ReportRange[] {
+  const hasTomorrow = range.to > addDays(today, 1);
+  options.until = hasTomorrow ? addDays(today, 1) : today;
+  if (!hasTomorrow) {
+    warnings.set('window_unfinished', {
+      code: 'window_unfinished',
+      message: `the service refuses the day that is not over (${today}), so it is asked for from tomorrow on: ${message}`,
+      hint: 'nothing is to be done if its reports are of whole days; else see windows.zone: by it that day has begun',
+    });
+  }
+  const ended = endingWith(range, addDays(options.until, -1));
+  return ended === range ? [] : [ended];
+}
+
+/** Returns the ranges to request in place of this one; null to request it again. */
+async function takeOver(
+  context: RunContext,
+  scan: ReportScan,
+  range: ReportRange,
+  { page, end, body, isFull }: RangeAnswer,
+  former: FormerScan,
+): Promise<ReportRange[] | null> {
+  const { profile, clock, signal } = context;
+  const { windows, reading } = scan.reports;
+  const records = distinctRecords(page.records, profile);
+  refuseOutside(records, range, windows, reading);
+  const proof = proveWalk(end, profile, former.end);
+  former.scans += 1;
+  if (!proof.isProved && proof.mayRepeat && former.scans < MAX_SCANS_PER_RANGE) {
+    Object.assign(former, { end, endedAt: clock.now() });
+    await clock.sleep(end.settleMs ?? 0, signal);
+    return null;
+  }
+  const differs = compareTotals(windows.totals, body, records);
+  if (differs.length > 0 && !profile.accept.includes('totals')) {
+    const halves = halvesByTotals(scan, range, differs);
+    if (halves !== null) return halves;
+    if (former.scans < 2) return null;
+  }
+  const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
+  const isWhole = proof.isProved && proof.maySweep && !isFull;
+  try {
+    await replaceWindows(context, scan, { range, page, isWhole, isCapped: isFull, totals, held: null });
+  } catch (error) {
+    if (!(error instanceof HeldBack)) throw error;
+    // A response that deletes too much is requested again; then an operator has to accept it.
+    const isSecond = former.held !== null;
+    former.held = error.windows;
+    if (!isSecond) return null;
+    await replaceWindows(context, scan, { range, page, isWhole, isCapped: isFull, totals, held: error.windows });
+  }
+  if (!proof.isProved) scan.isProved = false;
+  for (const warning of endWarnings(proof)) scan.warnings.set(warning.code, warning);
+  if (page.kept > 0) scan.options.kept = Math.max(scan.options.kept ?? 0, page.kept);
+  return [];
+}
+
+/** Null if nothing is missing, or once a single window has shown that the totals count what is never listed. */
+function halvesByTotals(
+  scan: ReportScan,
+  range: ReportRange,
+  differs: readonly TotalDifference[],
+): ReportRange[] | null {
+  if (!isShort(differs) || !scan.splitsByTotals) return null;
+  const halves = halvesOf(range);
+  if (halves !== null) requestHalf(scan, range);
+  else {
+    scan.splitsByTotals = false;
+    scan.options.maxWindows = Infinity;
+  }
+  return halves;
+}
+
+async function replaceWindows(context: RunContext, scan: ReportScan, replacement: Replacement): Promise<void> {
+  const { warehouse, clock, owned, progress, run, watcher } = context;
+  const { page, range } = replacement;
+  const { serverDate, kept, parts } = page;
+  let next = scan.checkpoint;
+  const { outcome, deleted } = await replaceRange(context, scan.reports, replacement, (replaced: Replaced) => {
+    const { records } = replaced.outcome;
+    const position = `/~reports/${range.from}`;
+    const passed = { next: position, pages: parts.length, records, serverDate, kept, updated: [] };
+    next = checkpointAfter(scan.checkpoint, passed, clock.now());
+    const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
+    figures.deleted += replaced.deleted;
+    return [saveCheckpoint(warehouse.own, next), saveFigures(warehouse.own, run, figures)];
+  });
+  scan.checkpoint = next;
+  countPage(progress, outcome, parts.length);
+  progress.figures.deleted += deleted;
+  watcher.page(owned.resource, page, progress.figures);
+}
+
+/** Rows per transaction, so that readers and other writers are not delayed. */
+const ROWS_PER_STEP = 200;
+
+/**
+ * Removes the windows that are older than `keep` from the copy, the oldest first, with all versions of their rows, and
+ * stores when: they are not requested again. The next run continues a window that was half removed when the process was
+ * killed.
+ */
+async function dropOldWindows(context: RunContext, reports: Reports): Promise<Warning[]> {
+  const { clock, signal } = context;
+  const { windows, rows } = reports;
+  const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
+  if (kept === null) return [];
+  const old = [...rows.values()]
+    .filter((row) => row.window_end <= kept && row.dropped_at === null)
+    .toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1));
+  const [first] = old;
+  if (first === undefined) return [];
+  let dropped = 0;
+  for (const row of old) {
+    signal.throwIfAborted();
+    dropped += await dropWindow(context, reports, row);
+  }
+  const { keep } = windows;
+  const age = keep === null || keep.months === 0 ? `${keep?.days ?? 0} days` : `${keep.months} months`;
+  const message = `${old.length} window${old.length === 1 ? '' : 's'} from ${first.window_start} on, older than ${age}, left the copy with ${dropped} row${dropped === 1 ? '' : 's'}`;
+  const hint =
+    'nothing is to be done: `windows.keep` says so; _sync_windows remembers when, and how many rows there were';
+  return [{ code: 'windows_dropped', message, hint }];
+}
+
+/**
+ * Only the last step stores that the window is dropped. The first of several stores that it may change: if `keep` is
+ * raised before the last one, the window is fetched again.
+ */
+async function dropWindow(context: RunContext, reports: Reports, row: WindowRow): Promise<number> {
+  const { warehouse, owned, clock } = context;
+  const [table, ...children] = shapeOf(owned).tables;
+  const range = { from: row.window_start, to: row.window_end };
+  const found = table === undefined ? [] : [...(await readRowsOfRange(context, reports, range, 'all')).keys()];
+  const dropped = { ...row, held_at: null, held: null, released_at: null, dropped_at: timestampText(clock.now()) };
+  const steps = inParts(found, ROWS_PER_STEP);
+  for (const [index, keys] of (steps.length === 0 ? [[]] : steps).entries()) {
+    const isLast = index >= steps.length - 1;
+    const saved = isLast ? [dropped] : index === 0 ? [{ ...row, is_final: 0 } as const] : [];
+    const statements = [
+      ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
+      ...saveWindows(warehouse.own, saved),
+    ];
+    await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
+    await nextTurn();
+  }
+  reports.rows.set(row.window_start, dropped);
+  return found.length;
+}
+
+/** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
+function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
+  const present = rows.filter(({ dropped_at }) => dropped_at === null);
+  const held = present.filter(({ held_at }) => held_at !== null);
+  const capped = present.filter((row) => row.capped === 1);
+  const differing = present.filter(({ totals }) => totals !== null);
+  const warnings: Warning[] = [];
+  if (held.length > 0) {
+    warnings.push({
+      code: 'window_held',
+      message: `${nameWindows(held)} kept as ${held.length === 1 ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`,
+      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+    });
+  }
+  if (capped.length > 0) {
+    warnings.push({
+      code: 'window_capped',
+      message: `${nameWindows(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
+      hint: 'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
+    });
+  }
+  if (differing.length > 0) {
+    warnings.push({
+      code: 'window_total_differs',
+      message: `${nameWindows(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
+      hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
+    });
+  }
+  return warnings;
+}
+
+/** As in `3 windows (...) are` and `the window of 2026-01-31 is`. */
+function nameWindows(rows: readonly WindowRow[]): string {
+  const days = rows.map(({ window_start }) => window_start);
+  if (days.length === 1) return `the window of ${days[0] ?? ''} is`;
+  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''}) are`;
+}

@@ -1,0 +1,261 @@
+import { compareAlone, recordIn } from '../checks/item.ts';
+import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../checks/listing-walk.ts';
+import { sinceValue } from '../checks/since.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { forgetSuspects } from '../database/state/suspects.ts';
+import { currentBodies } from '../database/state/versions.ts';
+import type { OlderPolicy } from '../load/difference.ts';
+import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
+import { DeferredError, SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import { isNumbered } from '../pagination/page-styles/page-styles.ts';
+import { keyParts } from '../pagination/read-item.ts';
+import { walk } from '../pagination/walk.ts';
+import { parseInstant } from '../rows/columns/timestamps.ts';
+import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { storedValue, takenIn } from '../rows/records/as-record.ts';
+import { sameJson } from '../rows/records/fingerprint.ts';
+import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
+import { tombstoneOf } from '../rows/tombstone.ts';
+import type { Lookup, ResourceContext } from './resource-context.ts';
+import { proveWalk } from './walk/prove-walk.ts';
+
+/** A record of the service, and when it was requested (local epoch milliseconds). */
+export interface FoundRecord {
+  record: SourceRecord;
+  requestedAt: number;
+}
+
+/** Loads one record like any other, and forgets that it was a delete candidate. Throws what loading throws. */
+export async function loadRecord(
+  context: ResourceContext,
+  key: string,
+  { record, requestedAt }: FoundRecord,
+  policy: OlderPolicy,
+): Promise<PageOutcome> {
+  const { warehouse, owned } = context;
+  // Opened for each record, because a scan may have changed the tables meanwhile; that costs one small query.
+  const loader = await openPageLoader(context, policy);
+  return loader.load({ records: [record], requestedAt }, () => forgetSuspects(warehouse.own, owned.resource, [key]));
+}
+
+/** Listed records that are fetched individually before a field counts as unverified. */
+const MAX_CONTROLS = 3;
+/** For this long a path that returned other records is not tried again. */
+const FAULT_LASTS_MS = 600_000;
+
+/** Why a record that was fetched individually is not accepted as the listed one. */
+interface Doubt {
+  detail: string;
+}
+
+/**
+ * Returns null if a record that was fetched individually is what the listing would show, so that it may become a row. It
+ * is if it equals the stored record, or if all fields of both were seen to be the same in the listing and individually.
+ * Otherwise the listing is requested: for this very record if there is a filter, else for some that are then fetched
+ * individually. With `accept: [item]` every record is accepted. Throws what a request throws.
+ */
+export async function checkItemReading(
+  context: ResourceContext,
+  key: string,
+  record: SourceRecord,
+  lane: Lane,
+): Promise<Doubt | null> {
+  const doubt = await findDoubt(context, key, record, lane);
+  return context.profile.accept.includes('item') ? null : doubt;
+}
+
+/** Throws `item_unproved` if a record that was fetched individually may differ from what the listing would show. */
+export async function refuseDoubtful(
+  context: ResourceContext,
+  key: string,
+  { record, requestedAt }: FoundRecord,
+  lane: Lane,
+): Promise<void> {
+  context.proof.at = Math.max(context.proof.at, requestedAt);
+  const doubt = await checkItemReading(context, key, record, lane);
+  if (doubt === null) return;
+  throw new SyncError('item_unproved', doubt.detail, {
+    recovery: 'stop',
+    hint: 'content-sync check compares records read alone with the listed ones',
+  });
+}
+
+async function findDoubt(
+  context: ResourceContext,
+  key: string,
+  record: SourceRecord,
+  lane: Lane,
+): Promise<Doubt | null> {
+  const { proof, profile, clock, warehouse, owned } = context;
+  const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
+  const stored = body === undefined ? null : storedValue(body, profile);
+  const fetchedKinds = fieldKindsOf(record.value);
+  if (stored !== null && sameJson(stored, record.value)) {
+    addFieldKinds(proof.fields, fetchedKinds);
+    return null;
+  }
+  const storedKinds = stored === null ? null : fieldKindsOf(stored);
+  const unverified = (): string | null => unprovedField(proof.fields, fetchedKinds, storedKinds);
+  const knownVerdict = (): Doubt | null | undefined => {
+    const { fault } = proof;
+    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault : undefined;
+    return unverified() === null ? null : undefined;
+  };
+  const known = knownVerdict();
+  if (known !== undefined) return known;
+  // Comparisons run one after the other, because the first often decides the others as well.
+  const compare = async (): Promise<Doubt | null> =>
+    knownVerdict() ?? compareWithListed(context, { key, record, lane }, unverified);
+  const comparing = proof.comparing.then(compare, compare);
+  proof.comparing = comparing.catch(() => undefined);
+  return comparing;
+}
+
+async function compareWithListed(
+  context: ResourceContext,
+  { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
+  unverified: () => string | null,
+): Promise<Doubt | null> {
+  const { proof, profile, clock } = context;
+  const updated = updatedTime(record.value, profile)?.text ?? null;
+  const { records, extraQuery } = await listChangedSince(context, key, updated, lane);
+  const own = recordIn(records, profile, key);
+  for (const each of [...(own === undefined ? [] : [own]), ...chooseControls(records, profile, key)]) {
+    const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
+    const found = await compareAlone(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
+    if (found.is === 'other' || found.is === 'more') {
+      const isMore = found.is === 'more';
+      const what = isMore ? 'has further fields' : 'is not the listed one';
+      const detail = `record ${listed.key} read alone ${what}: ${differenceText(found.differences)}`;
+      proof.fault = { detail, isMore, at: clock.now() };
+      return { detail };
+    }
+    if (found.is !== 'same') continue;
+    proof.fault = null;
+    addFieldKinds(proof.fields, fieldKindsOf(found.value));
+    if ((each === own && sameJson(found.value, record.value)) || unverified() === null) return null;
+  }
+  return { detail: `no listed record has shown that ${unverified() ?? 'it'} is the same when it is read alone` };
+}
+
+function chooseControls(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {
+  const others = records.filter(({ value }) => ![null, key].includes(keyIn(value, profile)));
+  const chosen = [others.at(0), others.at(-1), others.at(others.length >> 1)].filter((each) => each !== undefined);
+  return [...new Set(chosen)].slice(0, MAX_CONTROLS);
+}
+
+/** The live records on the first page of what has changed since a time of the service, and the request for them. */
+async function listChangedSince(
+  context: ResourceContext,
+  key: string,
+  updated: string | null,
+  lane: Lane,
+): Promise<{ records: readonly SourceRecord[]; extraQuery: ExtraQuery }> {
+  const { profile } = context;
+  const { incremental } = profile;
+  const since =
+    incremental === null || updated === null ? null : sinceValue(updated, incremental, null, updatedZone(profile));
+  const extraQuery = askedFor(profile, key, filterQuery(profile, since));
+  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) {
+    return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };
+  }
+  return { records: [], extraQuery };
+}
+
+/** Pages that are requested to find a record: what is not decided by then waits for a complete scan. */
+const MAX_PAGES = 5;
+
+/** Whether the listing shows a record. `stated`: as deleted. `unknown`: the listing is too long to look for it now. */
+export type ListingAnswer =
+  | { is: 'listed' | 'stated'; record: SourceRecord; requestedAt: number }
+  | { is: 'unlisted' | 'unknown' };
+
+/**
+ * Requests the listing, after the time `after` (local epoch milliseconds), and says whether it shows a record. `updated`
+ * is the time of change of its row as the service wrote it, or null: a listed record was changed then or later, so that a
+ * filtered listing shows it as well. Throws what keeps the service from responding at all.
+ */
+export async function askListing(
+  context: ResourceContext,
+  { key, updated, after }: { key: string; updated: string | null; after: number },
+  lane: Lane,
+): Promise<ListingAnswer> {
+  const since = await lookupSince(context, updated);
+  if (since === undefined) return { is: 'unknown' };
+  const { records, tombstones, requestedAt, isWhole } = await sharedLookup(context, { key, since, after }, lane);
+  const record = records.get(key);
+  if (record !== undefined) return { is: 'listed', record, requestedAt };
+  const tombstone = tombstones.get(key);
+  if (tombstone !== undefined) return { is: 'stated', record: tombstone, requestedAt };
+  return { is: isWhole ? 'unlisted' : 'unknown' };
+}
+
+/** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
+async function lookupSince(
+  { warehouse, owned, profile }: ResourceContext,
+  updated: string | null,
+): Promise<string | null | undefined> {
+  const table = owned.shape?.tables[0];
+  const live = table === undefined ? 0 : await warehouse.rows.count(table.name);
+  if (live <= maxRecords(profile)) return null;
+  if (profile.incremental === null || updated === null) return undefined;
+  const cursor = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? updated;
+  return sinceValue(updated, profile.incremental, null, updatedZone(profile), cursor) ?? undefined;
+}
+
+/** Numbered pages may move between two requests, so that only a single one shows anything. */
+function maxRecords({ page }: ResourceProfile): number {
+  return page.size * (isNumbered(page) ? 1 : MAX_PAGES);
+}
+
+/** One lookup serves all callers whose record it must show and who asked before it began. */
+async function sharedLookup(
+  context: ResourceContext,
+  { key, since, after }: { key: string; since: string | null; after: number },
+  lane: Lane,
+): Promise<Lookup> {
+  const { proof, clock, profile } = context;
+  const { partition } = keyParts(profile, key);
+  const known = proof.looking?.partition === partition ? proof.looking : null;
+  const from = since === null ? null : (parseInstant(/^\d+$/.test(since) ? Number(since) : since)?.epochMs ?? null);
+  const serves =
+    known !== null && known.startedAt >= after && (known.since === null || (from !== null && known.since <= from));
+  if (serves) return known.found;
+  const looking = { partition, startedAt: clock.now(), since: from, found: lookup(context, key, since, lane) };
+  proof.looking = looking;
+  try {
+    return await looking.found;
+  } finally {
+    if (proof.looking === looking) proof.looking = null;
+  }
+}
+
+async function lookup(context: ResourceContext, key: string, since: string | null, lane: Lane): Promise<Lookup> {
+  const { profile, clock, signal } = context;
+  const found = { records: new Map<string, SourceRecord>(), tombstones: new Map<string, SourceRecord>() };
+  let requestedAt = clock.now();
+  let isKeyed = true;
+  try {
+    for await (const page of walk(listingWalk(context, lane, askedFor(profile, key, filterQuery(profile, since))))) {
+      if (page.number === 1) requestedAt = page.requestedAt;
+      for (const record of takenIn(page.records)) {
+        const listedKey = keyIn(record.value, profile);
+        if (listedKey === null) isKeyed = false;
+        else (tombstoneOf(record.value, profile) === null ? found.records : found.tombstones).set(listedKey, record);
+      }
+      if (page.end !== null) {
+        const { isProved } = proveWalk(page.end, profile, null);
+        return { ...found, requestedAt, isWhole: isProved && isKeyed && found.records.size > 0 };
+      }
+      if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    // A scan reports pages that cannot be trusted.
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
+  }
+  return { ...found, requestedAt, isWhole: false };
+}
