@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
+import { EXIT_CODES } from '../src/cli/command/context.ts';
 import { runCli } from '../src/cli/commands.ts';
 import { ERROR_EXPLANATIONS } from '../src/cli/explain.ts';
-import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { RATE_PRESETS } from '../src/config/profile/rate-dialect.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/database/inbox.ts';
+import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { FLOORS } from './support/floors.ts';
 import { GENERATED } from './support/generated-tables.ts';
 import { codeBlocks, codeIn, proseOf, READMES, readReadme, tableRows } from './support/readme.ts';

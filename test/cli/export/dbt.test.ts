@@ -160,12 +160,17 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync export dbt on $
     const crlf = path.join(project.folder, 'dbt_project.yml');
     writeFileSync(crlf, readFileSync(crlf, 'utf8').replaceAll('\n', '\r\n'));
     // What an earlier export left for a table that is gone.
-    const body = project.text('models/staging/stg_blog__images.sql');
-    writeFileSync(path.join(project.folder, 'models/staging/stg_blog__gone.sql'), body);
+    const [images, gone] = ['models/staging/stg_blog__images.sql', 'models/staging/stg_blog__gone.sql'];
+    writeFileSync(path.join(project.folder, gone), project.text(images));
+    const hashes: Record<string, string> = JSON.parse(project.text('.content-sync-export.json'));
+    writeFileSync(
+      path.join(project.folder, '.content-sync-export.json'),
+      JSON.stringify({ ...hashes, [gone]: hashes[images] }),
+    );
     expect(await project.again()).toMatchObject({
       written: ['models/sources.yml'],
       kept: [mine],
-      removed: ['models/staging/stg_blog__gone.sql'],
+      removed: [gone],
     });
     expect(project.text(mine)).toMatch(/-- mine\n$/);
     expect(existsSync(path.join(project.folder, others))).toBe(true);
