@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { z } from 'zod';
 import type { ChannelSettings } from '../config/alerts-schema.ts';
-import { configJsonSchema, profileJsonSchema } from '../config/json-schema.ts';
 import { packagedProfiles, profilePath, readPackagedProfile } from '../config/load-profile.ts';
-import type { Settings } from '../config/settings.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { anySettingsSchema, type Settings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { delayText } from '../observe/figures.ts';
 import { alertSettings } from '../server/alerts/alerts.ts';
@@ -127,4 +128,39 @@ async function test({ clock, signal }: CliContext, settings: Settings, channel: 
   const failed = await sendMessage(own, message, signal);
   const problem = failed?.problem ?? null;
   return { channel, type: own.type, sent: failed === null, problem, ms: Math.round(clock.monotonic() - began) };
+}
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** JSON Schema of the config file, for editors and `content-sync config schema`. */
+export function configJsonSchema(): JsonSchema {
+  return { title: 'content-sync config', ...z.toJSONSchema(anySettingsSchema, { io: 'input' }) };
+}
+
+/**
+ * JSON Schema of a profile, for editors. Nothing is required in it, because a profile with `extends` holds only what
+ * differs from its base, and null leaves a resource out; loading checks that the whole is complete.
+ */
+export function profileJsonSchema(): JsonSchema {
+  const schema = z.toJSONSchema(profileSchema, { io: 'input', override: ({ jsonSchema }) => loosen(jsonSchema) });
+  const resources = schema.properties?.['resources'];
+  if (typeof resources === 'object' && typeof resources.additionalProperties === 'object') {
+    const resource = resources.additionalProperties;
+    resources.additionalProperties = { anyOf: [resource, { type: 'null' }] };
+    const defaults = schema.properties?.['defaults'];
+    if (typeof defaults === 'object') delete Object.assign(defaults, resource).propertyNames;
+  }
+  return { title: 'content-sync profile', ...schema };
+}
+
+function loosen(schema: JsonSchema): void {
+  delete schema.required;
+  const { lookback } = schema.properties ?? {};
+  if (schema.properties !== undefined && lookback !== undefined) {
+    schema.properties['overlap'] = { deprecated: true, description: 'Former name of lookback', type: 'string' };
+  }
+  // A part of a map may fit several branches of a union, which `oneOf` would refuse.
+  if (schema.oneOf === undefined) return;
+  schema.anyOf = schema.oneOf;
+  delete schema.oneOf;
 }

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import { interpolate } from '../config/file/interpolate.ts';
-import { readSecretFile } from '../config/file/secret-fields.ts';
+import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
 import {
   addressFault,
   addressSecrets,
@@ -14,7 +13,7 @@ import { countText } from '../observe/figures.ts';
 import { type CopiedTable, copyWarehouse } from '../sync/copy/copy-warehouse.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { alignedLines, print, printReport } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } from './command/sources.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions } from './command/sources.ts';
 
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
 export function copyCommand(context: CliContext): Command {

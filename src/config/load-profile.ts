@@ -1,19 +1,19 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Profile, profileSchema } from './profile/profile.ts';
 import { checkValue } from './file/check-value.ts';
+import { interpolate, secretsIn, type Surroundings } from './file/interpolate.ts';
 import {
   type Fault,
   type FieldPath,
   isPlainMap,
   partAt,
+  readYamlFile,
   replaceAt,
   type SettingsFinding,
   valueAt,
-} from './file/fault.ts';
-import { interpolate, type Surroundings } from './file/interpolate.ts';
-import { secretsIn } from './file/secret-fields.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+  type YamlFile,
+} from './file/yaml-file.ts';
+import { type Profile, profileSchema } from './profile/profile.ts';
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {

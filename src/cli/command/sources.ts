@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { settingsError } from '../../config/file/fault.ts';
+import { settingsError } from '../../config/file/yaml-file.ts';
 import { loadSettings } from '../../config/load-settings.ts';
 import { type Settings, type SourceSettings, umaskOf } from '../../config/settings.ts';
 import { ConfigError } from '../../model/errors.ts';

@@ -1,14 +1,14 @@
-import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { controlPath } from '../../../src/config/settings.ts';
 import { findSocket } from '../../../src/server/controls/ask-serve.ts';
-import { controlPath } from '../../../src/config/control-place.ts';
 import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
+import { resourceIn, servingStage, type ServingStage, until } from '../../support/serving.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
-import { resourceIn, servingStage, until, type ServingStage } from '../../support/serving.ts';
 
 /** Sends bytes to the socket as any program may, and returns what comes back until its end. */
 async function send(socket: string, bytes: string | Buffer): Promise<string> {
