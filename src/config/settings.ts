@@ -14,6 +14,12 @@ import type { Profile } from './profile/profile.ts';
 import type { WebhookSecret } from './profile/signature-secret.ts';
 import { grammarOf, warehouseSchema } from './warehouse-address.ts';
 
+/** The setting `control`. */
+const controlSchema = documented(z.string().min(1).nullable().optional())(
+  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
+  ['/run/content-sync/control.sock'],
+);
+
 /** `serve`: the page, the metrics and the receiver. */
 const serveSchema = z
   .strictObject({
@@ -309,12 +315,6 @@ function isPlainUrl(text: string): boolean {
 
 /** Longer addresses of sockets are cut off by some systems, 104 bytes with the end at the least. */
 const LONGEST_BYTES = 100;
-
-/** The setting `control`. */
-const controlSchema = documented(z.string().min(1).nullable().optional())(
-  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
-  ['/run/content-sync/control.sock'],
-);
 
 interface ControlPlace {
   /** As the settings have it. */
