@@ -20,7 +20,7 @@ import { findWarehouse } from './command/find-warehouse.ts';
 import { type Paint, painter, printReport, type Tone } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
-/** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
+/** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -60,13 +60,13 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
-/** What was found, by what it is about. */
+/** Findings by subject. */
 export interface Section {
   resource: string;
   findings: CheckFinding[];
 }
 
-/** For somebody who waits: few repetitions, and no long wait. */
+/** The source with few retries and no long wait, because a user waits. */
 export function impatiently(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
   const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
@@ -74,7 +74,7 @@ export function impatiently(source: SourceSettings): SourceSettings {
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-/** Tests what config and profile say of a source; copies nothing. */
+/** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
   chosen: Pick<ChosenSource, 'source' | 'log'>,
   resources: readonly string[],

@@ -28,17 +28,17 @@ interface Asked {
   now?: true;
 }
 
-/** `content-sync pause`: nothing of these resources is walked or read again until they are resumed. */
+/** `content-sync pause`: stops work on resources until they are resumed. */
 export function pauseCommand(context: CliContext): Command {
   return resourceCommand('pause', context);
 }
 
-/** `content-sync resume`: ends a pause; what waits meanwhile is worked on. */
+/** `content-sync resume`: ends a pause; deliveries stored meanwhile are processed. */
 export function resumeCommand(context: CliContext): Command {
   return resourceCommand('resume', context);
 }
 
-/** `content-sync retry`: after a refusal that was mended, the running `serve` need not wait. */
+/** `content-sync retry`: has the running `serve` try again at once, after a fix. */
 export function retryCommand(context: CliContext): Command {
   return resourceCommand('retry', context).option(
     '--now',
@@ -46,7 +46,7 @@ export function retryCommand(context: CliContext): Command {
   );
 }
 
-/** `content-sync reload`: the running `serve` reads its config anew. */
+/** `content-sync reload`: has the running `serve` read its config again. */
 export function reloadCommand(context: CliContext): Command {
   return sourceCommand('reload').action(async (options: ControlOptions) => {
     const settings = readSettings(context, options);
@@ -71,7 +71,7 @@ function resourceCommand(action: Action, context: CliContext): Command {
     });
 }
 
-/** All of the source as one request, or one for each of the resources that are named. */
+/** Sends one request for the whole source, or one per named resource. */
 async function control(
   context: CliContext,
   chosen: ChosenSource,
@@ -90,7 +90,7 @@ async function control(
   return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
 }
 
-/** A pause is stored, so that the next process honours it. */
+/** Stores a pause, so that the next process honours it. */
 async function withoutServe(context: CliContext, chosen: ChosenSource, { action, now }: Asked): Promise<ControlAnswer> {
   const { clock } = context;
   const { source, resources } = chosen;
@@ -114,7 +114,7 @@ async function withoutServe(context: CliContext, chosen: ChosenSource, { action,
   });
 }
 
-/** Forgets the stored wait, and sends one request to find out whether the service answers again. Throws if it does not. */
+/** Deletes the stored wait, and sends one request to see whether the service responds. Throws if it does not. */
 async function requestNow(context: CliContext, { source, resources, log }: ChosenSource): Promise<ControlAnswer> {
   const once = { ...source.profile, http: { ...source.profile.http, attempts: 1 } };
   return withApp(context, { source: impatiently({ ...source, profile: once }), log }, async (app) => {

@@ -15,7 +15,7 @@ import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { alignedLines, print, printReport } from './command/output.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions } from './command/sources.ts';
 
-/** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
+/** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */
 export function copyCommand(context: CliContext): Command {
   return sourceCommand('copy')
     .requiredOption(

@@ -52,7 +52,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
   });
 }
 
-/** The same with each table's rows beside it, and times that programs read. */
+/** The dictionary with row counts, and times as text. */
 function withRows(dictionary: Dictionary, counts: RowCounts): object {
   const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
   return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));

@@ -19,7 +19,7 @@ import {
 } from './command/sources.ts';
 import { alignedLines, printReport } from './command/output.ts';
 
-/** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
+/** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'parquet'),
   (context) => exportTablesCommand(context, 'csv'),
@@ -29,7 +29,7 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   monitoringCommand,
 ];
 
-/** `content-sync export`: the warehouse for other tools, as files; the warehouse itself is only read. */
+/** `content-sync export`: writes files for other tools; only reads the warehouse. */
 export function exportCommand(context: CliContext): Command {
   const command = new Command('export').helpCommand(false);
   for (const make of EXPORTS) command.addCommand(make(context));
@@ -56,7 +56,7 @@ const OPTIONS: Readonly<Record<FormatOption, string>> = {
   'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
 };
 
-/** `content-sync export parquet`, and its like: the views as they stand at one moment, as files in a place. */
+/** `content-sync export parquet`, and similar: writes one snapshot of the views as files. */
 function exportTablesCommand(context: CliContext, format: FormatName): Command {
   const { compressions, options: choices } = FORMATS[format];
   const command = sourceCommand(format)

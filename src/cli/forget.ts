@@ -25,7 +25,7 @@ import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
 
 type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
 
-/** `content-sync forget`: erases records and their traces, and keeps only fingerprints that tell them when they come again. */
+/** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
   return sourceCommand('forget')
     .argument('<resource>', 'Resource of the profile')
@@ -109,7 +109,7 @@ function fieldValue(text: string): FieldValue {
   });
 }
 
-/** Of the ids those that meet the conditions; without ids all records that do. */
+/** The ids that meet the conditions; without ids those of all records that do. */
 async function chosenIds(
   { warehouse }: App,
   resource: string,
@@ -126,8 +126,8 @@ async function chosenIds(
 const IDS_PER_STEP = 500;
 
 /**
- * What is stored of each of these records, by id. A record of which nothing is stored is left out, unless it was asked for
- * before: the same command again finishes what was interrupted.
+ * Counts the traces of each record by id. Omits records without traces, unless their erasure was requested before: the
+ * same command finishes an interrupted erasure.
  */
 async function findTraces(
   context: CliContext,
@@ -151,7 +151,7 @@ async function findTraces(
   return { counts, waiting: deliveries?.waiting ?? 0 };
 }
 
-/** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
+/** Asks for confirmation on a terminal, because erasing cannot be undone. Throws `ConfigError` without a terminal. */
 async function isConfirmed(
   { stdin, stderr, stdout, json }: CliContext,
   { yes }: ForgetOptions,
@@ -179,7 +179,7 @@ function tell(context: CliContext, report: ForgetReport): ExitCode {
   return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
 }
 
-/** A report that can be filed: it names no id. */
+/** A report for the records of the user; contains no id. */
 interface ForgetReport {
   source: string;
   resource: string;
@@ -295,7 +295,7 @@ function parsed(counts: string | null): Partial<TraceCounts> {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-/** For a person, and for the file. */
+/** The report as text. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
   const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');

@@ -67,7 +67,7 @@ async function checkListeners(context: CliContext, asked: Asked | undefined, opt
   return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-/** An address that listens everywhere is asked here. */
+/** The health URL of an address; one that listens everywhere is requested on this machine. */
 function urlOf(
   { host, port: set }: { host: string; port: number | null },
   port = set === null ? undefined : String(set),

@@ -36,7 +36,7 @@ interface InitOptions {
 
 const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
-/** `content-sync init`: from an address and a credential to a config that works. */
+/** `content-sync init`: writes a working config from an address and a credential. */
 export function initCommand(context: CliContext): Command {
   return new Command('init')
     .option('--url <url>', 'Address of the content service')
@@ -161,14 +161,14 @@ function shownPath({ cwd }: CliContext, path: string): string {
 
 const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
 
-/** People leave the scheme out; only this machine is asked without encryption. */
+/** Adds a missing scheme: http for this machine, https for any other. */
 function withScheme(address: string): string {
   if (/^[a-z]+:\/\//i.test(address)) return address;
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(address) ? `http://${address}` : `https://${address}`;
 }
 
 function refuseAddress(address: string): string | undefined {
-  // A scheme that is misspelt is no host with a port.
+  // A misspelt scheme would be read as a host with a port.
   if (/^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address)) return NO_ADDRESS;
   const url = URL.parse(withScheme(address));
   const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:';
@@ -210,19 +210,19 @@ function nameFor(url: string): string {
 
 const OWNER_ONLY = 0o600;
 
-/** Files that a newcomer gets. */
+/** The files that `init` writes. */
 interface NewFiles {
   /** Absolute path of the config file. */
   config: string;
   /** Its text. */
   text: string;
-  /** A profile beside it, by its name; null if the shipped one says all. */
+  /** A profile in the same folder; null if the shipped one is enough. */
   profile: { name: string; text: string } | null;
   /** Variables that go into `.env` of the folder in which content-sync is started. */
   variables: Readonly<Record<string, string>>;
 }
 
-/** What a config that is there already says. */
+/** An existing config. */
 interface ExistingConfig {
   text: string;
   warehouse: string;
@@ -230,7 +230,7 @@ interface ExistingConfig {
   sources: readonly string[];
 }
 
-/** The config to which a source is added; null if there is none. Throws `ConfigError` (`file_exists`) if none can be. */
+/** The config to which a source is added; null if it does not exist. Throws `ConfigError` (`file_exists`) if that is impossible. */
 function readExisting(config: string, cwd: string): ExistingConfig | null {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
@@ -269,7 +269,7 @@ export function writeFiles({ config, text, profile, variables }: NewFiles, cwd: 
   return written.map((path) => relative(cwd, path));
 }
 
-/** Appended: what stands in the file is somebody's. */
+/** Appends, because the file may have variables of the user. */
 function addVariables(path: string, variables: Readonly<Record<string, string>>): void {
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   const separator = before === '' || before.endsWith('\n') ? '' : '\n';
@@ -295,7 +295,7 @@ interface ConfigParts
   existing?: string | undefined;
 }
 
-/** The text of a config file, short and with a word on what else there is. */
+/** The text of a config file with a comment on its documentation. */
 function configText({ warehouse, source, baseUrl, auth, profile, existing }: ConfigParts): string {
   const settings = { warehouse, sources: { [source]: { base_url: baseUrl, auth, profile } } };
   if (existing !== undefined) {

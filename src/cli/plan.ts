@@ -20,13 +20,13 @@ import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } f
 interface ResourcePlan {
   resource: string;
   mode: WalkMode;
-  /** The moment from which on changes are requested, as the filter takes it; null if no filter is used. */
+  /** The time since which changes are requested, as the filter takes it; null without a filter. */
   since: string | null;
   /** Requests of the last run in the same mode; null if there was none. */
   requests: number | null;
-  /** Why it is done so: sentences without a final period. */
+  /** Reasons, as sentences without a final period. */
   notes: string[];
-  /** True if the run will be refused until the profile is put back, or the resource is copied anew. */
+  /** True if the run will be refused until the profile change is undone or the resource is copied again. */
   is_refused: boolean;
 }
 
@@ -90,7 +90,7 @@ async function planResource(asked: Asked): Promise<ResourcePlan> {
   return { resource, mode, since: plan?.checkpoint.walk_since ?? null, requests, notes, is_refused: plan === null };
 }
 
-/** By the very rule that a run follows; no plan if it would be refused. */
+/** Uses the plan of a run; null if the run would be refused. */
 async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | null; notes: string[] }> {
   const { command, resource, profile } = asked;
   const stored = own === null ? null : await readCheckpoint(own, resource);

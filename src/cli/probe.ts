@@ -143,7 +143,7 @@ function usage(message: string, hint?: string): ConfigError {
 }
 
 function tell({ stderr }: CliContext, text: string): void {
-  // What stands there of the progress is written over.
+  // Overwrites the progress line.
   const clear = stderr.isTTY === true ? '\r\u001b[K' : '';
   stderr.write(`${clear}${visibleText(text)}\n`);
 }

@@ -12,7 +12,7 @@ import { forEachSource, type SourceOptions, withApp, sourceCommand } from './com
 const LOOK_MS = 200;
 const PATIENCE_MS = 4_000;
 
-/** `content-sync rebuild`: other tables of the same records, without a request. */
+/** `content-sync rebuild`: rebuilds the tables from stored bodies, without a request. */
 export function rebuildCommand(context: CliContext): Command {
   return sourceCommand('rebuild')
     .argument('[resource...]', 'Only these resources of the profile')
@@ -50,7 +50,7 @@ async function dropViews(context: CliContext, app: App, resources: readonly stri
   }
 }
 
-/** Who was paused, or has done with a record, gives the resource back within a moment. */
+/** Retries for some seconds, because a paused or idle process releases the resource soon. */
 async function whenFree<T>({ clock, signal }: CliContext, resource: string, work: () => Promise<T>): Promise<T> {
   const until = clock.monotonic() + PATIENCE_MS;
   for (;;) {

@@ -43,7 +43,7 @@ interface ResourceStatus {
   /** Live rows. */
   rows: number;
   deleted: number;
-  /** Deletes that wait for a person. */
+  /** Deletes that wait for a decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -309,12 +309,12 @@ async function snapshotOf(
   }
 }
 
-/** Whoever works on a resource, it is not this process: that is as it should be. */
+/** Removes the owners: another process may own a resource while this one only reads. */
 function withoutOwners(status: StatusSnapshot['sources'][number]): StatusSnapshot['sources'][number] {
   return { ...status, resources: status.resources.map((resource) => Object.assign({}, resource, { owner: null })) };
 }
 
-/** Deliveries that are looked at: those behind them are younger, or as bad. */
+/** Max deliveries that are read: later ones are younger, or as bad. */
 const MOST_LOOKED_AT = 100;
 
 async function waitingIn(warehouse: string, clock: CliContext['clock']): ReturnType<NonNullable<StatusParts['inbox']>> {

@@ -16,7 +16,7 @@ interface SendOptions extends SourceOptions {
   header?: Record<string, string>;
 }
 
-/** What a receiver's status means for somebody who tries a signature scheme out. */
+/** The meaning of a receiver's status, for a user who tests a signature scheme. */
 const MEANINGS: Readonly<Record<number, string>> = {
   202: 'stored; a running `serve` now reads the record again, see `content-sync deliveries list`',
   401: 'the signature, its time or its secret was not accepted: does the receiver run with this same config?',
@@ -28,7 +28,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 };
 const TIMEOUT_MS = 10_000;
 
-/** `content-sync webhooks`: to try out how deliveries are signed. */
+/** `content-sync webhooks`: tests how deliveries are signed. */
 export function webhooksCommand(context: CliContext): Command {
   const send = withSourceOptions(new Command('send'))
     .description('Sign a file as the service would, and post it to a running receiver')

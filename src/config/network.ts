@@ -51,7 +51,7 @@ export interface Network {
 
 const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
-/** What is wrong with the files of a source, whose settings stand at `above`. */
+/** Finds faults in the files of a source whose settings are at the path `above`. */
 export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
   const found = filesOf(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);

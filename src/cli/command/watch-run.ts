@@ -21,7 +21,7 @@ interface WatchOptions {
   log: Logger;
   app: App;
   resources: readonly string[];
-  /** False if the log was asked for, which takes the place of the live lines. */
+  /** False if --log-level is given: then the log replaces the live lines. */
   live: boolean;
 }
 

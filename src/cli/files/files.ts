@@ -194,7 +194,7 @@ interface FieldStatus {
   field: string;
   /** Where they go by the settings; null if they are fetched no more. */
   store: string | null;
-  /** Files that are shown, by how they stand. */
+  /** Current files by status. */
   files: Record<FileStatus, number>;
   /** Records that show one that is here. */
   records: number;
@@ -208,15 +208,15 @@ interface FieldStatus {
 interface FilesStatus {
   source: string;
   fields: FieldStatus[];
-  /** When the next one is to be asked for (UTC); null if none is. */
+  /** When the next download is due (UTC); null if none is. */
   next_due: string | null;
-  /** That failed or were refused, the oldest first. */
+  /** Failed and refused files, oldest first. */
   trouble: FileTrouble[];
 }
 
 const MOST_TROUBLE = 20;
 
-/** How the files of these resources stand, as the warehouse remembers it. */
+/** Reads the status of the files of these resources from the warehouse. */
 async function filesStatus(
   own: Kysely<OwnTables>,
   { name: source, files: { kept } }: Pick<SourceSettings, 'name' | 'files'>,

@@ -85,7 +85,7 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
     try {
       await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
     } catch (error) {
-      // Whoever reads stdout has enough.
+      // The reader of stdout has closed it.
       if (out === null && codeOf(error) === 'EPIPE') return;
       throw storeFault(store.shown, error);
     }
@@ -139,7 +139,7 @@ async function writtenTo(file: string, body: Readable, sha256: string): Promise<
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true });
-    // Anything else comes from where the bytes are read.
+    // Any other error comes from reading.
     if (!isUnwritable(error)) throw error;
     throw new ConfigError('file_unwritable', `${file}: ${messageOf(error)}`, {
       hint: 'name a place by --out in which this user may make files, and which has room',
@@ -159,7 +159,7 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
       }
     },
     to,
-    // Stdout stays open for whoever comes next.
+    // Stdout stays open for other output.
     { end: !('fd' in to && to.fd === 1) },
   );
   if (hash.digest('hex') === sha256) return;

@@ -150,7 +150,7 @@ function explainUnion(
   context: ExplainContext,
 ): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
-    // Undefined stands for a field that may be left out.
+    // An optional field has the option undefined.
     const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
     return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
   }
@@ -222,7 +222,7 @@ function hasConstantsOf(branch: JsonSchema, value: unknown): boolean {
   return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
 }
 
-/** Fields of a profile that earlier versions had, by their path, in which a star stands for any key, and what to do without them. */
+/** Removed fields of profiles by path (`*` is any key), and what to do instead. */
 const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['oauth', 'write auth: { type: oauth, token_path: ..., client_auth: ... }'],
   ['rate_limit.quotas', 'take it out: the limits of the answers are followed'],
