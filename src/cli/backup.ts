@@ -94,7 +94,7 @@ function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }:
     return privacy_key === undefined
       ? []
       : [
-          `  → the warehouse that was there is gone or could not be read: records that were erased after ${since} are back; erase them again (content-sync forget) before serve is started`,
+          `  → erase records that were erased after ${since} again (content-sync forget) before you start serve: the replaced warehouse was missing or unreadable`,
         ];
   }
   const they = forgotten === 1 ? 'it is' : 'they are';
@@ -109,7 +109,7 @@ async function finishErasing(context: CliContext, { source, log }: ChosenSource)
   const left = await withApp(context, { source, log }, (app) => eraseAgain(context, app));
   for (const resource of left) {
     context.stderr.write(
-      `content-sync: ${resource}: records that were erased before are not erased completely: content-sync forget ${resource} does it\n`,
+      `content-sync: ${resource}: run content-sync forget ${resource}: records that were erased before are not erased completely\n`,
     );
   }
   return left.length === 0 ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -122,9 +122,9 @@ function olderWarehouse(error: unknown): null {
 }
 
 function laterText(deliveries: number | null): string {
-  if (deliveries === 0) return '; the next walks fetch what has changed since';
-  if (deliveries === null) return '; the inbox that was there could not be read: run content-sync backfill to be sure';
-  return `; ${countOf(deliveries, 'delivery', 'deliveries')} from after that will be worked on again`;
+  if (deliveries === 0) return '; the next runs fetch what has changed since';
+  if (deliveries === null) return '; run content-sync backfill, because the replaced inbox could not be read';
+  return `; ${countOf(deliveries, 'delivery', 'deliveries')} received later will be processed again`;
 }
 
 async function forEachFile(
@@ -149,7 +149,7 @@ async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<v
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;
   if ((await findServe(context, chosen)) !== null) {
-    throw new SyncError('warehouse_in_use', `a serve is running that keeps ${name}`, {
+    throw new SyncError('warehouse_in_use', `a running serve keeps ${name}`, {
       recovery: 'stop',
       hint: 'stop it, then run the same command again',
     });

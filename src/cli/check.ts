@@ -103,7 +103,7 @@ export async function checkSource(
 }
 
 function formerResource(resource: string): CheckReport['resources'][number] {
-  const detail = 'no longer copied: its tables and views keep the rows of its last run';
+  const detail = 'no longer copied: its tables and views keep the rows of the last run';
   const hint = 'to copy it again, name it in the profile, and under resources in the settings if that is set';
   return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
@@ -118,7 +118,7 @@ function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
       accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
       return [];
     } catch (error) {
-      const detail = `${store.folder}: this user can make nothing in ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
+      const detail = `${store.folder}: this user cannot write to ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
       return [{ check: 'files', status: 'fail', detail, hint: 'check `files.store` of the source, and its rights' }];
     }
   });
@@ -175,7 +175,7 @@ function versionFinding({ notices, source }: Probe, { clock }: CliContext): Chec
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
-  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
+  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {
     const share = percentText(app.source.rate.share);
@@ -185,7 +185,7 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   return {
     check: 'limits',
     status: 'ok',
-    detail: 'the answers tell no limit; the pace is learned from how the service answers',
+    detail: 'the responses state no limit; the rate adapts to the service',
     hint: 'if you know the limit, set rate.requests_per_second',
   };
 }

@@ -256,10 +256,10 @@ function plainName(text: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, '_');
   // If more than accents was removed, a hash of the name keeps it unique.
-  const told = /^[a-z0-9_]+$/.test(text)
+  const name = /^[a-z0-9_]+$/.test(text)
     ? plain
     : `${plain.replace(/^_+$/, '')}_${textHash(text).slice(0, HASH_LENGTH)}`;
-  return /^[a-z]/.test(told) ? told : `t_${told}`;
+  return /^[a-z]/.test(name) ? name : `t_${name}`;
 }
 
 /** Breaks up Jinja expressions in a text of the service, which dbt would run. */

@@ -84,8 +84,8 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
   const door = await findServe(context, chosen);
   const ids = names === null ? {} : { ids: [...names] };
   const asked = await door?.ask({ action: 'replay', source, ...ids }, context.signal);
-  const told = replayedSchema.safeParse(asked?.answer.result);
-  if (told.success) return told.data;
+  const replayed = replayedSchema.safeParse(asked?.answer.result);
+  if (replayed.success) return replayed.data;
   if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);
   return replayDeliveries(warehouse, context.clock, names);
 }
@@ -114,7 +114,7 @@ async function forEachReceiving(
     if (chosen.source.webhook !== null) return work(chosen);
     if (options.source === undefined) return;
     throw new ConfigError('usage', `source ${chosen.source.name} receives no webhooks`, {
-      hint: 'webhook.secrets in its settings makes it do so',
+      hint: 'set webhook.secrets in its settings',
     });
   });
 }
@@ -181,6 +181,6 @@ function textOf(body: Uint8Array): string | null {
 
 function unknownDeliveries(names: readonly string[]): ConfigError {
   return new ConfigError('usage', `there is no delivery ${names.join(', ')}`, {
-    hint: 'content-sync deliveries list shows those that are kept',
+    hint: 'run content-sync deliveries list to see the stored ones',
   });
 }

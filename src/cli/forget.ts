@@ -223,7 +223,7 @@ interface Reported {
 const YOURS = [
   'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
   'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
-  'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
+  'derived data: external tables and materialised views, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
@@ -254,8 +254,8 @@ function listWhatIsLeft(reported: Reported): string[] {
   const { areFilesLeft = false } = reported;
   const isRead = isErased && !isClean && !areFilesLeft;
   const lines: readonly (readonly [applies: boolean, line: string])[] = [
-    [rows.length === 0, isDry ? 'no record is meant by this' : 'nothing was to be erased'],
-    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
+    [rows.length === 0, isDry ? 'no record matches' : 'nothing was to be erased'],
+    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy and not blocked: check the spelling`],
     [
       !isErased && !isDry,
       `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
@@ -264,10 +264,7 @@ function listWhatIsLeft(reported: Reported): string[] {
       areFilesLeft,
       'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
     ],
-    [
-      isRead,
-      'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
-    ],
+    [isRead, 'run the command again: a reader of the old data keeps the log or dead rows from being removed'],
     ...leftovers.map((file) => {
       const line = `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`;
       return [true, line] as const;
@@ -284,8 +281,8 @@ const WHAT = [
   ['rows', 'rows'],
   ['children', 'rows of lists'],
   ['versions', 'versions'],
-  ['rejects', 'records set aside'],
-  ['deletes', 'notes of deletes'],
+  ['rejects', 'rejected records'],
+  ['deletes', 'delete entries'],
   ['files', 'files'],
   ['deliveries', 'deliveries'],
 ] as const satisfies readonly (readonly [keyof TraceCounts, string])[];
@@ -308,7 +305,7 @@ function reportText(report: ForgetReport): string {
     ...todo.map((line) => `  → ${line}`),
     ...(outcome === 'dry run' || records === 0
       ? []
-      : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
+      : ['', '  Clean these yourself, because content-sync cannot reach them:', ...yours.map((line) => `  - ${line}`)]),
   ];
   return lines.map(visibleText).join('\n');
 }

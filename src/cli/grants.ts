@@ -40,9 +40,9 @@ function textOf(
   const lines = revoke
     ? [`${role} may no longer read the ${tables}`]
     : [
-        ...(isNew ? [`${role} was made, without a login: GRANT it to those who are to read`] : []),
+        ...(isNew ? [`${role} was created without a login: GRANT it to the readers`] : []),
         `${role} may read the ${tables}, and those that are copied later`,
       ];
-  if (others.length > 0) lines.push(`left as they are, because they belong to other roles: ${others.join(', ')}`);
+  if (others.length > 0) lines.push(`not changed, because they belong to other roles: ${others.join(', ')}`);
   return lines.map((line) => visibleText(`${source}: ${line}`)).join('\n');
 }

@@ -63,7 +63,7 @@ async function checkListeners(context: CliContext, asked: Asked | undefined, opt
   const answers = await Promise.all(urls.map(ask));
   const well = answers.find(({ isWell }) => isWell);
   for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
-  if (answers.length === 0) print(context, 'the config lets it listen nowhere');
+  if (answers.length === 0) print(context, 'no port is configured');
   return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
@@ -81,8 +81,8 @@ async function ask(url: string): Promise<{ url: string; isWell: boolean; said: s
   try {
     const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
     await body.dump();
-    return { url, isWell: statusCode === 200, said: `answers ${statusCode}` };
+    return { url, isWell: statusCode === 200, said: `responds ${statusCode}` };
   } catch (error) {
-    return { url, isWell: false, said: `does not answer: ${messageOf(error)}` };
+    return { url, isWell: false, said: `does not respond: ${messageOf(error)}` };
   }
 }

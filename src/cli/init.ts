@@ -70,12 +70,17 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const isSearched = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
   const given = profile === undefined || isSearched ? null : readProfile(context, profile, config);
   const questions = openQuestions(context, options.yes === true);
-  const address = { message: 'Address of your content service', option: '--url', refuse: refuseAddress };
+  const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
   const url = withScheme(await questions.text(address, options.url));
-  const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName(existing) };
+  const naming = {
+    message: 'Name of the source',
+    option: '--source',
+    preset: nameFor(url),
+    refuse: refuseName(existing),
+  };
   const source = await questions.text(naming, options.source);
   const found = await findService(context, questions, { ...options, url, source, given, isSearched });
-  const place = { message: 'Where the copy is kept', option: '--warehouse', preset: USUAL_WAREHOUSE };
+  const place = { message: 'Database of the copy', option: '--warehouse', preset: USUAL_WAREHOUSE };
   const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
   refusePlace(warehouse, [...(existing?.sources ?? []), source]);
   const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
@@ -134,7 +139,7 @@ async function tryOut(
   const isUsual = relative(context.cwd, config) === DEFAULT_CONFIG;
   const given = `${isUsual ? '' : ` --config ${shownPath(context, config)}`}${isOnly ? '' : ` --source ${name}`}`;
   if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
-    print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
+    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${given}`);
     return EXIT_CODES.failed;
   }
   print(context, `\nNext: content-sync backfill${given}`);
@@ -179,7 +184,7 @@ function refuseAddress(address: string): string | undefined {
 function refuseName(existing: ExistingConfig | null) {
   return (name: string): string | undefined => {
     if (existing?.sources.includes(name) === true)
-      return `the config has a source ${name} already: choose another name`;
+      return `choose another name: the config already has a source ${name}`;
     return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
   };
 }
@@ -247,8 +252,8 @@ function readExisting(config: string, cwd: string): ExistingConfig | null {
 function refuseExisting(files: readonly string[], cwd: string, mayReplace: boolean): void {
   const there = files.filter((file) => existsSync(file));
   if (mayReplace || there.length === 0) return;
-  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} is there already`, {
-    hint: 'give another --config, or --force to replace it',
+  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} exists already`, {
+    hint: 'name another --config, or add --force to replace it',
   });
 }
 
@@ -284,7 +289,7 @@ function quoted(value: string): string {
   const quote = ["'", '`', '"'].find((each) => !value.includes(each));
   if (quote !== undefined && !value.includes('\n')) return `${quote}${value}${quote}`;
   throw new ConfigError('usage', 'the secret cannot be written into .env', {
-    hint: 'name a variable of your environment with --credential-env in its place',
+    hint: 'name an environment variable with --credential-env instead',
   });
 }
 

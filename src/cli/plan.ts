@@ -103,12 +103,12 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     const { walk_pages, walk_records } = plan.checkpoint;
     const hasNoFilter = profile.incremental === null && profile.feed === null && profile.windows === null;
     const notes = [
-      ...(stored === null ? ['it was never copied: all of it is read'] : []),
+      ...(stored === null ? ['it was never copied: everything is fetched'] : []),
       ...(plan.resumed
-        ? [`it goes on behind ${walk_pages} pages and ${walk_records} records of an unfinished walk`]
+        ? [`it resumes after ${walk_pages} pages and ${walk_records} records of an unfinished scan`]
         : []),
       ...(stored !== null && command === 'sync' && hasNoFilter
-        ? ['the profile names no filter by time: all of it is read']
+        ? ['the profile has no filter by time: everything is fetched']
         : []),
     ];
     return { plan, notes };
@@ -116,7 +116,7 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     if (error instanceof DeferredError)
       return { plan: planWalk({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
     if (!(error instanceof ConfigError) || error.code !== 'profile_changed') throw error;
-    return { plan: null, notes: [`it is refused: ${error.message}; with backfill --restart it is copied anew`] };
+    return { plan: null, notes: [`the run will be refused: ${error.message}; backfill --restart copies it again`] };
   }
 }
 

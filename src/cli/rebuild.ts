@@ -74,12 +74,12 @@ function textOf({ resource, records, bodiless, tables, gone, changed, masked }: 
   const lines = [
     `${resource}: ${countText(records)} records in ${tables.join(', ')}`,
     ...(changed.length === 0 ? [] : [`  new or of another type: ${changed.join(', ')}`]),
-    ...(gone.length === 0 ? [] : [`  gone: ${gone.join(', ')}`]),
-    ...(masked === 0 ? [] : [`  excluded fields were taken out of ${countText(masked)} stored bodies too`]),
+    ...(gone.length === 0 ? [] : [`  removed: ${gone.join(', ')}`]),
+    ...(masked === 0 ? [] : [`  excluded fields were removed from ${countText(masked)} stored bodies too`]),
     ...(bodiless === 0
       ? []
       : [
-          `  → ${countText(bodiless)} of them have no kept body: only columns that stay as they were are filled; content-sync backfill ${resource} --restart copies them anew`,
+          `  → ${countText(bodiless)} of them have no stored body, so only unchanged columns are filled: content-sync backfill ${resource} --restart copies them again`,
         ]),
   ];
   return lines.map(visibleText).join('\n');

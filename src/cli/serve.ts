@@ -145,7 +145,7 @@ interface PageParts {
 }
 
 function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
-  const refusals = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+  const refusals = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => refusals.refused(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });
   return createPages({

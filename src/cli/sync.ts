@@ -139,8 +139,8 @@ async function runSource(
 ): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);
-  let told: AppOptions['retried'];
-  const retried: typeof told = (...event) => told?.(...event);
+  let onRetry: AppOptions['retried'];
+  const retried: typeof onRetry = (...event) => onRetry?.(...event);
   try {
     return await withApp(context, { ...chosen, retried }, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
@@ -148,7 +148,7 @@ async function runSource(
       const asked = await unlessPaused(app, chosen, due, options.areNamed ?? false);
       const [restart, live] = [options.restart === true, options.logLevel === undefined];
       const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
-      told = watching.retried;
+      onRetry = watching.retried;
       const work = (): Promise<RunReport> =>
         app.sync({ command, resources: asked, restart, signal: context.signal, watcher, files: true });
       return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);

@@ -18,13 +18,13 @@ interface SendOptions extends SourceOptions {
 
 /** The meaning of a receiver's status, for a user who tests a signature scheme. */
 const MEANINGS: Readonly<Record<number, string>> = {
-  202: 'stored; a running `serve` now reads the record again, see `content-sync deliveries list`',
-  401: 'the signature, its time or its secret was not accepted: does the receiver run with this same config?',
-  404: 'the receiver has no such address: is webhook.secrets set for this source, and does the path name it?',
+  202: 'stored; a running `serve` fetches the record, see `content-sync deliveries list`',
+  401: 'the signature, its time or its secret was not accepted: check that the receiver runs with this config',
+  404: 'the receiver has no such address: check webhook.secrets of this source, and the path',
   405: 'the address takes POST only',
   413: 'the body is larger than webhook.max_body',
   415: 'the content type is not one that the receiver takes',
-  503: 'it could not be stored just now; a service would send it again',
+  503: 'it could not be stored now; a service would send it again',
 };
 const TIMEOUT_MS = 10_000;
 
@@ -60,7 +60,7 @@ async function sendDelivery(context: CliContext, file: string, options: SendOpti
   const status = await post(new URL(signed.path, url), signed, context.signal);
   const isTaken = status >= 200 && status < 300;
   const meaning =
-    MEANINGS[status] ?? (isTaken ? 'taken' : 'this is no answer of a receiver of ours: is the address right?');
+    MEANINGS[status] ?? (isTaken ? 'accepted' : 'not a response of a content-sync receiver: check the address');
   context.stdout.write(`${id}  ${status}  ${meaning}\n`);
   context.exit(isTaken ? EXIT_CODES.ok : EXIT_CODES.failed);
 }
@@ -97,7 +97,7 @@ async function post(url: URL, { headers, body }: SignedDelivery, signal: AbortSi
     return answer.statusCode;
   } catch (cause) {
     signal.throwIfAborted();
-    throw new SyncError('unreachable', `no answer from ${url.origin}${url.pathname}: ${messageOf(cause)}`, {
+    throw new SyncError('unreachable', `no response from ${url.origin}${url.pathname}: ${messageOf(cause)}`, {
       recovery: 'retry',
       hint: 'start the receiver with `content-sync serve`, or name its address with --url',
       cause,

@@ -94,7 +94,7 @@ const ABOUT = ['sync_dictionary', 'sync_freshness', 'sync_schema_log'];
 async function withReader(blog: Journey, ...options: string[]): Promise<{ bi: string; ann: string }> {
   const [bi, ann] = [roleName(blog.address, 'bi'), roleName(blog.address, 'ann')];
   const { code, stdout } = await grants(blog, '--role', bi, ...options);
-  expect([code, stdout]).toEqual([0, expect.stringContaining(`${bi} was made, without a login`)]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`${bi} was created without a login`)]);
   await asOtherClient(blog.address, (client) => client.query(`CREATE ROLE ${ann} LOGIN IN ROLE ${bi}`));
   return { bi, ann };
 }

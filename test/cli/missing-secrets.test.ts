@@ -63,7 +63,7 @@ describe.for(eitherDatabase(import.meta.filename))('secrets that are not set, on
       expect([args, await run(...args)]).toMatchObject([args, { code: 0, stderr: '' }]);
     }
     const health = await run('health', '--port', '9');
-    expect(health).toMatchObject({ code: 1, stdout: expect.stringContaining('does not answer') });
+    expect(health).toMatchObject({ code: 1, stdout: expect.stringContaining('does not respond') });
     const refused = await run('sync');
     expect(refused.code).toBe(2);
     for (const name of ['KEY', 'HASH', 'PING', 'HOOK', 'OLD_HOOK', 'PROXY', 'APP', 'PRIVACY', 'PAGE', 'CHAT', 'POST']) {

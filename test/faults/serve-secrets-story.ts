@@ -386,6 +386,7 @@ async function inProcess(
   env: NodeJS.ProcessEnv,
 ): Promise<{ code: number; text: string }> {
   const { context, ended } = inMemory(cwd, { env });
+  context.json = args.includes('--json');
   let hasFailed = false;
   try {
     await make(context)

@@ -73,8 +73,8 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
   );
   const address = storesOf(source.files).find(({ name }) => name === row.store);
   if (address === undefined) {
-    throw new ConfigError('file_store_unknown', `it stands in ${row.store}, which the settings no longer name`, {
-      hint: 'put the store back into files.store of the source, or move its objects to the new one',
+    throw new ConfigError('file_store_unknown', `it is stored in ${row.store}, which the settings no longer name`, {
+      hint: 'add the store to files.store of the source again, or move its objects to the new one',
     });
   }
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
@@ -128,7 +128,9 @@ function hasContent(row: FileRow): row is Content {
 
 function refuseOverwriting(file: string, isForced: boolean): void {
   if (isForced || !existsSync(file)) return;
-  throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
+  throw new ConfigError('file_exists', `${file} exists already`, {
+    hint: 'name another file with --out, or add --force',
+  });
 }
 
 /** Whole or not at all. */

@@ -50,7 +50,7 @@ export async function findService(context: CliContext, questions: Questions, wan
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   if (!isAskedAuth(type)) {
     throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md shows what stands under auth',
+      hint: 'write the config by hand: config/README.md describes auth',
     });
   }
   const { url, user } = wanted;
@@ -72,7 +72,7 @@ async function knownProfiles(context: CliContext, { url, given, isSearched }: Wa
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
   if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
   if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
-  else print(context, 'No shipped profile fits: the service is asked what it is like.');
+  else print(context, 'No shipped profile fits: probing the service.');
   return found;
 }
 
@@ -111,7 +111,7 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
 
 function foundText({ resources, requests, isProved }: ProbeResult): string {
   const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
-  const doubt = isProved ? '' : '\nNot every line of the profile was proved: "not proved" stands beside those.';
+  const doubt = isProved ? '' : '\nSome lines of the profile were not verified: they are marked "not proved".';
   return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
 }
 
