@@ -77,18 +77,4 @@ describe.for(eitherDatabase(import.meta.filename))('secrets that are not set, on
     const other = await run('sync', '--source', 'shop');
     expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining('SECRET_SHOP, got nothing') });
   });
-
-  it('are no reason to hide that a resource is paused', async () => {
-    const blog = await journey({ database, sandbox: { generate: { content: 2, images: 1, analytics: 1 } } });
-    await blog.run('backfill');
-    expect((await blog.command('status')).stdout).not.toContain('paused');
-    await blog.command('pause', 'images');
-    expect((await blog.command('status')).stdout).toMatch(/images: paused since \S+ \S+ UTC by .*resume images ends/);
-    const { resources } = JSON.parse((await blog.command('status', '--json')).stdout);
-    expect(resources).toMatchObject([
-      { resource: 'content', paused: null },
-      { resource: 'images', paused: { since: expect.any(String), by: expect.stringContaining('(command)') } },
-      { resource: 'analytics', paused: null },
-    ]);
-  });
 });
