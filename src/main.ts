@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 
 /** How long the process may take after a first signal to finish the current page. */
-const GRACE_MS = 9_500;
+const SHUTDOWN_GRACE_MS = 9_500;
 /** At the end, a log pipe without progress for this long counts as unread. */
-const READER_MS = 500;
+const READER_TIMEOUT_MS = 500;
 const OWNER_ONLY = 0o077;
-const INTERRUPTED = 130;
-const FAILED = 1;
+const EXIT_INTERRUPTED = 130;
+const EXIT_FAILED = 1;
 
 /** This file is in `src/` or, built, in `dist/src/`: the package folder is the next one with a package.json. */
 function packageFolder(): string {
@@ -36,7 +36,7 @@ async function leaveUnread(code: number): Promise<void> {
   let unread = Infinity;
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
-    await delay(READER_MS);
+    await delay(READER_TIMEOUT_MS);
     reportLostLines(stderr);
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
@@ -44,14 +44,16 @@ async function leaveUnread(code: number): Promise<void> {
 }
 
 /** Older versions of Node would fail later with obscure errors. */
-const NODE = 24;
-const UNUSABLE = 2;
+const MIN_NODE_VERSION = 24;
+const EXIT_USAGE = 2;
 
 function refuseOldNode(): void {
   const { node } = process.versions;
-  if (Number.parseInt(node, 10) >= NODE) return;
-  process.stderr.write(`content-sync needs Node ${NODE} or later, and this is Node ${node}: ${process.execPath}\n`);
-  process.exit(UNUSABLE);
+  if (Number.parseInt(node, 10) >= MIN_NODE_VERSION) return;
+  process.stderr.write(
+    `content-sync needs Node ${MIN_NODE_VERSION} or later, and this is Node ${node}: ${process.execPath}\n`,
+  );
+  process.exit(EXIT_USAGE);
 }
 
 async function main(): Promise<void> {
@@ -90,13 +92,13 @@ async function main(): Promise<void> {
   // An uncaught error may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {
     await tellError({ stderr: process.stderr, secrets }, error);
-    process.exit(FAILED);
+    process.exit(EXIT_FAILED);
   });
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (interruption.signal.aborted) process.exit(INTERRUPTED);
+    if (interruption.signal.aborted) process.exit(EXIT_INTERRUPTED);
     interruption.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
-    setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
+    setTimeout(() => process.exit(EXIT_INTERRUPTED), SHUTDOWN_GRACE_MS).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   // A closed reader (`| head`) is no failure: the work continues.

@@ -17,12 +17,12 @@ import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { type Paint, painter, printReport, type Tone } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
+import { type Paint, painter, printReport, type TextTone } from './command/output.ts';
+import { type AppSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
-const MOST_ATTEMPTS = 2;
-const LONGEST_WAIT_MS = 30_000;
+const MAX_ATTEMPTS = 2;
+const MAX_WAIT_MS = 30_000;
 
 interface CheckReport {
   source: string;
@@ -42,7 +42,7 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
-const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn: 'look', fail: 'bad' };
+const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
@@ -50,7 +50,7 @@ export function checkCommand(context: CliContext): Command {
     .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        const chosen = { source: impatiently(source), log };
+        const chosen = { source: withShortTimeouts(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
         const paint = painter(context);
         printReport(context, report, findingsText(source.name, sections, paint).trimEnd());
@@ -67,16 +67,16 @@ export interface Section {
 }
 
 /** The source with few retries and no long wait, because a user waits. */
-export function impatiently(source: SourceSettings): SourceSettings {
+export function withShortTimeouts(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
-  const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
+  const attempts = Math.min(http.attempts, MAX_ATTEMPTS);
   const profile = { ...source.profile, http: { ...http, attempts } };
-  return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
+  return { ...source, profile, max_wait: Math.min(source.max_wait, MAX_WAIT_MS) };
 }
 
 /** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
-  chosen: Pick<ChosenSource, 'source' | 'log'>,
+  chosen: AppSource,
   resources: readonly string[],
   context: CliContext,
 ): Promise<{ report: CheckReport; sections: Section[] }> {
@@ -109,7 +109,7 @@ function formerResource(resource: string): CheckReport['resources'][number] {
 }
 
 /** The first folder on the way to a store that is there must be one that this user may write to. */
-function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
+function storeFindings({ files }: SourceSettings): { stores?: CheckFinding[] } {
   const stores = storesOf(files).flatMap((store): CheckFinding[] => {
     if (store.kind !== 'disk') return [];
     let folder = store.folder;
@@ -128,7 +128,7 @@ function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
 async function relationsIn(
   reader: WarehouseReader,
   { profile }: SourceSettings,
-): Promise<Pick<CheckReport, 'relations'>> {
+): Promise<{ relations?: CheckFinding[] }> {
   if (Object.keys(profile.relations).length === 0) return {};
   const relations = await relationFindings(reader, await readShapes(reader.own), profile.relations);
   return relations.length === 0 ? {} : { relations };

@@ -9,6 +9,7 @@ import { ConfigError } from '../model/errors.ts';
 import { delayText } from '../observe/figures.ts';
 import { alertSettings } from '../server/alerts/alerts.ts';
 import { sendMessage, testMessage } from '../server/alerts/message.ts';
+import type { JsonSchema } from '../config/file/check-value.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { alignedLines, print } from './command/output.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
@@ -129,8 +130,6 @@ async function test({ clock, signal }: CliContext, settings: Settings, channel: 
   const problem = failed?.problem ?? null;
   return { channel, type: own.type, sent: failed === null, problem, ms: Math.round(clock.monotonic() - began) };
 }
-
-type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** JSON Schema of the config file, for editors and `content-sync config schema`. */
 export function configJsonSchema(): JsonSchema {

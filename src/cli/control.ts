@@ -8,7 +8,7 @@ import { pauseResources, readPauses, resumeResources } from '../database/state/p
 import { newMeter } from '../http/client.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import { type ControlAnswer, type ControlRequest, done } from '../server/controls/control-request.ts';
-import { impatiently } from './check.ts';
+import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
@@ -27,7 +27,7 @@ import {
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
 
-interface Asked {
+interface RequestedAction {
   action: Action;
   now?: true;
 }
@@ -79,7 +79,7 @@ function resourceCommand(action: Action, context: CliContext): Command {
 async function control(
   context: CliContext,
   chosen: ChosenSource,
-  asked: Asked,
+  asked: RequestedAction,
   names: readonly string[],
 ): Promise<ControlAnswer[]> {
   const { name: source } = chosen.source;
@@ -95,7 +95,11 @@ async function control(
 }
 
 /** Stores a pause, so that the next process honours it. */
-async function withoutServe(context: CliContext, chosen: ChosenSource, { action, now }: Asked): Promise<ControlAnswer> {
+async function withoutServe(
+  context: CliContext,
+  chosen: ChosenSource,
+  { action, now }: RequestedAction,
+): Promise<ControlAnswer> {
   const { clock } = context;
   const { source, resources } = chosen;
   if (action === 'retry') {
@@ -121,7 +125,7 @@ async function withoutServe(context: CliContext, chosen: ChosenSource, { action,
 /** Deletes the stored wait, and sends one request to see whether the service responds. Throws if it does not. */
 async function requestNow(context: CliContext, { source, resources, log }: ChosenSource): Promise<ControlAnswer> {
   const once = { ...source.profile, http: { ...source.profile.http, attempts: 1 } };
-  return withApp(context, { source: impatiently({ ...source, profile: once }), log }, async (app) => {
+  return withApp(context, { source: withShortTimeouts({ ...source, profile: once }), log }, async (app) => {
     await app.retry(true);
     const { client, listing } = app;
     const { clock, signal } = context;

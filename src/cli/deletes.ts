@@ -112,7 +112,7 @@ async function decideInSource(
 /** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
   confirm: () => Promise<{ deleted: number; trouble: SyncError | null }>,
-): Promise<Pick<DecidedDeletes, 'deleted' | 'left'>> {
+): Promise<{ deleted: number; left: string | null }> {
   try {
     const { deleted, trouble } = await confirm();
     return { deleted, left: trouble === null ? null : trouble.message };

@@ -154,7 +154,7 @@ const POLL_INTERVAL_MS = 5;
 /** A record that changes all the time is fetched about once per second. */
 const CHANGE_INTERVAL_MS = 1_200;
 
-interface Row {
+interface DemoRow {
   title: string | null;
   deleted_at: string | null;
 }
@@ -169,12 +169,12 @@ async function watchRows(
   await whileOpen(await openWarehouse(address, clock), async ({ own }) => {
     const { id } = await editor.create({ title: 'Written while you watch', status: 'draft' });
     const title = 'Renamed while you watch';
-    const changes: [about: string, change: () => Promise<void>, isStored: (row: Row | undefined) => boolean][] = [
+    const changes: [about: string, change: () => Promise<void>, isStored: (row: DemoRow | undefined) => boolean][] = [
       ['a post was written', async () => undefined, (row) => row?.deleted_at === null],
       ['it was renamed', () => editor.change(id, { title }), (row) => row?.title === title],
       ['it was deleted', () => editor.remove(id), (row) => row !== undefined && row.deleted_at !== null],
     ];
-    const query = sql<Row>`SELECT title, _deleted_at AS deleted_at FROM content WHERE id = ${id}`;
+    const query = sql<DemoRow>`SELECT title, _deleted_at AS deleted_at FROM content WHERE id = ${id}`;
     for (const [about, change, isStored] of changes) {
       const start = clock.monotonic();
       await change();

@@ -5,10 +5,15 @@ import { packageRoot } from '../config/load-profile.ts';
 import type { Settings } from '../config/settings.ts';
 import type { CliContext } from './command/context.ts';
 import { printReport } from './command/output.ts';
-import { readSettings, type SourceOptions } from './command/sources.ts';
+import { readSettings } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
-type Options = Pick<SourceOptions, 'config'> & { image?: string; force?: true; json?: true };
+interface Options {
+  config?: string;
+  image?: string;
+  force?: true;
+  json?: true;
+}
 
 /** The folder of the config in a container. */
 const CONFIG_FOLDER = '/etc/content-sync';

@@ -160,7 +160,7 @@ function cellsOf({ table, rows, files, bytes, written_files: written, written_by
 type DictionaryOptions = SourceOptions & { out?: string };
 
 /** What is known of one source. */
-interface Described {
+interface DescribedSource {
   dictionary: Dictionary;
   counts: RowCounts;
 }
@@ -171,7 +171,7 @@ export function dictionaryCommand(context: CliContext): Command {
     .addOption(new Option('--html', 'Write one self-contained HTML page (default)').conflicts('json'))
     .option('-o, --out <file>', 'Write to a file instead of stdout')
     .action(async (options: DictionaryOptions) => {
-      const described: Described[] = [];
+      const described: DescribedSource[] = [];
       await forEachSource(context, options, [], async (chosen) => {
         described.push(await describeSource(chosen, context));
       });
@@ -184,7 +184,7 @@ export function dictionaryCommand(context: CliContext): Command {
     });
 }
 
-async function describeSource({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<Described> {
+async function describeSource({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DescribedSource> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const { name, warehouse: address, resources, profile } = source;
     const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };

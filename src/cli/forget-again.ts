@@ -29,7 +29,7 @@ import { whileOpen } from './command/sources.ts';
  * them.
  */
 export async function carryForgotten(
-  { clock, version }: Pick<CliContext, 'clock' | 'version'>,
+  { clock, version }: CliContext,
   source: SourceSettings,
   restored: RestoredParts,
   forgotten: readonly ForgottenRow[],
@@ -94,7 +94,7 @@ interface FinishedForgetting {
 }
 
 /** Own tables that held ids or bodies. */
-const TOUCHED = [
+const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
   '_sync_rejects',
@@ -113,10 +113,10 @@ const TOUCHED = [
   '_sync_notices',
 ] as const satisfies readonly (keyof OwnTables)[];
 
-const ATTEMPTS = 3;
-const PAUSE_MS = 250;
-const FILES_ATTEMPTS = 10;
-const FILES_PAUSE_MS = 500;
+const MAX_CLEAN_ATTEMPTS = 3;
+const CLEAN_RETRY_MS = 250;
+const MAX_FILE_ATTEMPTS = 10;
+const FILE_RETRY_MS = 500;
 
 /** Deliveries, log and free pages of the records that are erased from the tables of a resource. Done again, it does no harm. */
 export async function finishForgetting(context: CliContext, app: App, resource: string): Promise<FinishedForgetting> {
@@ -137,7 +137,7 @@ export async function finishForgetting(context: CliContext, app: App, resource: 
 
 /** Contents of files that only records showed which are forgotten. True if none is left. */
 async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
-  for (let left = FILES_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
+  for (let left = MAX_FILE_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
     try {
       const storeAt: typeof files.storeAt = (address) => files.storeAt(address);
       return (await eraseUnnamed({ warehouse, settings: source.files, storeAt, clock })) === 0;
@@ -145,7 +145,7 @@ async function eraseContents({ clock, signal }: CliContext, { warehouse, source,
       if (!(error instanceof SyncError)) throw error;
       // Downloads in flight may take long, and so may an unreachable store.
       if (error.code !== 'lease_held') return false;
-      await clock.sleep(FILES_PAUSE_MS);
+      await clock.sleep(FILE_RETRY_MS);
     }
   }
   return false;
@@ -198,27 +198,27 @@ async function cleanAll(context: CliContext, { warehouse, source }: App, resourc
 
 /** Retries, because readers usually finish soon. */
 async function untilClean({ clock, signal }: CliContext, clean: () => Promise<boolean>): Promise<boolean> {
-  for (let left = ATTEMPTS; ; left -= 1) {
+  for (let left = MAX_CLEAN_ATTEMPTS; ; left -= 1) {
     if (await clean()) return true;
     if (left === 0 || signal.aborted) return false;
-    await clock.sleep(PAUSE_MS);
+    await clock.sleep(CLEAN_RETRY_MS);
   }
 }
 
-const LOOK_MS = 500;
+const POLL_INTERVAL_MS = 500;
 /** A scan of another process may take hours. */
-const PATIENCE_MS = 10 * 60_000;
+const MAX_WAIT_MS = 10 * 60_000;
 
 /**
  * Erases the requested records. If another process owns the resource, waits until it erases them (a `serve`, within
  * seconds) or ends. Returns false if that takes more than ten minutes, or the command is interrupted.
  */
 export async function eraseWhenFree(
-  { clock, signal, stderr }: Pick<CliContext, 'clock' | 'signal' | 'stderr'>,
+  { clock, signal, stderr }: CliContext,
   app: App,
   resource: string,
 ): Promise<boolean> {
-  const until = clock.monotonic() + PATIENCE_MS;
+  const until = clock.monotonic() + MAX_WAIT_MS;
   for (let isTold = false; ;) {
     try {
       await app.eraseForgotten(resource, signal);
@@ -230,6 +230,6 @@ export async function eraseWhenFree(
     }
     if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
     if (signal.aborted || clock.monotonic() >= until) return false;
-    await clock.sleep(LOOK_MS);
+    await clock.sleep(POLL_INTERVAL_MS);
   }
 }

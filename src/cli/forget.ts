@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import type { ForgottenRow } from '../database/own-tables.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
@@ -23,7 +22,7 @@ import {
 } from './command/sources.ts';
 import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
 
-type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
+type ForgetCommandOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
 
 /** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
@@ -33,7 +32,7 @@ export function forgetCommand(context: CliContext): Command {
     .option('--where <field=value...>', 'Records whose field has this value; all conditions must hold')
     .option('--dry-run', 'Only count what would be erased')
     .option('--yes', 'Do not ask; required without a terminal')
-    .action(async (resource: string, ids: string[], options: ForgetOptions) => {
+    .action(async (resource: string, ids: string[], options: ForgetCommandOptions) => {
       const named = { ...options, source: soleSource(context, options, resource) };
       await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
     });
@@ -58,7 +57,7 @@ async function forget(
   { source, log }: ChosenSource,
   resource: string,
   ids: readonly string[],
-  options: ForgetOptions,
+  options: ForgetCommandOptions,
 ): Promise<ExitCode> {
   const { privacy_key: key } = source;
   if (key === undefined) {
@@ -123,7 +122,7 @@ async function chosenIds(
   return ids.length === 0 ? found : found.filter((id) => ids.includes(id));
 }
 
-const IDS_PER_STEP = 500;
+const IDS_PER_QUERY = 500;
 
 /**
  * Counts the traces of each record by id. Omits records without traces, unless their erasure was requested before: the
@@ -142,7 +141,7 @@ async function findTraces(
   const deliveries = await withInbox(context, app, resource, ids, true);
   const forgotten = await readForgotten(warehouse.own, resource, { source: source.name, key: source.privacy_key });
   const counts = new Map<string, TraceCounts>();
-  for (const part of inParts(ids, IDS_PER_STEP)) {
+  for (const part of inParts(ids, IDS_PER_QUERY)) {
     for (const [id, stored] of await countTraces(place, part)) {
       const found = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
       if (forgotten.has(id) || Object.values(found).some((n) => n > 0)) counts.set(id, found);
@@ -154,7 +153,7 @@ async function findTraces(
 /** Asks for confirmation on a terminal, because erasing cannot be undone. Throws `ConfigError` without a terminal. */
 async function isConfirmed(
   { stdin, stderr, stdout, json }: CliContext,
-  { yes }: ForgetOptions,
+  { yes }: ForgetCommandOptions,
   resource: string,
   ids: readonly string[],
 ): Promise<boolean> {
@@ -201,13 +200,13 @@ interface ForgetReport {
   yours: string[];
 }
 
-interface Reported {
+interface ForgetResult {
   source: string;
   resource: string;
   version: string;
   at: string;
   unknown: number;
-  rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
+  rows: readonly { counts: string | null; fingerprint: string | null }[];
   /** True if nothing was to be erased, but only counted. */
   isDry?: boolean;
   /** False while another process owns the resource. */
@@ -220,19 +219,19 @@ interface Reported {
   leftovers: readonly string[];
 }
 
-const YOURS = [
+const BEYOND_REACH = [
   'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
   'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
   'derived data: external tables and materialised views, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-export function reportOf(reported: Reported): ForgetReport {
+export function reportOf(reported: ForgetResult): ForgetReport {
   const { source, resource, version, at, unknown, rows, isDry = false, isErased, isClean, leftovers } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
-    for (const [what] of WHAT) erased[what] += found[what] ?? 0;
+    for (const [what] of TRACE_NAMES) erased[what] += found[what] ?? 0;
   }
   return {
     source,
@@ -245,11 +244,11 @@ export function reportOf(reported: Reported): ForgetReport {
     erased,
     fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
     todo: listWhatIsLeft(reported),
-    yours: YOURS,
+    yours: BEYOND_REACH,
   };
 }
 
-function listWhatIsLeft(reported: Reported): string[] {
+function listWhatIsLeft(reported: ForgetResult): string[] {
   const { resource, unknown, rows, isDry = false, isErased, isClean, waiting, leftovers } = reported;
   const { areFilesLeft = false } = reported;
   const isRead = isErased && !isClean && !areFilesLeft;
@@ -277,7 +276,7 @@ function listWhatIsLeft(reported: Reported): string[] {
   return lines.flatMap(([applies, line]) => (applies ? [line] : []));
 }
 
-const WHAT = [
+const TRACE_NAMES = [
   ['rows', 'rows'],
   ['children', 'rows of lists'],
   ['versions', 'versions'],
@@ -295,7 +294,7 @@ function parsed(counts: string | null): Partial<TraceCounts> {
 /** The report as text. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
+  const counts = TRACE_NAMES.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
     `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,

@@ -9,9 +9,9 @@ import { settingsError } from '../config/file/yaml-file.ts';
 import { packagedProfiles, profileReader, readPackagedProfile } from '../config/load-profile.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
-import { USUAL_WAREHOUSE } from '../config/warehouse-address.ts';
+import { DEFAULT_WAREHOUSE } from '../config/warehouse-address.ts';
 import { ConfigError } from '../model/errors.ts';
-import { checkSource, findingsText, impatiently, type Section } from './check.ts';
+import { checkSource, findingsText, withShortTimeouts, type Section } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
@@ -52,7 +52,7 @@ export function initCommand(context: CliContext): Command {
       'Shipped profile, path of your own, or `probe` to find one by experiment (default: detected)',
     )
     .option('--source <name>', 'Name of the source; added to an existing config')
-    .option('--warehouse <address>', `Database of the copy (default: ${USUAL_WAREHOUSE})`)
+    .option('--warehouse <address>', `Database of the copy (default: ${DEFAULT_WAREHOUSE})`)
     .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'Accept the default of every question')
     .option('--force', 'Replace existing files')
@@ -80,7 +80,7 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   };
   const source = await questions.text(naming, options.source);
   const found = await findService(context, questions, { ...options, url, source, given, isSearched });
-  const place = { message: 'Database of the copy', option: '--warehouse', preset: USUAL_WAREHOUSE };
+  const place = { message: 'Database of the copy', option: '--warehouse', preset: DEFAULT_WAREHOUSE };
   const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
   refusePlace(warehouse, [...(existing?.sources ?? []), source]);
   const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
@@ -155,7 +155,7 @@ function readSource(context: CliContext, config: string, name: string): SourceSe
 }
 
 async function checked(context: CliContext, source: SourceSettings): Promise<Section[]> {
-  const chosen = { source: impatiently(source), log: silentLog(context) };
+  const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
   return (await checkSource(chosen, source.resources, context)).sections;
 }
 
@@ -294,8 +294,12 @@ function quoted(value: string): string {
 }
 
 /** The parts of a config with one source. */
-interface ConfigParts
-  extends Pick<FoundService, 'baseUrl' | 'auth' | 'profile'>, Pick<Writing, 'warehouse' | 'source'> {
+interface ConfigParts {
+  warehouse: string;
+  source: string;
+  baseUrl: string;
+  auth: FoundService['auth'];
+  profile: string;
   /** Text of the config to which the source is added. */
   existing?: string | undefined;
 }

@@ -53,7 +53,7 @@ export function planCommand(context: CliContext): Command {
 
 async function planSource(
   { clock }: CliContext,
-  { source, resources: names }: Pick<ChosenSource, 'source' | 'resources'>,
+  { source, resources: names }: ChosenSource,
   command: SyncCommand,
 ): Promise<PlanReport> {
   const { reader } = await findWarehouse(source, clock);
@@ -71,7 +71,7 @@ async function planSource(
   }
 }
 
-interface Asked {
+interface PlanQuery {
   command: SyncCommand;
   resource: string;
   profile: ResourceProfile;
@@ -82,7 +82,7 @@ interface Asked {
   now: number;
 }
 
-async function planResource(asked: Asked): Promise<ResourcePlan> {
+async function planResource(asked: PlanQuery): Promise<ResourcePlan> {
   const { own, resource } = asked;
   const { plan, notes } = await planNext(asked);
   const mode = plan?.mode ?? 'full';
@@ -91,7 +91,7 @@ async function planResource(asked: Asked): Promise<ResourcePlan> {
 }
 
 /** Uses the plan of a run; null if the run would be refused. */
-async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | null; notes: string[] }> {
+async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: WalkPlan | null; notes: string[] }> {
   const { command, resource, profile } = asked;
   const stored = own === null ? null : await readCheckpoint(own, resource);
   const feeds = own?.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);

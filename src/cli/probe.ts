@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import { usualNetwork } from '../config/network.ts';
+import { defaultNetwork } from '../config/network.ts';
 import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -63,7 +63,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   tell(context, `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
   const { clock, secrets, signal } = context;
   return probeService({
-    network: usualNetwork(context.cwd, context.env),
+    network: defaultNetwork(context.cwd, context.env),
     baseUrl,
     credential,
     auth: flags.auth,

@@ -163,14 +163,14 @@ function pagesOf({ context: { clock }, log, served, control, metrics, serve }: P
   });
 }
 
-interface ListenParts {
+interface ServeListenParts {
   context: CliContext;
   log: Logger;
   served: ServedSources;
   pages: Pages;
 }
 
-function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
+function listen(parts: ServeListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
   const { context, log, served, pages } = parts;
   return startReceiver({
     serve,

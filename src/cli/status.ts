@@ -32,13 +32,13 @@ import {
   painter,
   printReport,
   tellError,
-  type Tone,
+  type TextTone,
   toneOfStatus,
 } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
-interface ResourceStatus {
+interface ResourceSummary {
   resource: string;
   /** Live rows. */
   rows: number;
@@ -64,13 +64,17 @@ interface ResourceStatus {
 }
 
 /** A resource that is no longer copied. */
-type FormerResource = Pick<ResourceStatus, 'resource' | 'rows' | 'last_success'>;
+interface FormerResource {
+  resource: string;
+  rows: number;
+  last_success: string | null;
+}
 
-interface SourceStatus {
+interface SourceSummary {
   source: string;
   warehouse: string;
   api: ApiStatus;
-  resources: ResourceStatus[];
+  resources: ResourceSummary[];
   /** Resources with tables that the profile or the settings no longer name; absent if there are none. */
   not_copied?: FormerResource[];
   /** With `--exit-code`. */
@@ -108,10 +112,10 @@ async function statusOfSource(
   { source, resources }: ChosenSource,
   context: CliContext,
   isJudged: boolean,
-): Promise<{ status: SourceStatus; code: ExitCode }> {
+): Promise<{ status: SourceSummary; code: ExitCode }> {
   const { clock } = context;
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const statuses: ResourceStatus[] = [];
+    const statuses: ResourceSummary[] = [];
     const hasFiles = Object.keys(source.files.kept).length > 0;
     const files = hasFiles ? await readFileStatus(warehouse.own) : NO_FILES;
     const pauses = await readPauses(warehouse.own);
@@ -153,7 +157,7 @@ async function statusOf(
   resource: string,
   pause: Pause | undefined,
   now: number,
-): Promise<ResourceStatus> {
+): Promise<ResourceSummary> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const stored = await readResource(warehouse.own, resource, checkpoint);
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
@@ -182,7 +186,7 @@ const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last 
 const LAST_RUN = HEAD.indexOf('last run');
 
 function tableOf(
-  { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceStatus,
+  { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceSummary,
   now: number,
   paint: Paint,
 ): string {
@@ -210,7 +214,7 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, paused, error, held, windows, files }: ResourceStatus): string[] {
+function notesOf({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {
   const notes: string[] = [
     ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
     ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
@@ -251,7 +255,7 @@ function windowsNote(resource: string, counts: WindowCounts): string {
   return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...parts].join(', ')}`;
 }
 
-const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };
+const SEVERITY_TONES: Readonly<Record<Severity, TextTone>> = { down: 'bad', late: 'bad', look: 'look' };
 
 function attentionLines({ severity, resource, what, next, command }: Attention, paint: Paint): string[] {
   const who = resource === null ? '' : `${resource}: `;
@@ -317,14 +321,14 @@ function withoutOwners(status: StatusSnapshot['sources'][number]): StatusSnapsho
 }
 
 /** Max deliveries that are read: later ones are younger, or as bad. */
-const MOST_LOOKED_AT = 100;
+const MAX_DELIVERIES = 100;
 
 async function waitingIn(warehouse: string, clock: CliContext['clock']): ReturnType<NonNullable<StatusParts['inbox']>> {
   const inbox = await openInboxToRead(warehouse, clock);
   try {
     const [waiting, dead] = [
-      await inbox.list({ state: 'waiting', limit: MOST_LOOKED_AT }),
-      await inbox.list({ state: 'dead', limit: MOST_LOOKED_AT }),
+      await inbox.list({ state: 'waiting', limit: MAX_DELIVERIES }),
+      await inbox.list({ state: 'dead', limit: MAX_DELIVERIES }),
     ];
     const oldest = waiting.at(-1)?.received_at ?? null;
     return { waiting: waiting.length, waitingBytes: 0, dead: dead.length, different: 0, oldest };

@@ -19,7 +19,7 @@ import { print } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, withApp, sourceCommand } from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
 
-interface RunOptions extends SourceOptions {
+interface SyncOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
   /** Called before this process, and not a `serve`, syncs the source. */
@@ -47,7 +47,7 @@ export function syncCommand(context: CliContext): Command {
 function runCommand(name: SyncCommand, context: CliContext): Command {
   return sourceCommand(name)
     .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: RunOptions) => {
+    .action(async (names: string[], options: SyncOptions) => {
       const synced: SyncedAlone[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
         const onOwn = (): void => void synced.push({ chosen, settings });
@@ -63,7 +63,7 @@ async function runOrFollow(
   command: SyncCommand,
   context: CliContext,
   chosen: ChosenSource,
-  options: RunOptions,
+  options: SyncOptions,
 ): Promise<RunReport> {
   // A `serve` follows its own schedule, and does not restart copies.
   const isOwn = options.restart === true || options.due === true;
@@ -135,7 +135,7 @@ async function runSource(
   name: SyncCommand,
   context: CliContext,
   chosen: ChosenSource,
-  options: RunOptions,
+  options: SyncOptions,
 ): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);

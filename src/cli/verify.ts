@@ -24,7 +24,7 @@ interface VerifyOptions extends SourceOptions {
   repair?: true;
 }
 
-const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
+const EXIT_CODE_BY_VERDICT: Readonly<Record<Verdict, ExitCode>> = {
   equal: EXIT_CODES.ok,
   differs: EXIT_CODES.partial,
   unproved: EXIT_CODES.failed,
@@ -42,7 +42,7 @@ export function verifyCommand(context: CliContext): Command {
 }
 
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
-  const source = await besideOthers(chosen.source, context);
+  const source = await limitShareIfRunning(chosen.source, context);
   return withApp(context, { ...chosen, source }, async (app) => {
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
@@ -59,20 +59,20 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
 }
 
 /** Min share of the limit while another process is running. */
-const LEAST_SHARE = 0.05;
+const MIN_SHARE = 0.05;
 
 /**
  * The source with a reduced share of the limit if another process of this machine works on it, because SQLite processes
  * do not share a budget. Throws `ConfigError` if there is no copy, and makes none.
  */
-async function besideOthers(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
+async function limitShareIfRunning(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {
     if (sharedDatabase(source.warehouse) !== null) return source;
     const leases = own.selectFrom('_sync_leases').select('name');
     const held = await leases.where('expires_at', '>', timestampText(clock.now())).limit(1).execute();
     if (held.length === 0) return source;
     const { share } = source.rate;
-    return { ...source, rate: { ...source.rate, share: Math.max(LEAST_SHARE, Math.min(share, 1 - share)) } };
+    return { ...source, rate: { ...source.rate, share: Math.max(MIN_SHARE, Math.min(share, 1 - share)) } };
   });
 }
 
@@ -91,13 +91,13 @@ async function verifyOne(
   const found = await app.verify(request);
   if (repair !== true || found.report.verdict !== 'differs') {
     show(found.report);
-    return EXIT_OF[found.report.verdict];
+    return EXIT_CODE_BY_VERDICT[found.report.verdict];
   }
   if (context.json !== true) show(found.report);
   const repaired = await app.repair(found, signal);
   const { report } = await app.verify(request);
   show(report, repaired);
-  return EXIT_OF[report.verdict];
+  return EXIT_CODE_BY_VERDICT[report.verdict];
 }
 
 const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {

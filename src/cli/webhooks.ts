@@ -131,11 +131,11 @@ function withHeader(text: string, before: Record<string, string> = {}): Record<s
   return { ...before, [name.toLowerCase()]: value };
 }
 
-type Receiving = { source: SourceSettings; webhook: WebhookSettings };
+type ReceivingSource = { source: SourceSettings; webhook: WebhookSettings };
 
 /** The one source that receives webhooks. Throws `ConfigError` if there is not just one. */
-function receivingSource({ sources }: Pick<Settings, 'sources'>): Receiving {
-  const found = Object.values(sources).flatMap((source): Receiving[] =>
+function receivingSource({ sources }: Settings): ReceivingSource {
+  const found = Object.values(sources).flatMap((source): ReceivingSource[] =>
     source.webhook === null ? [] : [{ source, webhook: source.webhook }],
   );
   const [first] = found;

@@ -59,7 +59,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   });
   let current = settings;
   const serve = () => ({ ...current.serve, ...hostOf(current, options) });
-  const parts: ListenParts = {
+  const parts: WorkerListenParts = {
     context,
     log,
     metrics,
@@ -127,14 +127,14 @@ function watched(source: SourceSettings, { context, log, metrics }: WorkerParts)
   return { source, log: own, activity, watcher };
 }
 
-interface ListenParts extends WorkerParts {
+interface WorkerListenParts extends WorkerParts {
   cluster: Cluster;
   known: ReadonlyMap<string, WatchedSource>;
   door: PagesOptions['door'];
 }
 
 /** Serves health and metrics; null if the settings have no port for them. */
-async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
+async function listen(parts: WorkerListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
   const { auth } = settings.serve;
   const { host } = hostOf(settings, options);
@@ -163,7 +163,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
 }
 
 /** The metrics of this process; only `serve` reports the status of sources. */
-function metricsText({ metrics, known }: ListenParts): Promise<string> {
+function metricsText({ metrics, known }: WorkerListenParts): Promise<string> {
   metrics.status.clear();
   for (const { source, activity } of known.values()) {
     for (const resource of source.resources) {

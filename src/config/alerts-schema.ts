@@ -94,7 +94,7 @@ const repeat = duration.nullable().default(null);
 const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming webhook of Slack, or mail' };
 
 /** Settings of every channel. */
-const told = {
+const channelFields = {
   on: documented(kinds.optional())('What it reports; everything if absent', [['failed', 'overdue']]),
   sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
   rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
@@ -115,7 +115,7 @@ const postSchema = z
       description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
       examples: ['{"text": "{title}", "details": "{text}"}'],
     }),
-    ...told,
+    ...channelFields,
   })
   .check((context) => {
     const { body, headers } = context.value;
@@ -126,7 +126,7 @@ const postSchema = z
 const slackSchema = z.strictObject({
   type: z.literal('slack').meta(KIND_OF_CHANNEL),
   url: url.meta({ description: "The incoming webhook's address", examples: ['${SLACK_WEBHOOK}'] }),
-  ...told,
+  ...channelFields,
 });
 
 const emailSchema = z.strictObject({
@@ -140,7 +140,7 @@ const emailSchema = z.strictObject({
   password: text.optional().meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
   from: address.meta({ description: 'Sender', examples: ['content-sync <content-sync@example.com>'] }),
   to: addresses.meta({ description: 'Receivers', examples: [['ops@example.com']] }),
-  ...told,
+  ...channelFields,
 });
 
 const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
@@ -154,7 +154,7 @@ export type AlertsSettings = z.output<typeof alertsSchema>;
 export type ChannelSettings = AlertsSettings[string];
 
 /** A shorter path may be a word of every sentence. */
-const LEAST_PATH = 8;
+const MIN_PATH_LENGTH = 8;
 
 /** Texts of the channels that must not be logged: anyone who knows an address can post to it. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
@@ -166,7 +166,7 @@ function secretsOf(channel: ChannelSettings): string[] {
   const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
   // What follows the host is what must not be known, however an answer quotes it.
   const path = channel.url.replace(/^https?:\/\/[^/?#]+\/?/, '');
-  const secret = path.length < LEAST_PATH ? [channel.url] : [channel.url, path];
+  const secret = path.length < MIN_PATH_LENGTH ? [channel.url] : [channel.url, path];
   return [...secret, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
 }
 

@@ -13,7 +13,7 @@ import {
   readYamlFile,
   type SettingsFinding,
   valueAt,
-  type YamlFile,
+  type LocatedValue,
 } from './file/yaml-file.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
 import type { Profile } from './profile/profile.ts';
@@ -45,7 +45,7 @@ export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 /** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
 export function checkFile<T extends { sources: SourcesFile | string; privacy_key?: string | undefined }>(
   schema: z.ZodType<T>,
-  { value, locate }: Pick<YamlFile, 'value' | 'locate'>,
+  { value, locate }: LocatedValue,
   surroundings: CheckPlace,
   readProfile: ReadProfile,
 ): CheckedFile<T> {
@@ -103,7 +103,7 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
 }
 
 /** A file of the folder. A file with faults may have a source all the same. */
-export interface SourceFile {
+export interface CheckedSourceFile {
   name: string;
   /** As shown to a person. */
   file: string;
@@ -120,7 +120,7 @@ export function readSourceFolder(
   folder: string,
   place: ProfilePlace & CheckPlace,
   readProfile: ReadProfile,
-): { files: SourceFile[] } | { problem: string } {
+): { files: CheckedSourceFile[] } | { problem: string } {
   const names = fileNames(folder);
   if ('problem' in names) return names;
   if (names.found.length === 0) return { problem: `expected at least one <name>.yaml in the folder` };
@@ -142,7 +142,7 @@ function readSource(
   fileName: string,
   place: ProfilePlace & CheckPlace,
   readProfile: ReadProfile,
-): SourceFile {
+): CheckedSourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
   const unreadable = { name, file, source: null, secrets: [], isExposed: false, deprecated: [] };

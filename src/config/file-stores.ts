@@ -62,7 +62,7 @@ function keptOf({ name, files, profile, resources }: Source, cwd: string): Files
 }
 
 /** The profile with the store of each file that is fetched: its own, or the source's usual one. */
-export function withUsualStore(profile: Profile, { store: usual }: Pick<FilesFile, 'store'>): Profile {
+export function withDefaultStore(profile: Profile, { store: usual }: FilesFile): Profile {
   if (usual === null) return profile;
   const resources = Object.entries(profile.resources).map(([name, resource]) => {
     const files = resource.files.map((file) => ({ ...file, store: file.store ?? usual }));

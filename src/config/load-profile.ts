@@ -21,7 +21,7 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
-  /** Fields under a former name, each with its file and line. */
+  /** ProfileFields under a former name, each with its file and line. */
   deprecated: string[];
 }
 
@@ -32,12 +32,12 @@ export interface ProfilePlace extends Surroundings {
 }
 
 /** The fields of a part of a profile, unchecked. */
-export type Fields = Record<string, unknown>;
+export type ProfileFields = Record<string, unknown>;
 
 /** One file of an `extends` chain. */
 interface Layer {
   file: YamlFile;
-  fields: Fields;
+  fields: ProfileFields;
   deprecated: string[];
 }
 
@@ -125,7 +125,7 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
 }
 
 /** Renames the fields that have a former name (`overlap`); a map that has both names keeps both. */
-function withCurrentNames(profile: Fields): { fields: Fields; renamed: SettingsFinding[] } {
+function withCurrentNames(profile: ProfileFields): { fields: ProfileFields; renamed: SettingsFinding[] } {
   const { resources } = profile;
   const names = isPlainMap(resources) ? Object.keys(resources) : [];
   const renamed: SettingsFinding[] = [];
@@ -168,7 +168,7 @@ function locateInLayers(layers: readonly Layer[], finding: SettingsFinding): Fau
  * Gives each resource the fields of the profile's `defaults`, of the resource that it `extends`, and its own, of which
  * the later ones win. `{resource}` in its texts becomes its name. Finds resources that extend a missing one or each other.
  */
-function inheritResources(profile: Fields): { value: Fields; findings: SettingsFinding[] } {
+function inheritResources(profile: ProfileFields): { value: ProfileFields; findings: SettingsFinding[] } {
   const { defaults = {}, resources } = profile;
   if (!isPlainMap(resources)) return { value: profile, findings: [] };
   const findings = Object.keys(resources).flatMap((name) => extendsFinding(resources, name) ?? []);
@@ -176,7 +176,7 @@ function inheritResources(profile: Fields): { value: Fields; findings: SettingsF
   const inherited = Object.entries(resources).map(([name, own]) => {
     if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
     const layers = ancestorsOf(resources, name).map((one) => resources[one]);
-    const fields = layers.filter(isPlainMap).reduceRight<Fields>((below, over) => merge(below, over), defaults);
+    const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
     return [name, withName(fields, name)];
   });
   return { value: { ...profile, resources: Object.fromEntries(inherited) }, findings };
@@ -189,7 +189,7 @@ const DEFAULTS_EXTEND: SettingsFinding = {
 };
 
 /** The resource and those that it extends, nearest first; ends before a name that is missing or repeated. */
-function ancestorsOf(resources: Fields, name: string): string[] {
+function ancestorsOf(resources: ProfileFields, name: string): string[] {
   const names: string[] = [];
   for (let at: unknown = name; typeof at === 'string' && Object.hasOwn(resources, at) && !names.includes(at);) {
     names.push(at);
@@ -198,7 +198,7 @@ function ancestorsOf(resources: Fields, name: string): string[] {
   return names;
 }
 
-function extendsFinding(resources: Fields, name: string): SettingsFinding | null {
+function extendsFinding(resources: ProfileFields, name: string): SettingsFinding | null {
   const last = ancestorsOf(resources, name).at(-1) ?? name;
   const base = partAt(resources[last], 'extends');
   if (typeof base !== 'string') return null;
@@ -220,7 +220,7 @@ function withName(value: unknown, name: string): unknown {
 }
 
 /** The path in the profile from which a resource inherits the value at `path`: that with most of it, the nearest first. */
-function originOf(profile: Fields, path: FieldPath): FieldPath {
+function originOf(profile: ProfileFields, path: FieldPath): FieldPath {
   const [top, name, ...below] = path;
   const { resources } = profile;
   if (top !== 'resources' || typeof name !== 'string' || !isPlainMap(resources)) return path;
@@ -240,7 +240,7 @@ function depthOf(value: unknown, path: FieldPath): number {
   return missing === -1 ? path.length : missing;
 }
 
-/** Fields that give the kind of a map: a map of another kind replaces that of the base. */
+/** ProfileFields that give the kind of a map: a map of another kind replaces that of the base. */
 const KIND_FIELDS = ['style', 'type', 'mode'];
 
 /** Replaced as a whole, because a filter with some parameters of the base would be wrong. */
@@ -250,7 +250,7 @@ const WHOLE_FIELD = 'incremental';
  * Applies a profile to the one that it extends: maps are merged, scalars and lists replaced. A resource that is null is
  * removed, and a `page` of another style replaces that of the base.
  */
-export function extendProfile(base: Fields, over: Fields): Fields {
+export function extendProfile(base: ProfileFields, over: ProfileFields): ProfileFields {
   const merged = merge(base, over);
   const resources = merged['resources'];
   if (!isPlainMap(resources)) return merged;
@@ -258,8 +258,8 @@ export function extendProfile(base: Fields, over: Fields): Fields {
 }
 
 /** Merges maps of one kind and replaces everything else. `field` is the name of the map itself. */
-function merge(base: Fields, over: Fields, field = ''): Fields {
-  const merged: Fields = { ...base };
+function merge(base: ProfileFields, over: ProfileFields, field = ''): ProfileFields {
+  const merged: ProfileFields = { ...base };
   for (const [key, value] of Object.entries(over)) {
     const below = base[key];
     const isMerged = field !== WHOLE_FIELD && isPlainMap(below) && isPlainMap(value) && isSameKind(below, value);
@@ -268,7 +268,7 @@ function merge(base: Fields, over: Fields, field = ''): Fields {
   return merged;
 }
 
-function isSameKind(below: Fields, value: Fields): boolean {
+function isSameKind(below: ProfileFields, value: ProfileFields): boolean {
   return KIND_FIELDS.every((field) => value[field] === undefined || value[field] === below[field]);
 }
 

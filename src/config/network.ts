@@ -40,8 +40,12 @@ export const networkSchema = z
 type NetworkFile = z.output<typeof networkSchema>;
 
 /** The way to the service, ready to be used: addresses of proxies ('' for none), and what the files hold. */
-export interface Network {
+export interface Network extends TlsFiles {
   readonly proxies: { readonly http: string; readonly https: string; readonly except: string };
+}
+
+/** The contents of the TLS files of a source. */
+interface TlsFiles {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -87,7 +91,7 @@ function pairFindings(settings: NetworkFile, cwd: string, above: readonly string
   }
 }
 
-function readFiles(settings: NetworkFile, cwd: string): Pick<Network, 'ca' | 'cert' | 'key' | 'passphrase'> {
+function readFiles(settings: NetworkFile, cwd: string): TlsFiles {
   const read = filesOf(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
   const { key_passphrase: passphrase } = settings;
   return { ...Object.fromEntries(read), ...(passphrase === undefined ? {} : { passphrase }) };
@@ -122,6 +126,6 @@ export function networkSecrets({ proxies, key, passphrase }: Network): string[] 
 }
 
 /** The way to a service of which no settings are there yet: the proxies of the environment. */
-export function usualNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
+export function defaultNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
   return networkOf(networkSchema.parse({}), cwd, env);
 }

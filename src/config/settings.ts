@@ -100,15 +100,15 @@ const privacyKey = documented(z.string().min(16, 'expected a secret of at least 
   ['${CONTENT_PRIVACY_KEY}'],
 );
 
-const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
-const MODES = [0o600, 0o640, 0o644] as const;
+const FILE_MODE_EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
+const FILE_MODES = [0o600, 0o640, 0o644] as const;
 
 /** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
 const fileMode = documented(
-  z.union([z.int(), z.string()], EXPECTED).transform((given, context): number => {
-    const mode = MODES.find((each) => meanings(each).includes(String(given)));
-    if (mode === undefined) context.addIssue({ code: 'custom', message: EXPECTED });
-    return mode ?? MODES[0];
+  z.union([z.int(), z.string()], FILE_MODE_EXPECTED).transform((given, context): number => {
+    const mode = FILE_MODES.find((each) => meanings(each).includes(String(given)));
+    if (mode === undefined) context.addIssue({ code: 'custom', message: FILE_MODE_EXPECTED });
+    return mode ?? FILE_MODES[0];
   }),
 )('Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match');
 
@@ -216,7 +216,7 @@ const folderSchema = documented(z.string().min(1))(
   'A folder, relative to this file: each <name>.yaml in it is the source of that name',
 );
 
-const beside = {
+const commonFields = {
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
@@ -231,10 +231,14 @@ const beside = {
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...beside });
+export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...commonFields });
 
 /** A config file whose sources are files in a folder. */
-export const folderSettingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: folderSchema, ...beside });
+export const folderSettingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: folderSchema,
+  ...commonFields,
+});
 
 /** One of those files, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
@@ -243,7 +247,7 @@ export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 export const anySettingsSchema = z.strictObject({
   warehouse: warehouseSchema,
   sources: z.union([sourcesSchema, folderSchema]),
-  ...beside,
+  ...commonFields,
 });
 
 export type SettingsFile = z.output<typeof settingsSchema>;
@@ -314,7 +318,7 @@ function isPlainUrl(text: string): boolean {
 }
 
 /** Longer addresses of sockets are cut off by some systems, 104 bytes with the end at the least. */
-const LONGEST_BYTES = 100;
+const MAX_SOCKET_PATH_BYTES = 100;
 
 interface ControlPlace {
   /** As the settings have it. */
@@ -342,7 +346,7 @@ export function controlPath({ control, warehouse, config, cwd, env }: ControlPla
     ...(isWritable(dirname(config)) ? [join(dirname(config), name)] : []),
     ...(runtime === '' ? [] : [join(runtime, name)]),
   ];
-  return paths.find((path) => Buffer.byteLength(path) <= LONGEST_BYTES) ?? null;
+  return paths.find((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) ?? null;
 }
 
 function isWritable(folder: string): boolean {

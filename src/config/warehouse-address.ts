@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
 
 /** The default that `init` proposes: a file per source, below the working directory. */
-export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
+export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
 /** Parts of an address, by the kind of database. */
 interface AddressKinds {
@@ -88,7 +88,7 @@ const CHECKED_FULLY = new Set(['prefer', 'require', 'verify-ca']);
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]*$/;
 /** Bytes of an identifier; Postgres cuts off more without a word. */
-const LONGEST_NAME = 63;
+const MAX_SCHEMA_NAME_LENGTH = 63;
 /** Postgres's own schemas, and those that all processes of content-sync share. */
 const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
 const PLACEHOLDER = '{source}';
@@ -123,8 +123,8 @@ const postgresGrammar: AddressGrammar = {
     // Only an address that says `public` means it.
     const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
     if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
-    if (schema.length > LONGEST_NAME) {
-      return `expected a shorter name, because a schema has at most ${LONGEST_NAME} characters`;
+    if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
+      return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
     }
     const other = all.find((name) => name !== source && schemaOf(template, name) === schema);
     return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
@@ -139,7 +139,7 @@ const postgresGrammar: AddressGrammar = {
   },
   secrets: (address, env) => {
     const own = passwordForms(address);
-    const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !OUR_WORDS.has(text));
+    const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
     return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
   },
 };
@@ -168,7 +168,7 @@ const RULES: readonly ((url: URL) => string | null)[] = [
 ];
 
 /** Not treated as secrets even if used as a password, because every message about Postgres contains them. */
-const OUR_WORDS = new Set(['postgres', 'postgresql']);
+const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
 /** The password in each spelling that the address may lead to, also if it is no valid address. */
 function passwordForms(address: string): string[] {

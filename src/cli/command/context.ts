@@ -3,16 +3,30 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../../model/errors.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 
+/** Where a command prints its report. */
+export interface ReportOutput {
+  stdout: Writable & { isTTY?: boolean; columns?: number };
+  /** Texts that must not be written anywhere; filled when the settings are read. */
+  secrets: string[];
+  /** True if the command is to print JSON: its errors are then JSON too, except on a terminal. */
+  json?: boolean;
+}
+
+/** Where errors and the log go. */
+export interface ErrorOutput {
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  secrets: string[];
+  json?: boolean;
+}
+
 /** Everything outside the process that a command may touch; made once per process, and by tests. */
-export interface CliContext {
+export interface CliContext extends ReportOutput, ErrorOutput {
   /** Of content-sync. */
   version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** Answers to questions come from here if it is a terminal. */
   stdin: Readable & { isTTY?: boolean };
-  stdout: Writable & { isTTY?: boolean; columns?: number };
-  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;
   /** Calls the listener on every SIGHUP, which requests a reload of the settings. */
@@ -20,12 +34,8 @@ export interface CliContext {
   /** Reads `.env` again into `env`. Throws `ConfigError` if it cannot be read. */
   rereadEnv?: () => void;
   clock: Clock;
-  /** True if the command is to write JSON: its errors are then JSON as well, unless a person watches. */
-  json?: boolean;
   /** True if the command uses no secret of the settings, so that those may be missing. */
   secretsOptional?: boolean;
-  /** Texts that must not be written anywhere; filled when the settings are read. */
-  secrets: string[];
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
   umask: (mask: number) => void;
   /** A command says here how the process is to end. */

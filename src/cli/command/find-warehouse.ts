@@ -12,7 +12,7 @@ import type { WarehouseReader } from '../../database/reading.ts';
  * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
 export async function findWarehouse(
-  { warehouse, resources }: Pick<SourceSettings, 'warehouse' | 'resources'>,
+  { warehouse, resources }: SourceSettings,
   clock: Clock,
 ): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const database = databaseAt(warehouse);

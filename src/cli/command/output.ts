@@ -3,24 +3,20 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { asStarted } from '../../observe/started-as.ts';
-import type { CliContext } from './context.ts';
+import type { ErrorOutput, ReportOutput } from './context.ts';
 
 /**
  * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
  * and deliveries of a service may contain them.
  */
-export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
+export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
   const text =
     typeof found === 'string' ? asStarted(scrubOwn(found, secrets)) : scrubJson(JSON.stringify(found, hints), secrets);
   stdout.write(`${text}\n`);
 }
 
 /** Prints what a command reports: with `--json` one line of JSON, else a text. */
-export function printReport(
-  context: Pick<CliContext, 'stdout' | 'secrets' | 'json'>,
-  report: object,
-  text: string,
-): void {
+export function printReport(context: ReportOutput, report: object, text: string): void {
   print(context, context.json === true ? report : text);
 }
 
@@ -52,7 +48,7 @@ export function alignedLines(
  * the command prints JSON.
  */
 export async function tellError(
-  { stderr, secrets, json = false }: Pick<CliContext, 'stderr' | 'secrets' | 'json'>,
+  { stderr, secrets, json = false }: ErrorOutput,
   error: unknown,
   source?: string,
 ): Promise<void> {
@@ -85,10 +81,10 @@ export const FIRST_STEPS = `
   content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
 
 /** What a word means, for its colour. */
-export type Tone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
+export type TextTone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
 
 /** Colours a text by what it means. */
-export type Paint = (text: string, tone: Tone) => string;
+export type Paint = (text: string, tone: TextTone) => string;
 
 const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
 
@@ -96,11 +92,11 @@ const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as co
  * Colours for what is printed on stdout: only on a terminal, and not where `NO_COLOR` is set; anywhere where
  * `FORCE_COLOR` is.
  */
-export function painter({ stdout }: Pick<CliContext, 'stdout'>): Paint {
+export function painter({ stdout }: ReportOutput): Paint {
   return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
 }
 
-const STATUS_TONES: Readonly<Record<string, Tone>> = {
+const STATUS_TONES: Readonly<Record<string, TextTone>> = {
   ok: 'good',
   partial: 'look',
   deferred: 'look',
@@ -109,6 +105,6 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
 };
 
 /** The tone of a run status; plain for any other word. */
-export function toneOfStatus(status: string): Tone {
+export function toneOfStatus(status: string): TextTone {
   return STATUS_TONES[status] ?? 'plain';
 }

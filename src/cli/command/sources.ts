@@ -8,7 +8,14 @@ import { visibleText } from '../../model/visible-text.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './context.ts';
+import {
+  type CliContext,
+  type ErrorOutput,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  worstExitCode,
+} from './context.ts';
 import { tellError } from './output.ts';
 
 /** Options of every command for configured sources. */
@@ -137,7 +144,7 @@ export function reloadedSettings(context: CliContext, read: () => Settings): Set
 }
 
 /** Reports the sources that were left out; returns the exit code of each. */
-export async function tellRefused(context: CliContext, { refused }: Pick<Settings, 'refused'>): Promise<ExitCode[]> {
+export async function tellRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
   for (const source of refused) await tellError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
@@ -154,7 +161,7 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
 }
 
 /** The log of a command that prints its own messages. */
-export function silentLog({ stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>): Logger {
+export function silentLog({ stderr, secrets }: ErrorOutput): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
 }
 
@@ -170,10 +177,17 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
   }
 }
 
+/** The source of an app, and its log. */
+export interface AppSource {
+  source: SourceSettings;
+  log: Logger;
+  retried?: NonNullable<AppOptions['retried']>;
+}
+
 /** Wires the source up, runs `work` with it, and closes it again. */
 export async function withApp<T>(
   { clock, secrets }: CliContext,
-  { source, log, retried }: Pick<ChosenSource, 'source' | 'log'> & Pick<AppOptions, 'retried'>,
+  { source, log, retried }: AppSource,
   work: (app: App) => Promise<T>,
 ): Promise<T> {
   return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);

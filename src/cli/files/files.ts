@@ -47,14 +47,14 @@ function statusCommand(context: CliContext): Command {
     });
 }
 
-type VerifyOptions = FilesOptions & { quick?: true; repair?: true };
+type VerifyFilesOptions = FilesOptions & { quick?: true; repair?: true };
 
 function verifyCommand(context: CliContext): Command {
   return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
     .argument('[resource...]', 'Only files of these resources (default: all, which finds orphans too)')
     .option('--quick', 'Compare only existence and size')
     .option('--repair', 'Have the next run fetch missing and damaged files again')
-    .action(async (names: string[], { quick, repair, ...options }: VerifyOptions) => {
+    .action(async (names: string[], { quick, repair, ...options }: VerifyFilesOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const resources = names.length === 0 ? null : chosen.resources;
         const request = { resources, isQuick: quick === true, isRepaired: repair === true };
@@ -203,7 +203,7 @@ interface FieldStatus {
   earlier: number;
 }
 
-interface FilesStatus {
+interface FilesReport {
   source: string;
   fields: FieldStatus[];
   /** When the next download is due (UTC); null if none is. */
@@ -212,14 +212,14 @@ interface FilesStatus {
   trouble: FileTrouble[];
 }
 
-const MOST_TROUBLE = 20;
+const MAX_TROUBLE = 20;
 
 /** Reads the status of the files of these resources from the warehouse. */
 async function filesStatus(
   own: Kysely<OwnTables>,
-  { name: source, files: { kept } }: Pick<SourceSettings, 'name' | 'files'>,
+  { name: source, files: { kept } }: SourceSettings,
   resources: readonly string[],
-): Promise<FilesStatus> {
+): Promise<FilesReport> {
   const fields = new Map<string, FieldStatus>();
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
@@ -241,7 +241,7 @@ async function filesStatus(
     sums.bytes += bytes;
     sums.earlier += earlier;
   }
-  const trouble = await troubledFiles(own, ['failed', 'refused'], MOST_TROUBLE, resources);
+  const trouble = await troubledFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
 
@@ -251,7 +251,7 @@ const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
 const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
 
 /** The same for a person. */
-function statusText({ source, fields, next_due: due, trouble }: FilesStatus): string {
+function statusText({ source, fields, next_due: due, trouble }: FilesReport): string {
   if (fields.length === 0) return `${source}: no files are stored`;
   const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
     resource,

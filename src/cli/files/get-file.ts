@@ -30,7 +30,7 @@ interface GetOptions extends SourceOptions {
 }
 
 /** A row whose content is known. */
-type Content = FileRow & { store: string; sha256: string };
+type StoredFileRow = FileRow & { store: string; sha256: string };
 
 export function getCommand(context: CliContext): Command {
   return withSourceOptions(new Command('get'))
@@ -58,13 +58,17 @@ function positionFrom(text: string): number {
   throw new ConfigError('usage', `--position is ${JSON.stringify(text)}, no number from 0`);
 }
 
-interface Asked {
+interface FileRequest {
   resource: string;
   id: string;
   options: GetOptions;
 }
 
-async function getFile(context: CliContext, source: SourceSettings, { resource, id, options }: Asked): Promise<void> {
+async function getFile(
+  context: CliContext,
+  source: SourceSettings,
+  { resource, id, options }: FileRequest,
+): Promise<void> {
   const { clock, cwd } = context;
   const at = options.asOf === undefined ? null : timestampText(momentFrom(options.asOf, clock.now()));
   const question = { resource, id, field: options.field ?? null, position: options.position };
@@ -97,7 +101,7 @@ async function contentAt(
   own: Parameters<typeof filesAt>[0],
   question: FileQuestion,
   at: string | null,
-): Promise<Content> {
+): Promise<StoredFileRow> {
   const rows = await filesAt(own, question, at);
   const which = `${question.resource} ${question.id}`;
   if (new Set(rows.map(({ field }) => field)).size > 1) {
@@ -122,7 +126,7 @@ async function contentAt(
   );
 }
 
-function hasContent(row: FileRow): row is Content {
+function hasContent(row: FileRow): row is StoredFileRow {
   return row.store !== null && row.sha256 !== null;
 }
 

@@ -4,7 +4,7 @@ import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
-import { usualNetwork } from '../../config/network.ts';
+import { defaultNetwork } from '../../config/network.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
@@ -25,7 +25,7 @@ export interface FoundService {
 /** Max requests that recognise shipped profiles. */
 const MAX_SIGN_REQUESTS = 40;
 
-interface Wanted {
+interface ServiceQuery {
   url: string;
   source: string;
   /** The profile that the user named; null if it is to be found. */
@@ -39,7 +39,11 @@ interface Wanted {
 }
 
 /** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
-export async function findService(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
+export async function findService(
+  context: CliContext,
+  questions: Questions,
+  wanted: ServiceQuery,
+): Promise<FoundService> {
   const known = await knownProfiles(context, wanted);
   const [first] = known;
   if (first === undefined) return probed(context, questions, wanted);
@@ -54,18 +58,19 @@ export async function findService(context: CliContext, questions: Questions, wan
     });
   }
   const { url, user } = wanted;
-  const who = 'user' in PARTS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
+  const who =
+    'user' in CREDENTIAL_FIELDS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
   const auth = writtenAuth(type, secret?.variable ?? null, who);
   const baseUrl = withoutPrefix(url, profile);
   return { baseUrl, auth, variables: newVariables(secret), profile: name, profileText: null };
 }
 
-async function knownProfiles(context: CliContext, { url, given, isSearched }: Wanted): Promise<Recognised[]> {
+async function knownProfiles(context: CliContext, { url, given, isSearched }: ServiceQuery): Promise<Recognised[]> {
   if (isSearched) return [];
   if (given !== null) return [given];
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
-  const network = usualNetwork(context.cwd, context.env);
+  const network = defaultNetwork(context.cwd, context.env);
   const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MAX_SIGN_REQUESTS };
   await using asker = new Asker(asking);
   const found = await recogniseService((path) => asker.ask({ path }), new URL(url).pathname);
@@ -91,7 +96,7 @@ async function chosenProfile(
   return [first, ...others].find((each) => each.name === name) ?? first;
 }
 
-async function probed(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
+async function probed(context: CliContext, questions: Questions, wanted: ServiceQuery): Promise<FoundService> {
   const { url, user, auth: form, path: paths } = wanted;
   const secret = await takeSecret(context, questions, wanted, 'an API key, token or password', true);
   const baseUrl = new URL(url);
@@ -99,24 +104,24 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
   const { clock, secrets, signal } = context;
   const credential = secret === null ? null : { secret: secret.value, user };
   const progress = progressOn(context);
-  const network = usualNetwork(context.cwd, context.env);
+  const network = defaultNetwork(context.cwd, context.env);
   const asked = { network, baseUrl, credential, auth: form, paths };
   const result = await probeService({ ...asked, clock, secrets, signal, progress });
-  print(context, foundText(result));
+  print(context, formatProbeResult(result));
   const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
   const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };
   const variables = newVariables(secret);
   return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result) };
 }
 
-function foundText({ resources, requests, isProved }: ProbeResult): string {
+function formatProbeResult({ resources, requests, isProved }: ProbeResult): string {
   const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
   const doubt = isProved ? '' : '\nSome lines of the profile were not verified: they are marked "not proved".';
   return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
 }
 
 /** Names of the parts of a credential in the config, by kind: who asks, and the secret. */
-const PARTS = {
+const CREDENTIAL_FIELDS = {
   none: {},
   api_key: { secret: 'key' },
   bearer: { secret: 'token' },
@@ -127,11 +132,11 @@ const PARTS = {
 } as const satisfies Readonly<Record<string, { user?: string; secret?: string }>>;
 
 /** A kind of credential that consists of one secret and perhaps a name. */
-type AskedAuth = keyof typeof PARTS;
+type AskedAuth = keyof typeof CREDENTIAL_FIELDS;
 
 /** True for such kinds of credentials. */
 function isAskedAuth(type: string): type is AskedAuth {
-  return Object.hasOwn(PARTS, type);
+  return Object.hasOwn(CREDENTIAL_FIELDS, type);
 }
 
 /** A secret, and the variable that holds it. */
@@ -147,9 +152,9 @@ interface TakenSecret {
  * From here on it is written only to `.env`. Throws `ConfigError` without a terminal.
  */
 async function takeSecret(
-  { env, secrets }: Pick<CliContext, 'env' | 'secrets'>,
+  { env, secrets }: CliContext,
   questions: Questions,
-  { source, credentialEnv: named }: Wanted,
+  { source, credentialEnv: named }: ServiceQuery,
   about: string,
   isOptional: boolean,
 ): Promise<TakenSecret | null> {
@@ -183,7 +188,7 @@ function newVariables(secret: TakenSecret | null): Record<string, string> {
 
 /** The `auth` of the config, with the variable instead of the secret. */
 function writtenAuth(type: AskedAuth, variable: string | null, user: string | null): Record<string, string> {
-  const parts: { user?: string; secret?: string } = PARTS[type];
+  const parts: { user?: string; secret?: string } = CREDENTIAL_FIELDS[type];
   return {
     type,
     ...(parts.user === undefined || user === null ? {} : { [parts.user]: user }),
@@ -198,13 +203,13 @@ export interface Recognised {
 }
 
 /** Asks for a path on the address, without a credential. */
-type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>>;
+type SignRequest = (path: string) => Promise<Answer>;
 
 /**
  * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
  * of the address: the service may be below the root, and the address may name its API.
  */
-async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
+async function recogniseService(ask: SignRequest, path: string): Promise<Recognised[]> {
   const found: Recognised[] = [];
   for (const name of packagedProfiles()) {
     const profile = readPackagedProfile(name);
@@ -215,7 +220,7 @@ async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
   return found;
 }
 
-async function showsAll(ask: Ask, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
+async function showsAll(ask: SignRequest, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
   for (const { path, ...conditions } of signs) {
     const { status, headers, json } = await ask(path);
     if (status === 0 || !meetsConditions(conditions, { status, headers, json })) return false;

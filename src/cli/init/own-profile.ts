@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { escapePlaceholders } from '../../config/file/interpolate.ts';
-import { type Fields, readPackagedProfile } from '../../config/load-profile.ts';
+import { type ProfileFields, readPackagedProfile } from '../../config/load-profile.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { snippet } from '../../http/body/safe-text.ts';
@@ -20,8 +20,8 @@ export interface OwnProfile {
   path: string;
   /** Name of the shipped profile. */
   base: string;
-  /** Fields of each resource by its name. */
-  resources: Readonly<Record<string, Fields>>;
+  /** ProfileFields of each resource by its name. */
+  resources: Readonly<Record<string, ProfileFields>>;
   /** Resources by the name that webhooks use, where that is another one. */
   resourceNames: Readonly<Record<string, string>>;
 }
@@ -90,18 +90,20 @@ async function askFor({ client, listing }: Probe, path: string, signal: AbortSig
 /** A name that stays one segment of a path and is no placeholder of a template. */
 const COLLECTION_NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.~-]*$/u;
 
-type Place = NonNullable<NonNullable<Profile['about']>['collections']>;
+type CollectionsPlace = NonNullable<NonNullable<Profile['about']>['collections']>;
 
-interface OwnCollections extends Pick<OwnProfile, 'resources' | 'resourceNames'> {
+interface OwnCollections {
+  resources: OwnProfile['resources'];
+  resourceNames: OwnProfile['resourceNames'];
   /** Names that cannot be part of a path, or become the name of another collection's resource. */
   refused: readonly string[];
 }
 
 /** The collections in an answer of the service, by what the profile says of them; null if there is no list in it. */
-function ownCollections(place: Place, answer: JsonValue): OwnCollections | null {
+function ownCollections(place: CollectionsPlace, answer: JsonValue): OwnCollections | null {
   const listed = fieldAt(answer, place.records);
   if (!Array.isArray(listed)) return null;
-  const resources: Record<string, Fields> = {};
+  const resources: Record<string, ProfileFields> = {};
   const resourceNames: Record<string, string> = {};
   const refused: string[] = [];
   for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {

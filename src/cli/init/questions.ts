@@ -3,7 +3,7 @@ import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
 /** A question, and the option that answers it without a terminal. */
-interface Question {
+interface Prompt {
   message: string;
   option: string;
   /** Used if nothing is typed, and without a terminal. */
@@ -18,9 +18,9 @@ interface Question {
 export interface Questions {
   /** True on a terminal. */
   readonly isAsking: boolean;
-  text(question: Question, given: string | undefined): Promise<string>;
+  text(question: Prompt, given: string | undefined): Promise<string>;
   /** What is typed is not shown. */
-  secret(question: Question): Promise<string>;
+  secret(question: Prompt): Promise<string>;
   choice<T extends string>(message: string, choices: readonly { value: T; label: string }[], preset: T): Promise<T>;
   /** True without asking if there is no terminal or `--yes` is given. */
   confirm(message: string): Promise<boolean>;
@@ -31,7 +31,7 @@ export function openQuestions({ stdin, stdout }: CliContext, agrees: boolean): Q
   return stdin.isTTY === true && stdout.isTTY === true ? onTerminal(stdin, stdout, agrees) : fromOptions();
 }
 
-function missing({ message, option }: Question): ConfigError {
+function missing({ message, option }: Prompt): ConfigError {
   const hint = `give ${option}`;
   return new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, { hint });
 }
@@ -53,7 +53,7 @@ function fromOptions(): Questions {
 }
 
 /** Throws `ConfigError` if the value of an option is invalid. */
-function accepted({ option, refuse }: Question, answer: string): string {
+function accepted({ option, refuse }: Prompt, answer: string): string {
   const fault = refuse?.(answer);
   if (fault === undefined) return answer;
   throw new ConfigError('usage', `${option}: ${fault}`);
@@ -70,7 +70,7 @@ function isAnswer<T>(answer: T): answer is Exclude<T, symbol> {
   return typeof answer !== 'symbol';
 }
 
-function validated({ refuse, preset, isOptional = false }: Question) {
+function validated({ refuse, preset, isOptional = false }: Prompt) {
   return {
     validate: (typed: string | undefined) => {
       const answer = typed === undefined || typed === '' ? (preset ?? '') : typed;

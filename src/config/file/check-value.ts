@@ -13,13 +13,13 @@ import {
 } from './yaml-file.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */
-export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
+export type CheckedValue<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
 
 /**
  * Checks a value that was filled in from the environment. A text from there is read as a number or as true/false if the
  * schema wants one, because the environment holds only texts.
  */
-export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): Checked<T> {
+export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): CheckedValue<T> {
   const first = schema.safeParse(value);
   if (first.success) return { data: first.data, findings: null };
   const converted = first.error.issues.reduce((at, issue) => convertFilled(at, issue, filled), value);
@@ -44,7 +44,7 @@ function convertFilled(value: unknown, issue: z.core.$ZodIssue, filled: Readonly
 }
 
 type Issue = z.core.$ZodIssue;
-type JsonSchema = z.core.JSONSchema.JSONSchema;
+export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** Context of an explanation besides the issue. */
 interface ExplainContext {

@@ -107,7 +107,7 @@ function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): s
 
 const GROUP_AND_OTHERS_READ = 0o044;
 /** Shorter parts of a secret say nothing, or are found by chance. */
-const LEAST_LENGTH = 8;
+const MIN_SECRET_PART_LENGTH = 8;
 
 /** True if the value at this path may be a credential, whatever the field is called. */
 export function isSecretField(path: FieldPath): boolean {
@@ -178,7 +178,7 @@ export function isReadableByOthers(file: string): boolean {
 
 /** The secrets, and those parts of them that give as much away and may appear alone. */
 export function withSecretParts(secrets: readonly string[]): string[] {
-  const parts = secrets.flatMap(partsOf).filter((part) => part.length >= LEAST_LENGTH);
+  const parts = secrets.flatMap(partsOf).filter((part) => part.length >= MIN_SECRET_PART_LENGTH);
   return [...new Set([...secrets, ...parts])];
 }
 
@@ -190,7 +190,7 @@ function partsOf(secret: string): string[] {
   return part === undefined ? [] : [part];
 }
 
-const MAX_BYTES = 65_536;
+const MAX_SECRET_BYTES = 65_536;
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is none',
@@ -209,7 +209,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export function readSecretFile(path: string): string {
   if (!isAbsolute(path)) throw new Error(`expected an absolute path after file:, got ${JSON.stringify(path)}`);
   const bytes = bytesOf(path);
-  if (bytes.length > MAX_BYTES) throw new Error(`expected a secret of at most 64 KiB in the file ${path}`);
+  if (bytes.length > MAX_SECRET_BYTES) throw new Error(`expected a secret of at most 64 KiB in the file ${path}`);
   const secret = decode(bytes, path).replace(/[\r\n]+$/, '');
   if (secret === '') throw new Error(`expected a secret in the file ${path}, got nothing (it is empty)`);
   return secret;

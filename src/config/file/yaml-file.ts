@@ -109,15 +109,19 @@ export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path:
 const MAX_BYTES = 1_048_576;
 const MAX_ALIASES = 100;
 
+/** A parsed value, and where its parts are. */
+export interface LocatedValue {
+  value: unknown;
+  /** Adds the position of the finding's field, or of the nearest part of its path that is in this file. */
+  locate(finding: SettingsFinding): Fault;
+}
+
 /** A YAML file that could be read: its value, and the position of each part of it. */
-export interface YamlFile {
+export interface YamlFile extends LocatedValue {
   /** As shown to a person. */
   file: string;
   /** Absolute. */
   path: string;
-  value: unknown;
-  /** Adds the position of the finding's field, or of the nearest part of its path that is in this file. */
-  locate(finding: SettingsFinding): Fault;
   /** How many leading parts of the path are in this file, and whether a lower layer may say more about it. */
   reach(path: FieldPath): { depth: number; open: boolean };
 }

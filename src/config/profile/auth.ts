@@ -189,7 +189,7 @@ export interface Carrier {
 }
 
 /** The scheme with its defaults; null for one that has fields without any. */
-function usualScheme(type: SchemeType): AuthScheme | null {
+function defaultScheme(type: SchemeType): AuthScheme | null {
   return schemeSchema.safeParse({ type }).data ?? null;
 }
 
@@ -283,7 +283,7 @@ export type AuthPlan = PlanOf<SchemeType>;
  * is the scheme, if that has no fields without a default.
  */
 export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
-  return planOf(secrets.type, secrets, schemes ?? [usualScheme(secrets.type)].flatMap((usual) => usual ?? []));
+  return planOf(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
 }
 
 function planOf<T extends SchemeType>(type: T, secrets: Secrets[T], schemes: readonly AuthScheme[]): PlanOf<T> | null {

@@ -38,7 +38,7 @@ export const columnPath = z.string().min(1).transform(fieldPathText);
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 30s, 10m or 1h';
 const SIZE_EXPECTED = 'expected a size such as 64MiB, 500kB or 2GB';
 /** Node's timers fire at once if they are set for longer than this. */
-const LONGEST_MS = 2_147_483_647;
+const MAX_TIMER_MS = 2_147_483_647;
 
 const DURATION_UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE_UNITS = {
@@ -58,7 +58,7 @@ export const timeSpan = z
   .transform((text) => measure(text, DURATION_UNITS));
 
 /** The same for timers, which have an upper limit. */
-export const duration = timeSpan.refine((ms) => ms <= LONGEST_MS, 'expected a duration of at most 24d');
+export const duration = timeSpan.refine((ms) => ms <= MAX_TIMER_MS, 'expected a duration of at most 24d');
 
 /** A size in a YAML file (`64MiB`, `500kB`), read as bytes. */
 export const byteSize = z
@@ -79,7 +79,7 @@ type RequestPlace =
   | { in: 'template'; name: string };
 
 /** Headers that the program itself writes. */
-const OURS: ReadonlySet<string> = new Set([
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'host',
   'connection',
@@ -92,7 +92,7 @@ const PREFIXED = /^(header|body):(.*)$/s;
 
 /** True for the name of a header that a profile may set. */
 export function isOwnHeader(name: string): boolean {
-  return HEADER_NAME.test(name) && !OURS.has(name.toLowerCase());
+  return HEADER_NAME.test(name) && !RESERVED_HEADERS.has(name.toLowerCase());
 }
 
 /** Where a request takes a value: `name` in the query, `header:Name`, or `body:a.b`. */

@@ -270,17 +270,17 @@ export const changeFeedSchema = z
 export type ChangeFeed = z.output<typeof changeFeedSchema>;
 
 /** The fields of a resource that name its key, and those of its feeds. */
-interface Keyed {
+interface KeyedFeeds {
   id: string | readonly string[];
-  delete_feed: Pick<DeleteFeed, 'id'> | null;
-  feed: Pick<ChangeFeed, 'id'> | null;
+  delete_feed: { id: DeleteFeed['id'] } | null;
+  feed: { id: ChangeFeed['id'] } | null;
 }
 
 /**
  * Why the entries of a feed name no row of the resource: their id has fewer or more parts than the key, of which the field
  * of a partition is one. Null if it has as many, or there is no feed.
  */
-export function feedKeyFault({ id, delete_feed, feed }: Keyed): { path: string[]; message: string } | null {
+export function feedKeyFault({ id, delete_feed, feed }: KeyedFeeds): { path: string[]; message: string } | null {
   const named: readonly [string[], string | readonly string[] | null][] = [
     [['delete_feed', 'id'], delete_feed?.id ?? null],
     [['incremental', 'id'], feed?.id ?? null],

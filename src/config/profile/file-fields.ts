@@ -45,7 +45,7 @@ export function storePlace(address: StoreAddress): string {
 }
 
 /** What is fetched where an entry does not say which types. */
-const USUAL_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
+const DEFAULT_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
 
 const OF_RECORD = 'json:';
 const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';

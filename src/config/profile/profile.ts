@@ -132,7 +132,7 @@ const relationsSchema = z
 
 export type Relations = z.output<typeof relationsSchema>;
 
-interface Keyed {
+interface KeyedResource {
   id: string | string[];
   fields: Readonly<Record<string, { rename?: string | undefined }>>;
 }
@@ -142,7 +142,7 @@ function referencingColumns({
   resources,
   relations,
 }: {
-  resources: Readonly<Record<string, Keyed>>;
+  resources: Readonly<Record<string, KeyedResource>>;
   relations: Relations;
 }): string[] {
   return Object.entries(relations).flatMap(([from, to]) => {
@@ -320,7 +320,7 @@ interface Resource {
   id: string | readonly string[];
   updated: string | readonly string[] | null;
   state: PublishingState | null;
-  deleted: Tombstone | readonly Tombstone[] | null;
+  deleted: TombstoneFields | readonly TombstoneFields[] | null;
   partitions: { readonly field: string } | null;
   windows: { readonly field: string; readonly totals: object } | null;
   page: object;
@@ -328,18 +328,18 @@ interface Resource {
   times: ZonesByPath;
 }
 
-interface Tombstone {
+interface TombstoneFields {
   readonly field: string;
   readonly at?: string | undefined;
 }
 
-interface Fault {
+interface FieldFault {
   path: string[];
   message: string;
 }
 
 /** What is said of single fields and cannot hold; paths are within the resource. */
-function fieldFaults(resource: Resource): Fault[] {
+function fieldFaults(resource: Resource): FieldFault[] {
   const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
     [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
   );
@@ -347,7 +347,7 @@ function fieldFaults(resource: Resource): Fault[] {
 }
 
 /** Fields that the sync itself goes by must be copied as they are. */
-function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): Fault | null {
+function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): FieldFault | null {
   if (!exclude && !hash) return null;
   const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
   if (found === undefined) return null;
@@ -376,7 +376,7 @@ function isWithin(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}.`);
 }
 
-function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): Fault | null {
+function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): FieldFault | null {
   const at = ['fields', path];
   if (exclude && (hash || type !== undefined || rename !== undefined)) {
     return { path: at, message: 'expected nothing but a description beside `exclude`: it has no column' };
@@ -385,7 +385,7 @@ function doubleFault(path: string, { exclude, hash, type, rename }: FieldSetting
   return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
 }
 
-function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): Fault | null {
+function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): FieldFault | null {
   if (type === undefined) return null;
   const at = ['fields', path, 'type'];
   if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
@@ -400,7 +400,7 @@ function typeFault(path: string, { type }: FieldSettings, { id, json, times }: R
 }
 
 /** Names are unique in the resource, because its tables are not known yet. */
-function nameFaults({ fields, id }: Resource): Fault[] {
+function nameFaults({ fields, id }: Resource): FieldFault[] {
   const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     if (rename === undefined) return [];

@@ -102,7 +102,7 @@ export const windowFields = {
 export type ReportWindows = z.output<typeof windowsSchema>;
 
 /** The fields of a resource that must agree with its windows. */
-interface Reported {
+interface ReportResource {
   windows: ReportWindows | null;
   incremental: unknown;
   feed: unknown;
@@ -114,7 +114,7 @@ interface Reported {
 }
 
 /** Why a resource cannot be requested by windows; empty if it can. Paths are within the resource. */
-export function windowFaults(resource: Reported): { path: string[]; message: string }[] {
+export function windowFaults(resource: ReportResource): { path: string[]; message: string }[] {
   const { windows } = resource;
   const asks = { from: asksFor(resource, 'from'), to: asksFor(resource, 'to') };
   if (windows === null) {
@@ -148,10 +148,10 @@ export function windowFaults(resource: Reported): { path: string[]; message: str
 }
 
 /** True if requests say where a range ends: else each asks for one window by its first day. */
-export function asksForEnd(resource: Reported): boolean {
+export function asksForEnd(resource: ReportResource): boolean {
   return resource.windows?.to_param != null || asksFor(resource, 'to');
 }
 
-function asksFor({ path, query, headers, body }: Reported, variable: string): boolean {
+function asksFor({ path, query, headers, body }: ReportResource, variable: string): boolean {
   return variablesIn([path, query, headers, body]).includes(variable);
 }
