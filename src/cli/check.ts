@@ -96,7 +96,7 @@ export async function checkSource(
       ...stores,
       ...relations,
     };
-    return { report, sections: sectionsOf(report) };
+    return { report, sections: toSections(report) };
   } finally {
     await reader?.close();
   }
@@ -134,7 +134,7 @@ async function relationsIn(
   return relations.length === 0 ? {} : { relations };
 }
 
-function sectionsOf(report: CheckReport): Section[] {
+function toSections(report: CheckReport): Section[] {
   const { resources, identity, version, limits, warehouse, stores = [], relations = [] } = report;
   const service = [identity ?? [], version ?? [], limits].flat();
   const further = { service, copy: [warehouse, ...stores, ...relations] };

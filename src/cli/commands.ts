@@ -50,7 +50,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   control: {
     about: 'Control the running `serve`: pause, resume, retry, reload, health',
-    load: () => groupOf('control'),
+    load: () => createGroup('control'),
   },
   status: {
     about: 'Show rows, last success, cursor, rejected records and lag of every resource; reads only the warehouse',
@@ -72,7 +72,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   warehouse: {
     about: 'Manage the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
-    load: () => groupOf('warehouse'),
+    load: () => createGroup('warehouse'),
   },
   forget: {
     about: 'Erase records with all their traces, for good',
@@ -263,7 +263,7 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
 }
 
 /** A command that only lists others. */
-async function groupOf(name: string): Promise<() => Command> {
+async function createGroup(name: string): Promise<() => Command> {
   return () => new Command(name).helpCommand(false);
 }
 

@@ -32,9 +32,9 @@ export function profilesCommand(context: CliContext): Command {
     .description('List the shipped profiles, and the version each was tested with')
     .option('--json', 'Print one JSON object per profile')
     .action((options: { json?: true }) => {
-      const entries = packagedProfiles().map(entryOf);
+      const entries = packagedProfiles().map(toEntry);
       if (options.json === true) for (const entry of entries) print(context, entry);
-      else print(context, textOf(entries));
+      else print(context, formatEntries(entries));
     });
   const show = new Command('show')
     .description('Print a profile, to read it or to start your own')
@@ -53,7 +53,7 @@ interface ProfileEntry {
   resources: string[];
 }
 
-function entryOf(name: string): ProfileEntry {
+function toEntry(name: string): ProfileEntry {
   const { about, resources } = readPackagedProfile(name);
   return {
     profile: name,
@@ -63,7 +63,7 @@ function entryOf(name: string): ProfileEntry {
   };
 }
 
-function textOf(entries: readonly ProfileEntry[]): string {
+function formatEntries(entries: readonly ProfileEntry[]): string {
   const rows = entries.map(({ profile, title, tried, resources }) => [
     profile,
     title,

@@ -58,7 +58,7 @@ export function reloadCommand(context: CliContext): Command {
       const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
       const door = await findServe(context, chosen);
       const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);
-      if (answer !== null) return tell(context, null, [answer]);
+      if (answer !== null) return printAnswers(context, null, [answer]);
     }
     throw nothingRuns('reload its config');
   });
@@ -70,7 +70,7 @@ function resourceCommand(action: Action, context: CliContext): Command {
     .action(async (names: string[], options: ControlOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const asked = { action, ...(options.now === true && { now: options.now }) };
-        tell(context, chosen.source.name, await control(context, chosen, asked, names));
+        printAnswers(context, chosen.source.name, await control(context, chosen, asked, names));
       });
     });
 }
@@ -137,7 +137,7 @@ async function requestNow(context: CliContext, { source, resources, log }: Chose
   });
 }
 
-function tell(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
+function printAnswers(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
   const [first] = answers;
   if (context.json !== true) print(context, answers.map(({ message }) => message).join('\n'));
   else if (source === null) print(context, { done: true, message: first?.message ?? '', ...first?.result });

@@ -125,7 +125,7 @@ function projectFiles(sources: readonly DbtSource[]): Map<string, string> {
   return new Map([
     ['dbt_project.yml', yamlOf(project)],
     ['README.md', README],
-    ['models/sources.yml', yamlOf({ version: 2, sources: sources.map(sourceOf) })],
+    ['models/sources.yml', yamlOf({ version: 2, sources: sources.map(toDbtSource) })],
     ...staged.map(stagingModel),
     ...staged.flatMap(keyTest),
   ]);
@@ -136,7 +136,7 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
+function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
   const name = plainName(source);
   const shown = tables.filter(({ kind }) => kind !== 'table');
   const staged = shown.filter(({ kind }) => kind === 'live');
@@ -152,13 +152,13 @@ function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: a
     tables: shown.map((table) => {
       const isAged = table.kind === 'live' && freshness !== undefined;
       const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
-      return tableOf(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
+      return toDbtTable(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
     }),
   };
 }
 
 /** A view as a table of a source; `live` names the live view of a table as dbt does. */
-function tableOf(
+function toDbtTable(
   { name, kind, description, columns }: DictionaryTable,
   live: ReadonlyMap<string | null, string>,
   config: object | null,
@@ -171,7 +171,7 @@ function tableOf(
     description: withoutJinja(description),
     ...(config === null ? {} : { config }),
     columns: columns.map((column) => {
-      const tests = kind === 'live' ? testsOf(column, keys, live) : [];
+      const tests = kind === 'live' ? toDbtTests(column, keys, live) : [];
       return {
         name: column.name,
         ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
@@ -191,7 +191,7 @@ function loadedAt({ resource }: DictionaryTable, schema: string, { name }: Dicti
 }
 
 /** Keys and references. */
-function testsOf(
+function toDbtTests(
   column: DictionaryColumn,
   keys: readonly DictionaryColumn[],
   live: ReadonlyMap<string | null, string>,

@@ -59,11 +59,11 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
       Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
     );
     const deletes = waiting.flat();
-    printReport(context, { source: source.name, deletes }, tableOf(deletes));
+    printReport(context, { source: source.name, deletes }, formatTable(deletes));
   });
 }
 
-function tableOf(deletes: readonly WaitingDelete[]): string {
+function formatTable(deletes: readonly WaitingDelete[]): string {
   if (deletes.length === 0) return 'no deletes wait';
   const rows = deletes.map(({ resource, id, state, since, reason, detail }) => {
     const why = [REASONS[reason], detail].filter((text) => text !== null).join('; ');

@@ -4,7 +4,7 @@ import type { CliContext } from './command/context.ts';
 import { print } from './command/output.ts';
 
 /** Error codes that have one cause and one fix. */
-export interface ErrorExplanation {
+interface ErrorExplanation {
   /** Separated by spaces. */
   codes: string;
   cause: string;
@@ -270,14 +270,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: "Check path, rights, host and port. See the server's log.",
     },
     {
-      codes: 'warehouse_unusable',
-      cause: 'The server, its encoding or its connection pooler does not fit.',
-      fix: 'Follow the hint: Postgres 13 or later, UTF-8, `pool_mode = transaction`.',
-    },
-    {
-      codes: 'warehouse_untrusted',
-      cause: 'The certificate of Postgres is not trusted.',
-      fix: 'Set `sslrootcert` or another `sslmode`.',
+      codes: 'warehouse_unusable warehouse_untrusted',
+      cause: 'The server, its certificate, its encoding or its connection pooler does not fit.',
+      fix: 'Follow the hint: Postgres 13 or later, UTF-8, `pool_mode = transaction`, `sslrootcert` or another `sslmode`.',
     },
     {
       codes: 'warehouse_refused warehouse_read_only',

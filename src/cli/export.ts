@@ -141,7 +141,7 @@ function openPlace(context: CliContext, place: string): Place | Promise<Place> {
 
 function formatExport(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
   const lines = [
-    ...alignedLines(tables.map(cellsOf)),
+    ...alignedLines(tables.map(toCells)),
     ...formerLines(not_copied, 'no longer copied, exported with the rows of the last run'),
     ...formerLines(left_out, 'left out, no longer copied; name them in --tables to export them'),
   ];
@@ -152,7 +152,7 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
   return tables === undefined ? [] : [`${tables.map(visibleText).join(', ')}: ${what}`];
 }
 
-function cellsOf({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
+function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
   const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${bytesText(size)}`;
   return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${bytesText(bytes)}`, isWritten];
 }

@@ -190,7 +190,7 @@ async function inInbox<T>(
 async function cleanAll(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
   const { clock } = context;
   const shape = await readTables(warehouse, resource);
-  const tables = [...TOUCHED, ...(shape?.tables ?? []).map(({ name }) => name)];
+  const tables = [...CLEANED_TABLES, ...(shape?.tables ?? []).map(({ name }) => name)];
   const clean = await untilClean(context, () => warehouse.clean(tables));
   const isInboxClean = await inInbox(source.warehouse, clock, (inbox) => untilClean(context, () => inbox.clean()));
   return clean && isInboxClean !== false;

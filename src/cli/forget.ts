@@ -85,7 +85,7 @@ async function forget(
     if (options.dryRun === true) {
       const rows = [...traces.counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
       const end = { isErased: false, isClean: false, waiting: traces.waiting };
-      return tell(context, reportOf({ ...about, rows, isDry: true, ...end }));
+      return printForgetReport(context, reportOf({ ...about, rows, isDry: true, ...end }));
     }
     const found = [...traces.counts.keys()];
     if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
@@ -96,7 +96,7 @@ async function forget(
     const end = isErased
       ? await finishForgetting(context, app, resource)
       : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
-    return tell(context, reportOf({ ...about, isErased, ...end }));
+    return printForgetReport(context, reportOf({ ...about, isErased, ...end }));
   });
 }
 
@@ -172,7 +172,7 @@ async function isConfirmed(
   }
 }
 
-function tell(context: CliContext, report: ForgetReport): ExitCode {
+function printForgetReport(context: CliContext, report: ForgetReport): ExitCode {
   printReport(context, report, reportText(report));
   if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
   return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
@@ -254,7 +254,7 @@ function listWhatIsLeft(reported: ForgetResult): string[] {
   const isRead = isErased && !isClean && !areFilesLeft;
   const lines: readonly (readonly [applies: boolean, line: string])[] = [
     [rows.length === 0, isDry ? 'no record matches' : 'nothing was to be erased'],
-    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy and not blocked: check the spelling`],
+    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
     [
       !isErased && !isDry,
       `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,

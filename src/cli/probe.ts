@@ -43,7 +43,7 @@ export function probeCommand(context: CliContext): Command {
       const text = toYaml(result);
       if (out === null) print(context, text.trimEnd());
       else writeFileSync(out, text);
-      tell(context, summaryOf(result, flags.out));
+      writeStatus(context, formatSummary(result, flags.out));
       context.exit(result.isProved ? EXIT_CODES.ok : EXIT_CODES.partial);
     });
 }
@@ -53,14 +53,17 @@ function addTo(value: string, before: string[]): string[] {
 }
 
 async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
-  const baseUrl = addressOf(url);
-  const most = countOf(flags.requests);
-  const credential = credentialOf(context, flags);
+  const baseUrl = parseAddress(url);
+  const most = parseCount(flags.requests);
+  const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
-  const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi, baseUrl);
-  tell(context, `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
+  const openapi = flags.openapi === undefined ? undefined : readOpenapi(context, flags.openapi, baseUrl);
+  writeStatus(
+    context,
+    `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`,
+  );
   const { clock, secrets, signal } = context;
   return probeService({
     network: defaultNetwork(context.cwd, context.env),
@@ -83,7 +86,7 @@ export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): 
   throw usage('the credential would be sent unencrypted', `begin the address with https://; ${otherwise}`);
 }
 
-function addressOf(text: string): URL {
+function parseAddress(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw usage(`expected an address such as https://cms.example.com/api, got ${JSON.stringify(text)}`);
@@ -95,13 +98,13 @@ function addressOf(text: string): URL {
   return url;
 }
 
-function countOf(text: string): number {
+function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 5 && count <= 1_000) return count;
   throw usage(`expected a number of requests from 5 to 1000, got ${JSON.stringify(text)}`);
 }
 
-function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
+function readCredential({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
   if (credentialEnv === undefined) {
     if (user === undefined && auth === undefined) return null;
     throw usage('there is no credential', 'name the variable that holds it with --credential-env NAME');
@@ -112,7 +115,11 @@ function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeF
 }
 
 /** A document in a file, or the place of one at the service. */
-function openapiOf({ cwd }: CliContext, name: string, baseUrl: URL): { openapi: JsonValue } | { openapiPath: string } {
+function readOpenapi(
+  { cwd }: CliContext,
+  name: string,
+  baseUrl: URL,
+): { openapi: JsonValue } | { openapiPath: string } {
   if (/^https?:/.test(name)) {
     if (URL.parse(name)?.origin === baseUrl.origin) return { openapiPath: name };
     throw usage(`the document ${name} is not at ${baseUrl.origin}`, 'save it to a file, and name that');
@@ -142,7 +149,7 @@ function usage(message: string, hint?: string): ConfigError {
   return new ConfigError('usage', message, hint === undefined ? {} : { hint });
 }
 
-function tell({ stderr }: CliContext, text: string): void {
+function writeStatus({ stderr }: CliContext, text: string): void {
   // Overwrites the progress line.
   const clear = stderr.isTTY === true ? '\r\u001b[K' : '';
   stderr.write(`${clear}${visibleText(text)}\n`);
@@ -157,7 +164,10 @@ export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) =>
   };
 }
 
-function summaryOf({ resources, requests, isProved, findings, lost }: ProbeResult, out: string | undefined): string {
+function formatSummary(
+  { resources, requests, isProved, findings, lost }: ProbeResult,
+  out: string | undefined,
+): string {
   const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
   const open = findings.filter(({ proved }) => !proved).length + lost.length;
   const doubt = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;

@@ -107,7 +107,7 @@ export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
       tookText(run),
       rowsText(run),
       countText(run.all_requests),
-      noteOf(run),
+      formatNote(run),
     ].map(visibleText),
   );
   const painted = (cell: string, column: number): string =>
@@ -134,7 +134,7 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
   return said.length === 0 ? `${countText(unchanged)} unchanged` : said.join(', ');
 }
 
-function noteOf({ error, warnings, runs, first_started_at }: RunRecord): string {
+function formatNote({ error, warnings, runs, first_started_at }: RunRecord): string {
   const since = timestampText(first_started_at).slice(0, 19);
   return [
     ...(runs > 1 ? [`${countText(runs)} runs since ${since} that changed nothing`] : []),

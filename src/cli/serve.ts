@@ -69,20 +69,20 @@ export interface Serving {
 /** Throws `ConfigError` if settings, address or inboxes cannot be used, before any request is sent to a service. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
-  const settings = settingsOf(context, options);
+  const settings = readServeSettings(context, options);
   await tellRefused(context, settings);
   const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
-  warnOf(log, settings, options, clock.now());
+  logWarnings(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lostLines(stderr));
   const control: Control = (...asked) => served.control(...asked);
-  let current = addressOf(settings.serve, options);
+  let current = resolveAddress(settings.serve, options);
   const served = await serveSources({
     settings,
-    load: () => reloadedSettings(context, () => settingsOf(context, options)),
+    load: () => reloadedSettings(context, () => readServeSettings(context, options)),
     changed: (next) => {
       setLogLevel(log, options.logLevel ?? next.log.level);
-      warnOf(log, next, options, clock.now());
-      current = addressOf(next.serve, options);
+      logWarnings(log, next, options, clock.now());
+      current = resolveAddress(next.serve, options);
     },
     version,
     clock,
@@ -90,7 +90,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     secrets,
     metrics,
   });
-  const pages = pagesOf({ context, log, served, control, metrics, serve: () => current });
+  const pages = createServePages({ context, log, served, control, metrics, serve: () => current });
   const receiver = await listen({ context, log, served, pages }, current, settings).catch(async (error: unknown) => {
     await served.stop();
     throw error;
@@ -118,19 +118,22 @@ export async function startServing(context: CliContext, options: ServeOptions): 
 }
 
 /** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
-function settingsOf(context: CliContext, options: ServeOptions): Settings {
+function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
   for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
   return settings;
 }
 
-function addressOf(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
+function resolveAddress(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
   return { ...serve, host, port };
 }
 
-function warnOf(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
+function logWarnings(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
   const sources = Object.values(settings.sources);
-  const warnings = [...serveWarnings(addressOf(settings.serve, options), sources, now), ...settingsWarnings(settings)];
+  const warnings = [
+    ...serveWarnings(resolveAddress(settings.serve, options), sources, now),
+    ...settingsWarnings(settings),
+  ];
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 
@@ -144,7 +147,7 @@ interface PageParts {
   serve: () => ServeSettings;
 }
 
-function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
+function createServePages({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
   const refusals = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => refusals.refused(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });

@@ -95,9 +95,9 @@ export function statusCommand(context: CliContext): Command {
     .action(async (options: StatusOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         try {
-          const { status, code } = await statusOfSource(chosen, context, options.exitCode === true);
+          const { status, code } = await readSourceSummary(chosen, context, options.exitCode === true);
           const now = context.clock.now();
-          printReport(context, status, tableOf(status, now, painter(context)).trimEnd());
+          printReport(context, status, formatTable(status, now, painter(context)).trimEnd());
           return code;
         } catch (error) {
           if (options.exitCode !== true) throw error;
@@ -108,7 +108,7 @@ export function statusCommand(context: CliContext): Command {
     });
 }
 
-async function statusOfSource(
+async function readSourceSummary(
   { source, resources }: ChosenSource,
   context: CliContext,
   isJudged: boolean,
@@ -122,7 +122,7 @@ async function statusOfSource(
     for (const resource of resources) {
       const own = files.resources.get(resource);
       statuses.push({
-        ...(await statusOf(warehouse, resource, pauses.get(resource), clock.now())),
+        ...(await readResourceSummary(warehouse, resource, pauses.get(resource), clock.now())),
         ...(own && { files: own }),
       });
     }
@@ -152,7 +152,7 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
   return former;
 }
 
-async function statusOf(
+async function readResourceSummary(
   warehouse: WarehouseReader,
   resource: string,
   pause: Pause | undefined,
@@ -185,7 +185,7 @@ async function statusOf(
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'rejected', 'cursor'] as const;
 const LAST_RUN = HEAD.indexOf('last run');
 
-function tableOf(
+function formatTable(
   { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceSummary,
   now: number,
   paint: Paint,
@@ -200,7 +200,7 @@ function tableOf(
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf), ...former.map(formerNote)].map(visibleText);
+  const notes = [...apiNotes(api, now), ...resources.flatMap(formatNotes), ...former.map(formerNote)].map(visibleText);
   const painted = (cell: string, column: number): string =>
     column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
   const found = attention.flatMap((each) => attentionLines(each, paint));
@@ -214,7 +214,7 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {
+function formatNotes({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {
   const notes: string[] = [
     ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
     ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
@@ -276,7 +276,7 @@ async function judge(
   source: SourceSettings,
   warehouse: WarehouseReader,
 ): Promise<{ attention: Attention[]; code: ExitCode }> {
-  const snapshot = await snapshotOf(context, source, warehouse);
+  const snapshot = await readSnapshot(context, source, warehouse);
   const attention = attentionOf(snapshot);
   const resources = snapshot.sources.flatMap((source) => source.resources);
   const isFailed = attention.some(({ severity }) => severity === 'down') || resources.some((one) => lastError(one));
@@ -284,7 +284,7 @@ async function judge(
   return { attention, code: isFailed ? EXIT_CODES.failed : isFine ? EXIT_CODES.ok : EXIT_CODES.partial };
 }
 
-async function snapshotOf(
+async function readSnapshot(
   { clock, version, secrets }: CliContext,
   source: SourceSettings,
   warehouse: WarehouseReader,

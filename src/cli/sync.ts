@@ -52,7 +52,7 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
       await forEachSource(context, options, names, async (chosen, settings) => {
         const onOwn = (): void => void synced.push({ chosen, settings });
         const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
-        tell(context, report);
+        printRun(context, report);
         return exitCodeOfStatus(report.status);
       }).finally(() => reportAlerts(context, synced));
     });
@@ -193,7 +193,7 @@ async function dueCommands(
 }
 
 /** Prints how the run ended if a person watches; a program reads the log, or asks for JSON. */
-function tell(context: CliContext, report: RunReport): void {
+function printRun(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (context.json === true) print(context, report);
   else if (isWatched) print(context, summaryText(report).trimEnd());

@@ -61,7 +61,7 @@ export function webhooksCommand(context: CliContext): Command {
 async function sendDelivery(context: CliContext, file: string, options: SendOptions): Promise<void> {
   const settings = readSettings(context, options);
   const { source, webhook } = receivingSource(settings);
-  const url = addressOf(options.url, settings.serve, source.name);
+  const url = receiverUrl(options.url, settings.serve, source.name);
   const id = options.id ?? `msg_${randomUUID()}`;
   const at = context.clock.now();
   const secret = webhook.secrets.find(({ until }) => until === undefined || until > at);
@@ -86,7 +86,7 @@ async function sendDelivery(context: CliContext, file: string, options: SendOpti
 /** Hosts that mean "every address of this machine". */
 const ANY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
-function addressOf(given: string | undefined, { host, port }: ServeSettings, source: string): URL {
+function receiverUrl(given: string | undefined, { host, port }: ServeSettings, source: string): URL {
   const own = ANY_HOST.has(host) ? '127.0.0.1' : host;
   const text = given ?? `http://${own.includes(':') ? `[${own}]` : own}:${port}/webhooks/${source}`;
   const url = URL.parse(text);
@@ -170,7 +170,7 @@ function listCommand(context: CliContext): Command {
       await inInboxes(context, options, async (source, inbox) => {
         const rows = await inbox.list({ limit, ...(state === undefined ? {} : { state }) });
         const report = { source, deliveries: rows.map(toJson) };
-        printReport(context, report, `${source}\n${tableOf(rows)}`);
+        printReport(context, report, `${source}\n${formatDeliveries(rows)}`);
       });
     });
 }
@@ -184,7 +184,7 @@ function showCommand(context: CliContext): Command {
         const row = await findDelivery(inbox, name);
         if (row === null) return;
         found += 1;
-        printReport(context, { source, delivery: { ...toJson(row), ...content(row) } }, pageOf(source, row));
+        printReport(context, { source, delivery: { ...toJson(row), ...content(row) } }, formatDelivery(source, row));
       });
       if (found === 0) throw unknownDeliveries([name]);
     });
@@ -267,7 +267,7 @@ function content({ headers, body }: DeliveryRow): object {
 
 const HEAD = ['no.', 'received (UTC)', 'state', 'kind', 'resource', 'record', 'tries', 'id', 'reason'] as const;
 
-function tableOf(rows: readonly DeliveryRow[]): string {
+function formatDeliveries(rows: readonly DeliveryRow[]): string {
   if (rows.length === 0) return '  no deliveries';
   const cells = rows.map((row) =>
     [
@@ -279,7 +279,7 @@ function tableOf(rows: readonly DeliveryRow[]): string {
       row.record_id ?? '–',
       String(row.attempts),
       row.delivery_id,
-      noteOf(row),
+      formatNote(row),
     ].map(visibleText),
   );
   return alignedLines([HEAD, ...cells])
@@ -287,12 +287,12 @@ function tableOf(rows: readonly DeliveryRow[]): string {
     .join('\n');
 }
 
-function noteOf({ differs_from, reason }: DeliveryRow): string {
+function formatNote({ differs_from, reason }: DeliveryRow): string {
   const different = differs_from === null ? null : `another body came under the id ${differs_from} first`;
   return [different, reason].filter((text) => text !== null).join('; ');
 }
 
-function pageOf(source: string, row: DeliveryRow): string {
+function formatDelivery(source: string, row: DeliveryRow): string {
   const { headers, body, size: _size, ...fields } = row;
   const lines = Object.entries({ source, ...fields }).filter(([, value]) => value !== null);
   const text = decodeBody(body);

@@ -58,7 +58,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     ...(atOnce === undefined ? {} : { atOnce }),
   });
   let current = settings;
-  const serve = () => ({ ...current.serve, ...hostOf(current, options) });
+  const serve = () => ({ ...current.serve, ...resolveHost(current, options) });
   const parts: WorkerListenParts = {
     context,
     log,
@@ -104,7 +104,7 @@ function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
   });
 }
 
-function hostOf({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
+function resolveHost({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
   return { host };
 }
 
@@ -137,7 +137,7 @@ interface WorkerListenParts extends WorkerParts {
 async function listen(parts: WorkerListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
   const { auth } = settings.serve;
-  const { host } = hostOf(settings, options);
+  const { host } = resolveHost(settings, options);
   const { port: wanted = settings.worker.port } = options;
   if (wanted === null) return null;
   for (const { message, hint } of openPages({ host, auth }, 'worker', 'the metrics')) log.warn({ hint }, message);

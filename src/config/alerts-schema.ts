@@ -158,10 +158,10 @@ const MIN_PATH_LENGTH = 8;
 
 /** Texts of the channels that must not be logged: anyone who knows an address can post to it. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
-  return Object.values(alerts).flatMap(secretsOf);
+  return Object.values(alerts).flatMap(channelSecrets);
 }
 
-function secretsOf(channel: ChannelSettings): string[] {
+function channelSecrets(channel: ChannelSettings): string[] {
   if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
   const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
   // What follows the host is what must not be known, however an answer quotes it.

@@ -168,7 +168,7 @@ function readSource(
 function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, source]): SettingsFinding[] => {
     if (source.allow_insecure) return [];
-    return addressesOf(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
+    return credentialUrls(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
       const { protocol, hostname } = new URL(url);
       if (protocol === 'https:' || isLoopback(hostname)) return [];
       const message = `expected https, because the credential would go readable over the network, got http (where the way is safe, set sources.${name}.allow_insecure: true)`;
@@ -178,7 +178,7 @@ function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Pr
 }
 
 /** Where the credential goes, by the field of the source that says so. */
-function addressesOf(
+function credentialUrls(
   { base_url, auth }: SourcesFile[string],
   profile: Profile | undefined,
 ): { path: FieldPath; url: string }[] {

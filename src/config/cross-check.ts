@@ -112,7 +112,7 @@ const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
 };
 
 /** Null for schemes whose settings schema names all secrets. */
-function needsOf(scheme: AuthPlan['scheme']): Needs | null {
+function requiredSecrets(scheme: AuthPlan['scheme']): Needs | null {
   if (scheme.type === 'session') {
     return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };
   }
@@ -149,7 +149,7 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
 }
 
 function nameFindings({ scheme, secrets }: AuthPlan): SettingsFinding[] {
-  const listed = needsOf(scheme);
+  const listed = requiredSecrets(scheme);
   if (listed === null) return [];
   const { needs, takes } = listed;
   const of = scheme.type === 'oauth' ? `${scheme.type}, grant ${scheme.grant}` : scheme.type;

@@ -35,7 +35,7 @@ interface Source {
 /** The setting of a source; a relative path of a store starts at `cwd`. */
 export function filesOf(source: Source, { cwd, env, fileMode }: FilesPlace): FilesSettings {
   const { store: _, ...rest } = source.files;
-  const kept = keptOf(source, cwd);
+  const kept = resolveKeptFiles(source, cwd);
   const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
   return { ...rest, kept, file_mode: fileMode, environment: inBucket ? bucketVariables(env) : {} };
 }
@@ -49,7 +49,7 @@ function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** What is fetched of a source, by resource. */
-function keptOf({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
+function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
   const { store: usual } = files;
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
@@ -87,7 +87,10 @@ export function storeFindings(
   return sources.flatMap(([name, { files, resources }]) => {
     const profile = profiles.get(name);
     if (profile === undefined) return [];
-    const kept = keptOf({ name, files, profile, resources: resources ?? Object.keys(profile.resources) }, cwd);
+    const kept = resolveKeptFiles(
+      { name, files, profile, resources: resources ?? Object.keys(profile.resources) },
+      cwd,
+    );
     return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
       const place = storePlace(store);
       const other = taken.get(place) ?? name;

@@ -71,7 +71,7 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   const checked = checkValue(profileSchema, filled.value, filled.paths);
   const [findings = []] = [inherited.findings, filled.findings, checked.findings ?? []].filter((all) => all.length > 0);
   const located = findings.map((finding) =>
-    locateInLayers(layers, { ...finding, path: originOf(extended, finding.path) }),
+    locateInLayers(layers, { ...finding, path: findOrigin(extended, finding.path) }),
   );
   return { profile: located.length === 0 ? checked.data : null, faults: located, secrets, deprecated };
 }
@@ -175,7 +175,7 @@ function inheritResources(profile: ProfileFields): { value: ProfileFields; findi
   if (partAt(defaults, 'extends') !== undefined) findings.push(DEFAULTS_EXTEND);
   const inherited = Object.entries(resources).map(([name, own]) => {
     if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
-    const layers = ancestorsOf(resources, name).map((one) => resources[one]);
+    const layers = resourceAncestors(resources, name).map((one) => resources[one]);
     const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
     return [name, withName(fields, name)];
   });
@@ -189,7 +189,7 @@ const DEFAULTS_EXTEND: SettingsFinding = {
 };
 
 /** The resource and those that it extends, nearest first; ends before a name that is missing or repeated. */
-function ancestorsOf(resources: ProfileFields, name: string): string[] {
+function resourceAncestors(resources: ProfileFields, name: string): string[] {
   const names: string[] = [];
   for (let at: unknown = name; typeof at === 'string' && Object.hasOwn(resources, at) && !names.includes(at);) {
     names.push(at);
@@ -199,7 +199,7 @@ function ancestorsOf(resources: ProfileFields, name: string): string[] {
 }
 
 function extendsFinding(resources: ProfileFields, name: string): SettingsFinding | null {
-  const last = ancestorsOf(resources, name).at(-1) ?? name;
+  const last = resourceAncestors(resources, name).at(-1) ?? name;
   const base = partAt(resources[last], 'extends');
   if (typeof base !== 'string') return null;
   const known = Object.keys(resources).filter((one) => one !== last);
@@ -220,14 +220,14 @@ function withName(value: unknown, name: string): unknown {
 }
 
 /** The path in the profile from which a resource inherits the value at `path`: that with most of it, the nearest first. */
-function originOf(profile: ProfileFields, path: FieldPath): FieldPath {
+function findOrigin(profile: ProfileFields, path: FieldPath): FieldPath {
   const [top, name, ...below] = path;
   const { resources } = profile;
   if (top !== 'resources' || typeof name !== 'string' || !isPlainMap(resources)) return path;
   let best = path;
   let deepest = -1;
-  for (const origin of [...ancestorsOf(resources, name).map((one) => ['resources', one]), ['defaults']]) {
-    const depth = depthOf(valueAt(profile, origin), below);
+  for (const origin of [...resourceAncestors(resources, name).map((one) => ['resources', one]), ['defaults']]) {
+    const depth = existingDepth(valueAt(profile, origin), below);
     if (depth <= deepest) continue;
     deepest = depth;
     best = [...origin, ...below];
@@ -235,7 +235,7 @@ function originOf(profile: ProfileFields, path: FieldPath): FieldPath {
   return best;
 }
 
-function depthOf(value: unknown, path: FieldPath): number {
+function existingDepth(value: unknown, path: FieldPath): number {
   const missing = path.findIndex((_, at) => valueAt(value, path.slice(0, at + 1)) === undefined);
   return missing === -1 ? path.length : missing;
 }

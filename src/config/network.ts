@@ -56,14 +56,14 @@ const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
 /** Finds faults in the files of a source whose settings are at the path `above`. */
 export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
-  const found = filesOf(settings).flatMap(({ field, name }): SettingsFinding[] => {
+  const found = tlsFiles(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);
     return fault === null ? [] : [{ path: [...above, field], part: 'value', message: fault }];
   });
   return found.length > 0 ? found : pairFindings(settings, cwd, above);
 }
 
-function filesOf(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
+function tlsFiles(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
   const fields = ['ca_file', 'cert_file', 'key_file'] as const;
   return fields.flatMap((field) => (settings[field] === undefined ? [] : [{ field, name: settings[field] }]));
 }
@@ -92,7 +92,7 @@ function pairFindings(settings: NetworkFile, cwd: string, above: readonly string
 }
 
 function readFiles(settings: NetworkFile, cwd: string): TlsFiles {
-  const read = filesOf(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
+  const read = tlsFiles(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
   const { key_passphrase: passphrase } = settings;
   return { ...Object.fromEntries(read), ...(passphrase === undefined ? {} : { passphrase }) };
 }

@@ -111,22 +111,22 @@ const postgresGrammar: AddressGrammar = {
     if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
       searchParams.set('sslmode', 'verify-full');
     }
-    searchParams.set('schema', schemaOf(searchParams.get('schema'), source));
+    searchParams.set('schema', schemaName(searchParams.get('schema'), source));
     return url.href;
   },
   folder: () => null,
   place: { what: 'schema', where: 'schema' },
-  hasPlacePerSource: (address) => templateOf(address)?.includes(PLACEHOLDER) ?? true,
+  hasPlacePerSource: (address) => schemaTemplate(address)?.includes(PLACEHOLDER) ?? true,
   sourceFault: (address, source, all) => {
-    const template = templateOf(address);
-    const schema = schemaOf(template, source);
+    const template = schemaTemplate(address);
+    const schema = schemaName(template, source);
     // Only an address that says `public` means it.
     const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
     if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
     if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
       return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
     }
-    const other = all.find((name) => name !== source && schemaOf(template, name) === schema);
+    const other = all.find((name) => name !== source && schemaName(template, name) === schema);
     return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
   },
   transportFault: (address, env) => {
@@ -182,12 +182,12 @@ function passwordForms(address: string): string[] {
 }
 
 /** How the schemas of sources are named; null if the address does not say. */
-function templateOf(address: string): string | null {
+function schemaTemplate(address: string): string | null {
   return urlOf(address).searchParams.get('schema');
 }
 
 /** The schema of a source: by default its own name, as SQL writes it without quotes. */
-function schemaOf(template: string | null, source: string): string {
+function schemaName(template: string | null, source: string): string {
   return (template ?? PLACEHOLDER).replaceAll(PLACEHOLDER, source.replaceAll('-', '_'));
 }
 

@@ -65,7 +65,7 @@ describe.runIf(POSTGRES.missing === null)('a role that may not make all schemas'
 describe('a path that is something else', () => {
   it.each<[what: string, warehouse: string, code: number, said: RegExp]>([
     ['a folder in place of the warehouse', 'sqlite:folder', 2, /folder is a folder, and not a file/],
-    ['a file in place of the folder', 'sqlite:file/{source}.db', 1, /this user can make nothing in .*file/],
+    ['a file in place of the folder', 'sqlite:file/{source}.db', 1, /this user cannot write to .*file/],
     ['a file that is no database', 'sqlite:file', 2, /file is not a database/],
   ])('%s is found by check, and never a bug', async (_, warehouse, code, said) => {
     const stage = await journey(SMALL);
@@ -86,7 +86,7 @@ describe('a path that is something else', () => {
     const stage = await journey({ ...SMALL, profile: { resources: { images } }, source: { files } });
     expect((await stage.command('check')).stdout).not.toContain('copy files');
     writeFileSync(path.join(stage.folder, 'file'), 'text');
-    const fault = /FAIL {2}copy files: .*can make nothing in .*file \(ENOTDIR\)/;
+    const fault = /FAIL {2}copy files: .*cannot write to .*file \(ENOTDIR\)/;
     expect(await stage.command('check')).toMatchObject({ code: 1, stdout: expect.stringMatching(fault) });
   });
 });

@@ -111,7 +111,7 @@ describe('content-sync init, without a terminal', () => {
   it.each([
     [[], /Address of the content service: missing.*--url/s],
     [['--url', 'ftp://x'], /--url: expected an address such as https/],
-    [['--url', 'http://cms.invalid', '--path', '/posts', '--credential-env', 'PATH'], /readable over the network/],
+    [['--url', 'http://cms.invalid', '--path', '/posts', '--credential-env', 'PATH'], /sent unencrypted/],
     [['--url', 'htp:/x'], /--url: expected an address such as https/],
     [['--url', 'https://u:p@x.example'], /without user name/],
     [['--url', 'http://127.0.0.1:9', '--source', 'A B'], /--source: expected lower-case letters/],

@@ -38,7 +38,7 @@ describe('probe', () => {
       'auth: { type: bearer } # Authorization: Bearer: 200 with the credential, 401 with a false one',
     );
     expect(stdout).toMatch(/param: updated_since # GET \/posts\?.*none earlier/);
-    expect(stderr).toContain('at most 60 times');
+    expect(stderr).toContain('at most 60 requests');
     expect(stderr).toContain('every line was verified');
     expect(code).toBe(0);
     expect(requests.length).toBeLessThanOrEqual(60);
@@ -84,7 +84,7 @@ describe('probe', () => {
     },
     'an open line': {
       args: ['http://cms.example.com', '--credential-env', 'CMS_KEY'],
-      message: 'readable over the network',
+      message: 'sent unencrypted',
     },
     'a form that is none': {
       args: ['http://localhost:1', '--credential-env', 'CMS_KEY', '--auth', 'magic'],

@@ -64,12 +64,12 @@ export async function tellError(
 /** The message and the hint; a stack only for a bug. */
 function errorText(error: unknown, source: string | undefined): string {
   const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
-  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${stackOf(error)}`;
+  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${formatStack(error)}`;
   const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
   return `${who}: ${error.message} [${error.code}]${hint}`;
 }
 
-function stackOf(error: unknown): string {
+function formatStack(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
 }
 

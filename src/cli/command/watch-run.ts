@@ -90,13 +90,13 @@ function governorProgress(app: App, now: number): GovernorProgress {
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
   const lines = report.resources.flatMap((resource) => [
-    `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
-    ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
+    `${resource.resource.padEnd(width)}  ${formatCounts(resource)}`,
+    ...formatAdvice(resource).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function figuresOf(report: ResourceReport): string {
+function formatCounts(report: ResourceReport): string {
   const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
   const { forgotten = 0 } = report;
   const parts = [
@@ -114,7 +114,7 @@ function figuresOf(report: ResourceReport): string {
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
+function formatAdvice({ error, rejected, warnings }: ResourceReport): string[] {
   const hint = error?.code === 'bug' ? 'report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),

@@ -109,7 +109,7 @@ function ownCollections(place: CollectionsPlace, answer: JsonValue): OwnCollecti
   for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {
     const name = textAt(entry, place.name);
     if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
-    const resource = resourceNameOf(name);
+    const resource = toResourceName(name);
     if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
       refused.push(name);
       continue;
@@ -132,7 +132,7 @@ function fits(pattern: string, name: string): boolean {
 }
 
 /** As names of resources, and so of tables, are written. */
-function resourceNameOf(name: string): string {
+function toResourceName(name: string): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, '_');
   return plain.replace(/^[^a-z]+/, '').slice(0, 40) || 'records';
 }

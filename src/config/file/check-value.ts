@@ -180,10 +180,10 @@ function withoutCredentials(text: string): string {
 /** The keys that the schema knows in the map at `path`; of a union, those of the branch that the value chose. */
 function knownKeys(schema: z.ZodType, value: unknown, path: FieldPath): string[] {
   let at: unknown = value;
-  let branches: JsonSchema[] = branchesOf(z.toJSONSchema(schema, { io: 'input' }), at);
+  let branches: JsonSchema[] = selectBranches(z.toJSONSchema(schema, { io: 'input' }), at);
   for (const part of path) {
     at = partAt(at, part);
-    branches = branches.flatMap((branch) => schemaBelow(branch, part)).flatMap((branch) => branchesOf(branch, at));
+    branches = branches.flatMap((branch) => schemaBelow(branch, part)).flatMap((branch) => selectBranches(branch, at));
   }
   return [...new Set(branches.flatMap((branch) => Object.keys(branch.properties ?? {})))];
 }
@@ -193,15 +193,15 @@ function schemaBelow(schema: JsonSchema, part: FieldPath[number]): JsonSchema[] 
   return typeof next === 'object' && !Array.isArray(next) ? [next] : [];
 }
 
-function branchesOf(schema: JsonSchema, value: unknown): JsonSchema[] {
+function selectBranches(schema: JsonSchema, value: unknown): JsonSchema[] {
   const branches = (schema.oneOf ?? schema.anyOf)?.filter((branch): branch is JsonSchema => typeof branch === 'object');
   if (branches === undefined) return [schema];
-  const chosen = branches.filter((branch) => hasConstantsOf(branch, value));
-  return (chosen.length > 0 ? chosen : branches).flatMap((branch) => branchesOf(branch, value));
+  const chosen = branches.filter((branch) => matchesConstants(branch, value));
+  return (chosen.length > 0 ? chosen : branches).flatMap((branch) => selectBranches(branch, value));
 }
 
 /** True if the value has the constants (`type: api_key`) that tell this branch from the others. */
-function hasConstantsOf(branch: JsonSchema, value: unknown): boolean {
+function matchesConstants(branch: JsonSchema, value: unknown): boolean {
   const constants = Object.entries(branch.properties ?? {}).flatMap(([key, property]) =>
     typeof property === 'object' && property.const !== undefined ? [[key, property.const] as const] : [],
   );

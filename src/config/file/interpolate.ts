@@ -178,11 +178,11 @@ export function isReadableByOthers(file: string): boolean {
 
 /** The secrets, and those parts of them that give as much away and may appear alone. */
 export function withSecretParts(secrets: readonly string[]): string[] {
-  const parts = secrets.flatMap(partsOf).filter((part) => part.length >= MIN_SECRET_PART_LENGTH);
+  const parts = secrets.flatMap(secretParts).filter((part) => part.length >= MIN_SECRET_PART_LENGTH);
   return [...new Set([...secrets, ...parts])];
 }
 
-function partsOf(secret: string): string[] {
+function secretParts(secret: string): string[] {
   // The address of a monitor, as it is requested: without its host, and without the placeholder for the resource.
   if (/^https?:\/\//.test(secret)) return secret.replace(/^https?:\/\/[^/?#]+/, '').split('{resource}');
   // The key without the prefix that says how it is written; the password of `user:password`.
@@ -208,14 +208,14 @@ const REASONS: Readonly<Record<string, string>> = {
  */
 export function readSecretFile(path: string): string {
   if (!isAbsolute(path)) throw new Error(`expected an absolute path after file:, got ${JSON.stringify(path)}`);
-  const bytes = bytesOf(path);
+  const bytes = readBytes(path);
   if (bytes.length > MAX_SECRET_BYTES) throw new Error(`expected a secret of at most 64 KiB in the file ${path}`);
   const secret = decode(bytes, path).replace(/[\r\n]+$/, '');
   if (secret === '') throw new Error(`expected a secret in the file ${path}, got nothing (it is empty)`);
   return secret;
 }
 
-function bytesOf(path: string): Buffer {
+function readBytes(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {

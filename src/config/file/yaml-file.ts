@@ -170,7 +170,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {
-    faults.push(at(file, message, lines.linePos(offsetOf(node))));
+    faults.push(at(file, message, lines.linePos(nodeOffset(node))));
   };
   visit(document, {
     Pair(_, { key }) {
@@ -189,7 +189,7 @@ function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string)
 function locateIn(document: Document.Parsed, lines: LineCounter, file: string, finding: SettingsFinding): Fault {
   const { passed, last } = follow(document, finding.path);
   const whole = passed.length === finding.path.length && finding.part === 'value';
-  const place = lines.linePos(offsetOf(whole ? last : (passed.at(-1) ?? last)));
+  const place = lines.linePos(nodeOffset(whole ? last : (passed.at(-1) ?? last)));
   return { ...at(file, finding.message, place), field: fieldName(finding.path) };
 }
 
@@ -219,7 +219,7 @@ function entryAt(list: YAMLSeq, part: FieldPath[number]): { by: unknown; to: unk
   return entry === undefined ? null : { by: entry, to: entry };
 }
 
-function offsetOf(node: unknown): number {
+function nodeOffset(node: unknown): number {
   return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 

@@ -283,10 +283,14 @@ export type AuthPlan = PlanOf<SchemeType>;
  * is the scheme, if that has no fields without a default.
  */
 export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
-  return planOf(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
+  return createPlan(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
 }
 
-function planOf<T extends SchemeType>(type: T, secrets: Secrets[T], schemes: readonly AuthScheme[]): PlanOf<T> | null {
+function createPlan<T extends SchemeType>(
+  type: T,
+  secrets: Secrets[T],
+  schemes: readonly AuthScheme[],
+): PlanOf<T> | null {
   const scheme = schemes.find((one): one is SchemeOf<T> => one.type === type);
   return scheme === undefined ? null : { type, scheme, secrets };
 }

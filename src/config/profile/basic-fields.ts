@@ -99,8 +99,8 @@ export function isOwnHeader(name: string): boolean {
 export const requestPlace = z
   .string()
   .min(1)
-  .refine((text) => faultOf(text) === null, {
-    error: (issue) => faultOf(String(issue.input)) ?? 'expected the place of a value in a request',
+  .refine((text) => placeFault(text) === null, {
+    error: (issue) => placeFault(String(issue.input)) ?? 'expected the place of a value in a request',
   })
   .meta({
     description:
@@ -108,7 +108,7 @@ export const requestPlace = z
     examples: ['cursor', 'header:X-Cursor', 'body:paging.cursor'],
   });
 
-function faultOf(text: string): string | null {
+function placeFault(text: string): string | null {
   const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
   if (kind === 'header' && !isOwnHeader(rest))
     return 'expected the name of a header behind header:, as in header:X-Page';

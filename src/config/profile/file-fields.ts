@@ -107,7 +107,7 @@ const fileSchema = z.strictObject({
   types: z
     .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
     .min(1)
-    .default([...USUAL_TYPES])
+    .default([...DEFAULT_TYPES])
     .meta({
       description:
         'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',

@@ -192,25 +192,25 @@ export function parsePattern(pattern: string): PatternPart[] | null {
 }
 
 function isMoment(parts: readonly PatternPart[]): boolean {
-  const fields = fieldsOf(parts);
+  const fields = patternFields(parts);
   const letters = new Set(fields.map((field) => field.charAt(0)));
   const shown = COARSER.map((letter) => letters.has(letter));
   const isWhole = shown.lastIndexOf(true) >= 2 && !shown.slice(0, shown.lastIndexOf(true)).includes(false);
   return isWhole && fields.every((field) => Object.hasOwn(FIELDS, field));
 }
 
-function fieldsOf(parts: readonly PatternPart[]): string[] {
+function patternFields(parts: readonly PatternPart[]): string[] {
   return parts.flatMap((part) => ('field' in part ? [part.field] : []));
 }
 
 /** Milliseconds of the smallest step that the pattern shows. */
 export function patternStep(parts: readonly PatternPart[]): number {
-  return Math.min(...fieldsOf(parts).map((field) => FIELDS[field]?.step ?? Infinity));
+  return Math.min(...patternFields(parts).map((field) => FIELDS[field]?.step ?? Infinity));
 }
 
 /** True if the pattern shows the offset from UTC, so that times are unambiguous. */
 export function hasOffset(parts: readonly PatternPart[]): boolean {
-  return fieldsOf(parts).some((field) => FIELDS[field]?.step === null);
+  return patternFields(parts).some((field) => FIELDS[field]?.step === null);
 }
 
 /**

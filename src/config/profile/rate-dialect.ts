@@ -177,7 +177,7 @@ const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
 
 function resolve(given: Custom | RatePreset): RateDialect {
   const own = typeof given === 'string' ? customSchema.parse({ base: given }) : given;
-  const base = presetOf(own.base);
+  const base = readPreset(own.base);
   return {
     headers: merge(own.headers.map(headerEntry), base.headers.map(headerEntry)),
     body: merge(own.body.map(bodyEntry), base.body.map(bodyEntry)),
@@ -186,7 +186,7 @@ function resolve(given: Custom | RatePreset): RateDialect {
   };
 }
 
-function presetOf(name: RatePreset): Custom {
+function readPreset(name: RatePreset): Custom {
   const preset = RATE_PRESETS[name];
   const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
   return customSchema.parse({ ...preset, headers });

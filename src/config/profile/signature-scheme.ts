@@ -180,7 +180,7 @@ export interface SignatureMethod {
 }
 
 /** The scheme's own method first, then those of `also`. */
-function methodsOf(fields: SignatureFields): SignatureMethod[] {
+function signatureMethods(fields: SignatureFields): SignatureMethod[] {
   return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
     type: given.type,
     algorithm: given.algorithm ?? 'sha256',
@@ -251,7 +251,7 @@ const RULES: readonly Rule[] = [
   {
     path: ['algorithm'],
     message: 'expected sha256 or better, or allow_weak: true beside sha1',
-    isBroken: (fields) => !fields.allow_weak && methodsOf(fields).some(({ algorithm }) => algorithm === 'sha1'),
+    isBroken: (fields) => !fields.allow_weak && signatureMethods(fields).some(({ algorithm }) => algorithm === 'sha1'),
   },
   {
     path: ['signed'],
@@ -267,18 +267,20 @@ const RULES: readonly Rule[] = [
     path: ['key_encoding'],
     message: 'expected hex, base64 or whpk, as a public key of ed25519 is written',
     isBroken: (fields) =>
-      methodsOf(fields).some(({ type, key_encoding }) => type === 'ed25519' && /^(utf8|whsec)$/.test(key_encoding)),
+      signatureMethods(fields).some(
+        ({ type, key_encoding }) => type === 'ed25519' && /^(utf8|whsec)$/.test(key_encoding),
+      ),
   },
   {
     path: ['item'],
     message: 'expected the name of the items that hold the signature, such as v1; and none where parse is plain',
-    isBroken: (fields) => methodsOf(fields).some(({ item }) => (item === null) !== isPlain(fields)),
+    isBroken: (fields) => signatureMethods(fields).some(({ item }) => (item === null) !== isPlain(fields)),
   },
   {
     path: ['also'],
     message: 'expected methods of a header that is parsed as kv or list, each with another item',
     isBroken: (fields) =>
-      new Set(methodsOf(fields).map(({ item }) => item)).size !== methodsOf(fields).length ||
+      new Set(signatureMethods(fields).map(({ item }) => item)).size !== signatureMethods(fields).length ||
       (fields.also ?? []).some(({ type }) => type !== 'hmac' && type !== 'ed25519'),
   },
   {
@@ -393,7 +395,7 @@ function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;
   return {
-    methods: methodsOf(fields),
+    methods: signatureMethods(fields),
     /** Values of `{family}`; one empty text if there are no families. */
     families: fields.families ?? [''],
     value: {
