@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
 import type { RestoreReport } from '../database/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/databases.ts';

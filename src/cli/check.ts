@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
 import { storesOf } from '../config/file-stores.ts';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import type { SourceSettings } from '../config/settings.ts';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';

@@ -114,12 +114,14 @@ const MAX_CELL_LENGTH = 40;
 
 function tableText(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0] ?? {});
-  const short = (text: string): string =>
-    text.length > MAX_CELL_LENGTH ? `${text.slice(0, MAX_CELL_LENGTH - 1)}…` : text;
-  const cells = [names, ...rows.map((row) => names.map((name) => short(String(row[name]))))];
+  const cells = [names, ...rows.map((row) => names.map((name) => shorten(String(row[name]))))];
   return alignedLines(cells)
     .map((line) => `    ${line}`)
     .join('\n');
+}
+
+function shorten(text: string): string {
+  return text.length > MAX_CELL_LENGTH ? `${text.slice(0, MAX_CELL_LENGTH - 1)}…` : text;
 }
 
 function indented(text: string): string {
@@ -224,12 +226,12 @@ function demoEditor({ url, apiKey }: Sandbox) {
 const SAMPLE = { content: 1_000, images: 200, analytics: 5_000 } as const;
 const MAX_PORT = 65_535;
 
+function number(option: string, min: number, max?: number): (text: string) => number {
+  return (text) => parseNumber(option, text, min, max);
+}
+
 /** `content-sync sandbox`: a content service to run against. Prints its address and credentials as one JSON line. */
 export function sandboxCommand({ signal, stdout }: Pick<CliContext, 'signal' | 'stdout'>): Command {
-  const number =
-    (option: string, min: number, max?: number) =>
-    (text: string): number =>
-      parseNumber(option, text, min, max);
   return new Command('sandbox')
     .option('--port <number>', 'Port to listen on; 0 picks a free one', number('--port', 0, MAX_PORT))
     .option('--host <address>', 'Address to listen on, default 127.0.0.1')

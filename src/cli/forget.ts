@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';

@@ -1,4 +1,4 @@
-import { Argument, Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { Kysely } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';

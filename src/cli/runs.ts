@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
 import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/run-history.ts';

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { versionText } from '../config/profile/http-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';

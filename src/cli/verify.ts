@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
 import type { Verdict } from '../database/own-tables.ts';

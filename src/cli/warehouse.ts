@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
 import {
   addressFault,

@@ -69,7 +69,7 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   const filled = interpolate(inherited.value, place);
   const secrets = [...filled.secrets, ...secretsIn(filled.value, filled.paths)];
   const checked = checkValue(profileSchema, filled.value, filled.paths);
-  const [findings = []] = [inherited.findings, filled.findings, checked.findings ?? []].filter((all) => all.length > 0);
+  const findings = [inherited.findings, filled.findings, checked.findings ?? []].find((all) => all.length > 0) ?? [];
   const located = findings.map((finding) =>
     locateInLayers(layers, { ...finding, path: findOrigin(extended, finding.path) }),
   );

@@ -65,7 +65,7 @@ describe.runIf(POSTGRES.missing === null)('a role that may not make all schemas'
 describe('a path that is something else', () => {
   it.each<[what: string, warehouse: string, code: number, said: RegExp]>([
     ['a folder in place of the warehouse', 'sqlite:folder', 2, /folder is a folder, and not a file/],
-    ['a file in place of the folder', 'sqlite:file/{source}.db', 1, /this user cannot write to .*file/],
+    ['a file in place of the folder', 'sqlite:file/{source}.db', 1, /this user can make nothing in .*file/],
     ['a file that is no database', 'sqlite:file', 2, /file is not a database/],
   ])('%s is found by check, and never a bug', async (_, warehouse, code, said) => {
     const stage = await journey(SMALL);

@@ -8,7 +8,7 @@ const KEY = 'canary-4711';
 const AUTH = `{ type: api_key, key: ${KEY} }`;
 const RATE = '{ requests_per_second: 50, share: 0.9 }';
 const SQLITE = 'sqlite:data/{source}.db';
-const URL_ = 'https://cms.example.com';
+const BASE_URL = 'https://cms.example.com';
 const BLOG = 'sources.blog';
 const more = (fields: string): string => `max_wait: 15m\n    ${fields}`;
 
@@ -30,11 +30,11 @@ const rows: Row[] = [
   ['level: info', 'level: ‸loud', 'log.level', /one of trace.*got "loud"/],
   [SQLITE, '‸mysql://bi@db/warehouse', 'warehouse', /sqlite:<path>.*got "mysql:\/\/\*\*\*@db/],
   [SQLITE, '‸sqlite:data/{resource}.db', 'warehouse', /sqlite:<path>/],
-  [URL_, '‸htp:/x', `${BLOG}.base_url`, /http\(s\) URL.*got "htp:\/x"/],
-  [URL_, '‸cms.example.com', `${BLOG}.base_url`, /http\(s\) URL/],
-  [URL_, `‸https://me:${KEY}@cms`, `${BLOG}.base_url`, /without user name.*got "https:\/\/\*\*\*@cms/],
-  [URL_, `‸https://example.com?key=${KEY}`, `${BLOG}.base_url`, /query.*com\?\*\*\*"/],
-  [URL_, `‸https://example.com#${KEY}`, `${BLOG}.base_url`, /fragment/],
+  [BASE_URL, '‸htp:/x', `${BLOG}.base_url`, /http\(s\) URL.*got "htp:\/x"/],
+  [BASE_URL, '‸cms.example.com', `${BLOG}.base_url`, /http\(s\) URL/],
+  [BASE_URL, `‸https://me:${KEY}@cms`, `${BLOG}.base_url`, /without user name.*got "https:\/\/\*\*\*@cms/],
+  [BASE_URL, `‸https://example.com?key=${KEY}`, `${BLOG}.base_url`, /query.*com\?\*\*\*"/],
+  [BASE_URL, `‸https://example.com#${KEY}`, `${BLOG}.base_url`, /fragment/],
   // Keys.
   ['max_wait', '‸max_wiat', `${BLOG}.max_wiat`, /one of .*max_wait.*unknown key "max_wiat"/],
   ['share', '‸colour', `${BLOG}.rate.colour`, /one of requests_per_second, share, got the unknown key "colour"$/m],
@@ -58,7 +58,7 @@ const rows: Row[] = [
   [`key: ${KEY}`, `key: ‸"${KEY}\\n"`, `${BLOG}.auth.key`, /line breaks, got a text \(\*\*\*\)/],
   [KEY, '‸"${NOT_SET}"', `${BLOG}.auth.key`, /^(?!.*default).*NOT_SET, got nothing \(it is not set.*\$\{file:\/path\}/],
   [SQLITE, '‸"${NOT_SET}"', 'warehouse', /^(?!.*default).*set it where content-sync is started/],
-  [URL_, '‸"${NOT_SET}"', `${BLOG}.base_url`, /it is not set; .*or write a default: \$\{NOT_SET:-default\}/],
+  [BASE_URL, '‸"${NOT_SET}"', `${BLOG}.base_url`, /it is not set; .*or write a default: \$\{NOT_SET:-default\}/],
   [KEY, '‸"${EMPTY}"', `${BLOG}.auth.key`, /EMPTY, got nothing \(it is empty/],
   [KEY, '‸"${NOT_SET"', `${BLOG}.auth.key`, /a \} after \$\{/],
   [KEY, '‸"${a-b}"', `${BLOG}.auth.key`, /\$\{VAR\}/],

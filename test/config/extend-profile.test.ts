@@ -45,12 +45,13 @@ describe('a profile over the one that it extends', () => {
   });
 });
 
-describe('the former name of lookback', () => {
-  const load = (profile: string) =>
-    loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
+function loadProfile(profile: string) {
+  return loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
+}
 
+describe('the former name of lookback', () => {
   it('is read as lookback, below another profile as well, and reported with its line', () => {
-    const settings = load(`extends: content-service
+    const settings = loadProfile(`extends: content-service
 resources:
   content: { incremental: { param: since, overlap: 2h } }
 `);
@@ -62,7 +63,7 @@ resources:
 
   it('is refused beside lookback', () => {
     expect(() =>
-      load(`extends: content-service
+      loadProfile(`extends: content-service
 resources:
   content: { incremental: { param: since, overlap: 2h, lookback: 1h } }
 `),

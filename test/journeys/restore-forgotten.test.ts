@@ -73,7 +73,9 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
     db.prepare(ASKED).run({ ...row, record_id: ID });
     db.close();
     const made = await stage.run('backup', half);
-    expect(made.stdout).toContain('→ records of content that are to be erased may still be in it: content-sync forget');
+    expect(made.stdout).toContain(
+      '→ run content-sync forget content, then back up again: records that are to be erased may still be in the file',
+    );
     expect(await stage.run('restore', half)).toMatchObject({ code: 0, stderr: '' });
     expect(findInFolder(stage.folder, [ID, 'needle-old', 'needle-child'])).toEqual([]);
   });

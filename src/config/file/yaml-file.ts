@@ -113,7 +113,7 @@ const MAX_ALIASES = 100;
 export interface LocatedValue {
   value: unknown;
   /** Adds the position of the finding's field, or of the nearest part of its path that is in this file. */
-  locate(finding: SettingsFinding): Fault;
+  locate(this: void, finding: SettingsFinding): Fault;
 }
 
 /** A YAML file that could be read: its value, and the position of each part of it. */
