@@ -71,7 +71,7 @@ export type GoneRule = z.output<typeof goneSchema>;
 const { format, lookback } = incrementalSchema.shape;
 
 /** Which entries of a feed are about the resource. */
-export const entryFilter = z
+const entryFilter = z
   .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
   .default([])
   .meta({
@@ -137,7 +137,7 @@ const deletedFieldSchema = z.strictObject({
 });
 
 /** The fields by which records say that they are deleted; null if there are none. */
-export const deletedSchema = z
+const deletedSchema = z
   .union([deletedFieldSchema, z.array(deletedFieldSchema).min(1)])
   .nullable()
   .default(null);
