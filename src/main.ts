@@ -6,15 +6,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import v8 from 'node:v8';
 
-/** After a first signal, the current page has this long to finish. */
-const GRACE_MS = 9_500;
-/** At the end, a log counts as unread if no process has read from it for this long. */
-const READER_MS = 500;
+/** How long the process may take after a first signal to finish the current page. */
+const SHUTDOWN_GRACE_MS = 9_500;
+/** At the end, a log pipe without progress for this long counts as unread. */
+const READER_TIMEOUT_MS = 500;
 const OWNER_ONLY = 0o077;
-const INTERRUPTED = 130;
-const FAILED = 1;
+const EXIT_INTERRUPTED = 130;
+const EXIT_FAILED = 1;
 
-/** This file is in `src/` or, built, in `dist/src/`: the package's folder is the nearest one with a package.json. */
+/** This file is in `src/` or, built, in `dist/src/`: the package folder is the next one with a package.json. */
 function packageFolder(): string {
   const above = path.join(import.meta.dirname, '..');
   return existsSync(path.join(above, 'package.json')) ? above : path.join(above, '..');
@@ -26,7 +26,7 @@ function versionIn(folder: string): string {
 }
 
 /**
- * Ends the process if nobody reads its log, because lines that wait for a reader would keep it alive for ever. Waits for a
+ * Ends the process if its log is not read, because buffered lines would keep it alive. Waits for a
  * slow reader as long as it reads, and for the reader of stdout in any case.
  */
 async function leaveUnread(code: number): Promise<void> {
@@ -36,22 +36,24 @@ async function leaveUnread(code: number): Promise<void> {
   let unread = Infinity;
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
-    await delay(READER_MS);
+    await delay(READER_TIMEOUT_MS);
     reportLostLines();
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
   process.exit(code);
 }
 
-/** Older versions of Node fail much later, with unclear messages. */
-const NODE = 24;
-const UNUSABLE = 2;
+/** Older versions of Node would fail later with obscure errors. */
+const MIN_NODE_VERSION = 24;
+const EXIT_USAGE = 2;
 
 function refuseOldNode(): void {
   const { node } = process.versions;
-  if (Number.parseInt(node, 10) >= NODE) return;
-  process.stderr.write(`content-sync needs Node ${NODE} or later, and this is Node ${node}: ${process.execPath}\n`);
-  process.exit(UNUSABLE);
+  if (Number.parseInt(node, 10) >= MIN_NODE_VERSION) return;
+  process.stderr.write(
+    `content-sync needs Node ${MIN_NODE_VERSION} or later, and this is Node ${node}: ${process.execPath}\n`,
+  );
+  process.exit(EXIT_USAGE);
 }
 
 const YOUNG_BYTES = 8 * 2 ** 20;
@@ -87,7 +89,7 @@ async function main(): Promise<void> {
   }
   // The diagnostic reports that Node writes (`--report-...`) must not have the environment, which holds secrets.
   process.report.excludeEnv = true;
-  // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
+  // Compiled code is kept between starts, in the package's own folder, where other users cannot put code. If that is
   // read-only, a start just takes longer.
   const compiled = path.join(folder, 'node_modules', '.cache', 'content-sync');
   module.enableCompileCache(compiled);
@@ -105,22 +107,22 @@ async function main(): Promise<void> {
   // An uncaught error may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {
     await tellError({ stderr: process.stderr, secrets }, error);
-    process.exit(FAILED);
+    process.exit(EXIT_FAILED);
   });
   const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (interruption.signal.aborted) process.exit(INTERRUPTED);
+    if (interruption.signal.aborted) process.exit(EXIT_INTERRUPTED);
     interruption.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
-    setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
+    setTimeout(() => process.exit(EXIT_INTERRUPTED), SHUTDOWN_GRACE_MS).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  // A reader that has gone (`| head`) is no error, and no reason to stop the work.
+  // A closed reader (`| head`) is no failure: the work continues.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  // Without a listener, SIGHUP ends the process, as it ends any other.
+  // Without a listener SIGHUP ends the process, as usual.
   const reloads = (listener: () => void): void => {
     const { isTTY } = process.stderr;
-    // From a closed terminal it is no request to reload: the process could not be ended there any more.
+    // If the terminal was closed, SIGHUP means the end: no key could stop the process any more.
     process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
   };
   const { signal } = interruption;

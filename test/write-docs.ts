@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configJsonSchema, profileJsonSchema } from '../src/config/json-schema.ts';
+import { configJsonSchema, profileJsonSchema } from '../src/cli/config.ts';
 import { GENERATED } from './support/generated-tables.ts';
 
 /** `npm run docs`: writes what is made from the code, the JSON Schemas for editors and tables of the READMEs. */

@@ -1,20 +1,20 @@
+import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
+import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
+import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
+import { parentOf } from '../config/profile/request-fields.ts';
+import type { Clock } from '../model/clock.ts';
+import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Lane } from '../model/vocabulary.ts';
 import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/listing-request.ts';
 import type { Page } from '../pagination/page.ts';
 import { inPartition } from '../pagination/partitioned-walk.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
 import { walk, type WalkOptions } from '../pagination/walk.ts';
-import type { Clock } from '../model/clock.ts';
-import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
-import type { Lane } from '../model/vocabulary.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { takenIn } from '../rows/records/as-record.ts';
 import { fieldAt } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
-import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
-import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
-import { parentOf } from '../config/profile/request-fields.ts';
 import { sentMoment } from './since.ts';
 
 /** Context of requests for the records of one resource. */
@@ -74,7 +74,7 @@ export function listingWalk(
   const isFiltered = extraQuery.values?.['since'] !== undefined;
   const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
-  const oldest = profile.incremental?.overlap;
+  const oldest = profile.incremental?.lookback;
   const options = {
     ...asked,
     runAhead: 0,

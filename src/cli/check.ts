@@ -1,31 +1,28 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
-import { Command } from 'commander';
-import { openProbe, type Probe } from '../server/app.ts';
+import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
+import { storesOf } from '../config/file-stores.ts';
+import { versionText } from '../config/profile/http-fields.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
-import { storesOf } from '../config/file-stores.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { versionText } from '../config/profile/http-fields.ts';
-import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource, relationFindings } from '../sync/check-resource.ts';
-import type { WarehouseReader } from '../database/reading.ts';
-import { type Paint, painter, type Tone } from './command/colour.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type Paint, painter, printReport, type TextTone } from './command/output.ts';
+import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-/** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
-const MOST_ATTEMPTS = 2;
-const LONGEST_WAIT_MS = 30_000;
+/** The user waits for the result, so one retry must do, and a long wait is a finding. */
+const MAX_ATTEMPTS = 2;
+const MAX_WAIT_MS = 30_000;
 
 interface CheckReport {
   source: string;
@@ -45,42 +42,41 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
-const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn: 'look', fail: 'bad' };
+const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('check'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+  return sourceCommand('check')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        const chosen = { source: impatiently(source), log };
+        const chosen = { source: withShortTimeouts(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
         const paint = painter(context);
-        print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
+        printReport(context, report, findingsText(source.name, sections, paint).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });
     });
 }
 
-/** What was found, by what it is about. */
+/** Findings by subject. */
 export interface Section {
   resource: string;
   findings: CheckFinding[];
 }
 
-/** For somebody who waits: few repetitions, and no long wait. */
-export function impatiently(source: SourceSettings): SourceSettings {
+/** The source with few retries and no long wait, because a user waits. */
+export function withShortTimeouts(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
-  const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
+  const attempts = Math.min(http.attempts, MAX_ATTEMPTS);
   const profile = { ...source.profile, http: { ...http, attempts } };
-  return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
+  return { ...source, profile, max_wait: Math.min(source.max_wait, MAX_WAIT_MS) };
 }
 
-/** Tests what config and profile say of a source; copies nothing. */
+/** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
-  chosen: Pick<ChosenSource, 'source' | 'log'>,
+  chosen: AppSource,
   resources: readonly string[],
   context: CliContext,
 ): Promise<{ report: CheckReport; sections: Section[] }> {
@@ -100,20 +96,20 @@ export async function checkSource(
       ...stores,
       ...relations,
     };
-    return { report, sections: sectionsOf(report) };
+    return { report, sections: toSections(report) };
   } finally {
     await reader?.close();
   }
 }
 
 function formerResource(resource: string): CheckReport['resources'][number] {
-  const detail = 'no longer copied: its tables and views keep the rows of its last run';
+  const detail = 'no longer copied: its tables and views keep the rows of the last run';
   const hint = 'to copy it again, name it in the profile, and under resources in the settings if that is set';
   return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
 
 /** The first folder on the way to a store that is there must be one that this user may write to. */
-function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
+function storeFindings({ files }: SourceSettings): { stores?: CheckFinding[] } {
   const stores = storesOf(files).flatMap((store): CheckFinding[] => {
     if (store.kind !== 'disk') return [];
     let folder = store.folder;
@@ -122,7 +118,7 @@ function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
       accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
       return [];
     } catch (error) {
-      const detail = `${store.folder}: this user can make nothing in ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
+      const detail = `${store.folder}: this user cannot write to ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
       return [{ check: 'files', status: 'fail', detail, hint: 'check `files.store` of the source, and its rights' }];
     }
   });
@@ -132,13 +128,13 @@ function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
 async function relationsIn(
   reader: WarehouseReader,
   { profile }: SourceSettings,
-): Promise<Pick<CheckReport, 'relations'>> {
+): Promise<{ relations?: CheckFinding[] }> {
   if (Object.keys(profile.relations).length === 0) return {};
   const relations = await relationFindings(reader, await readShapes(reader.own), profile.relations);
   return relations.length === 0 ? {} : { relations };
 }
 
-function sectionsOf(report: CheckReport): Section[] {
+function toSections(report: CheckReport): Section[] {
   const { resources, identity, version, limits, warehouse, stores = [], relations = [] } = report;
   const service = [identity ?? [], version ?? [], limits].flat();
   const further = { service, copy: [warehouse, ...stores, ...relations] };
@@ -179,7 +175,7 @@ function versionFinding({ notices, source }: Probe, { clock }: CliContext): Chec
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
-  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
+  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {
     const share = percentText(app.source.rate.share);
@@ -189,7 +185,7 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   return {
     check: 'limits',
     status: 'ok',
-    detail: 'the answers tell no limit; the pace is learned from how the service answers',
+    detail: 'the responses state no limit; the rate adapts to the service',
     hint: 'if you know the limit, set rate.requests_per_second',
   };
 }

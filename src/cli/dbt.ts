@@ -1,27 +1,25 @@
 import path from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { stringify } from 'yaml';
+import type { SourceSettings } from '../config/settings.ts';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { scrubOwn } from '../observe/scrub.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
 import {
   type Dictionary,
   type DictionaryColumn,
   type DictionaryTable,
   readDictionary,
 } from '../server/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../server/status/snapshot.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
 import { timesOf } from '../server/schedule/due.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
-import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
-/** A source as a project is made of it. */
+/** What a project needs to know of a source. */
 interface DbtSource {
   /** Of the resources that are copied. */
   dictionary: Dictionary;
@@ -29,7 +27,7 @@ interface DbtSource {
   leftOut: readonly string[];
   /** The schema that holds its tables. */
   schema: string;
-  /** True if it is a file of its own, which views of another file cannot look into. */
+  /** True for a SQLite file, which views of another file cannot read. */
   isFile: boolean;
   /** How old the copy of a resource may be, by its schedule. */
   maxAge: (resource: string) => object;
@@ -37,12 +35,11 @@ interface DbtSource {
 
 /** `content-sync export dbt`: a dbt project on the views of the copy; asks only the warehouse. */
 export function dbtCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('dbt'))
-    .description('a dbt project on the live views: sources, staging models, tests, freshness')
-    .argument('<dir>', 'its folder; files in it that were changed by hand are left alone')
-    .option('--force', 'write the files of the project whatever stands in their places')
-    .option('--json', 'print one JSON object on stdout')
-    .action(async (dir: string, options: SourceOptions & { force?: true; json?: true }) => {
+  return sourceCommand('dbt')
+    .description('Write a dbt project on the live views: sources, staging models, tests, freshness')
+    .argument('<dir>', 'Folder for the project; files that were changed by hand are not overwritten')
+    .option('--force', 'Overwrite files that were changed by hand')
+    .action(async (dir: string, options: SourceOptions & { force?: true }) => {
       const sources: DbtSource[] = [];
       const code = await forEachSource(context, options, [], async (chosen) => {
         sources.push(await describe(chosen, context));
@@ -53,7 +50,7 @@ export function dbtCommand(context: CliContext): Command {
       const done = await writeOwnedFiles(folder, projectFiles(sources), choice);
       const leftOut = sources.flatMap((source) => source.leftOut);
       const report = { ...done, ...(leftOut.length === 0 ? {} : { left_out: leftOut }) };
-      print(context, options.json === true ? { folder, ...report } : writtenText(folder, done, leftOut));
+      printReport(context, { folder, ...report }, writtenText(folder, done, leftOut));
     });
 }
 
@@ -68,7 +65,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
     return {
       dictionary: { ...dictionary, tables: dictionary.tables.filter((table) => table.is_copied !== false) },
       leftOut: left.map((view) => view.name),
-      // A file has no schema: programs attach it under a name, which is the source's.
+      // A file has no schema: programs attach it under the name of the source.
       schema: database.shared?.namespace ?? plainName(name),
       isFile: database.shared === null,
       maxAge: (resource) => maxAge(source, resource, about.at),
@@ -77,7 +74,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
 }
 
 const HOUR_MS = 3_600_000;
-/** The longest gap of a schedule is found in so many runs. */
+/** Runs of the schedule in which the longest gap is searched. */
 const MAX_RUNS = 1_000;
 const MIN_GAP_MS = HOUR_MS / 2;
 const UNSCHEDULED_MS = 12 * HOUR_MS;
@@ -128,7 +125,7 @@ function projectFiles(sources: readonly DbtSource[]): Map<string, string> {
   return new Map([
     ['dbt_project.yml', yamlOf(project)],
     ['README.md', README],
-    ['models/sources.yml', yamlOf({ version: 2, sources: sources.map(sourceOf) })],
+    ['models/sources.yml', yamlOf({ version: 2, sources: sources.map(toDbtSource) })],
     ...staged.map(stagingModel),
     ...staged.flatMap(keyTest),
   ]);
@@ -139,7 +136,7 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
+function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
   const name = plainName(source);
   const shown = tables.filter(({ kind }) => kind !== 'table');
   const staged = shown.filter(({ kind }) => kind === 'live');
@@ -155,13 +152,13 @@ function sourceOf({ dictionary: { source, tables, relations }, schema, maxAge: a
     tables: shown.map((table) => {
       const isAged = table.kind === 'live' && freshness !== undefined;
       const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
-      return tableOf(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
+      return toDbtTable(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
     }),
   };
 }
 
 /** A view as a table of a source; `live` names the live view of a table as dbt does. */
-function tableOf(
+function toDbtTable(
   { name, kind, description, columns }: DictionaryTable,
   live: ReadonlyMap<string | null, string>,
   config: object | null,
@@ -174,7 +171,7 @@ function tableOf(
     description: withoutJinja(description),
     ...(config === null ? {} : { config }),
     columns: columns.map((column) => {
-      const tests = kind === 'live' ? testsOf(column, keys, live) : [];
+      const tests = kind === 'live' ? toDbtTests(column, keys, live) : [];
       return {
         name: column.name,
         ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
@@ -194,7 +191,7 @@ function loadedAt({ resource }: DictionaryTable, schema: string, { name }: Dicti
 }
 
 /** Keys and references. */
-function testsOf(
+function toDbtTests(
   column: DictionaryColumn,
   keys: readonly DictionaryColumn[],
   live: ReadonlyMap<string | null, string>,
@@ -204,7 +201,7 @@ function testsOf(
   const [table = '', field = ''] = column.references?.split('.') ?? [];
   const to = live.get(table);
   if (to === undefined) return own;
-  // It is the service that keeps references: one that leads nowhere is no fault of the copy.
+  // References are the service's: a dangling one is no fault of the copy.
   const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
   return [...own, { relationships: { arguments: { to, field }, ...severity } }];
 }
@@ -251,21 +248,21 @@ having count(*) > 1
 
 const HASH_LENGTH = 8;
 
-/** A name that is one for dbt, for file systems and for databases: `a-z`, `0-9` and `_`, not beginning with a digit. */
+/** A name that is valid for dbt, file systems and databases: `a-z`, `0-9` and `_`, not beginning with a digit. */
 function plainName(text: string): string {
   const plain = text
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, '_');
-  // What was more than its accents gets a hash of the whole: two names never become one.
-  const told = /^[a-z0-9_]+$/.test(text)
+  // If more than accents was removed, a hash of the name keeps it unique.
+  const name = /^[a-z0-9_]+$/.test(text)
     ? plain
     : `${plain.replace(/^_+$/, '')}_${textHash(text).slice(0, HASH_LENGTH)}`;
-  return /^[a-z]/.test(told) ? told : `t_${told}`;
+  return /^[a-z]/.test(name) ? name : `t_${name}`;
 }
 
-/** A text of the service where dbt would look for expressions in it, and run them. */
+/** Breaks up Jinja expressions in a text of the service, which dbt would run. */
 function withoutJinja(text: string): string {
   return text.replace(/\{(?=[{%#])/g, '{ ').replace(/([}%#])(?=\})/g, '$1 ');
 }
@@ -275,7 +272,7 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** What stands beside the project for those who open it. */
+/** The README of the project. */
 const README = `# The copy of content-sync, for dbt
 
 \`content-sync export dbt\` wrote this project and may be run again: it leaves alone whatever was changed by hand. Write

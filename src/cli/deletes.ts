@@ -1,38 +1,44 @@
 import { Command } from 'commander';
+import { openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import {
-  decidedText,
-  decideDeletes,
-  waitingDeletes,
   type DecidedDeletes,
+  decideDeletes,
+  decidedText,
   type WaitingDelete,
+  waitingDeletes,
 } from '../server/controls/decide-deletes.ts';
-import { openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { askServe, findServe } from './command/find-serve.ts';
-import { alignedLines, print } from './command/output.ts';
-import { whileOpen, withApp } from './command/with-app.ts';
+import { alignedLines, printReport } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 
-type DeleteOptions = SourceOptions & { json?: true; id?: string[] };
+type DeleteOptions = SourceOptions & { id?: string[] };
 
 const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
-  missing: 'a whole walk did not meet it',
-  event: 'an event said so',
+  missing: 'not listed by a full sync',
+  event: 'reported by an event',
   older: 'listed in an older state than its row',
-  stated: 'the record says so itself',
-  told: 'the feed of deletes names it',
-  left_out: 'it is listed, and `filter` leaves it out',
+  stated: 'marked as deleted in the record',
+  told: 'named by the feed of deletes',
+  left_out: 'listed, but excluded by `filter`',
   window: 'a window of reports, by its first day',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
 export function deletesCommand(context: CliContext): Command {
-  const list = inSources(new Command('list'), 'deletes that are held or still to be confirmed, oldest first');
-  const confirm = inSources(new Command('confirm'), 'let them go on: each is read once more where that is possible');
-  const discard = inSources(new Command('discard'), 'forget them: their rows stay live until the next whole walk');
-  for (const command of [confirm, discard]) command.option('--id <id...>', 'only these records');
+  const list = inSources('list', 'List deletes that are held or not yet verified, oldest first');
+  const confirm = inSources('confirm', 'Confirm deletes; each record is fetched once more if possible');
+  const discard = inSources('discard', 'Discard deletes: the rows stay live until the next full sync');
+  for (const command of [confirm, discard]) command.option('--id <id...>', 'Only these records');
   return new Command('deletes')
     .helpCommand(false)
     .addCommand(list.action((names: string[], options: DeleteOptions) => listDeletes(context, names, options)))
@@ -42,11 +48,8 @@ export function deletesCommand(context: CliContext): Command {
     );
 }
 
-function inSources(command: Command, about: string): Command {
-  return withSourceOptions(command)
-    .description(about)
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout');
+function inSources(name: string, about: string): Command {
+  return sourceCommand(name).description(about).argument('[resource...]', 'Only these resources of the profile');
 }
 
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
@@ -56,11 +59,11 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
       Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
     );
     const deletes = waiting.flat();
-    print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
+    printReport(context, { source: source.name, deletes }, formatTable(deletes));
   });
 }
 
-function tableOf(deletes: readonly WaitingDelete[]): string {
+function formatTable(deletes: readonly WaitingDelete[]): string {
   if (deletes.length === 0) return 'no deletes wait';
   const rows = deletes.map(({ resource, id, state, since, reason, detail }) => {
     const why = [REASONS[reason], detail].filter((text) => text !== null).join('; ');
@@ -82,9 +85,9 @@ async function decide(
     const door = names.length <= 1 ? await findServe(context, chosen) : null;
     const asked = { action: decision, source, ...request } as const;
     const answer = door === null ? null : await askServe(door, asked, context.signal);
-    if (answer !== null) return print(context, options.json === true ? { ...answer.result } : answer.message);
+    if (answer !== null) return printReport(context, { ...answer.result }, answer.message);
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
-    print(context, options.json === true ? { source, resources: decided } : decidedText(decided));
+    printReport(context, { source, resources: decided }, decidedText(decided));
   });
 }
 
@@ -109,7 +112,7 @@ async function decideInSource(
 /** If another process owns the resource, that one carries the decision out. */
 async function carryOut(
   confirm: () => Promise<{ deleted: number; error: SyncError | null }>,
-): Promise<Pick<DecidedDeletes, 'deleted' | 'left'>> {
+): Promise<{ deleted: number; left: string | null }> {
   try {
     const { deleted, error } = await confirm();
     return { deleted, left: error === null ? null : error.message };

@@ -1,25 +1,38 @@
-import { Command, Option } from 'commander';
-import type { CliContext } from './command/context.ts';
-import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { visibleText } from '../model/visible-text.ts';
-import { bytesText, countText } from '../observe/figures.ts';
-import { exportTables, FORMATS, type ExportedTable, type ExportReport } from '../export/export-tables.ts';
+import { Command, Option } from 'commander';
+import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
 import type { FormatName, FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { bytesText, countText } from '../observe/figures.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import {
-  readSettings,
-  forEachSource,
-  withSourceOptions,
+  countDictionary,
+  type Dictionary,
+  readDictionary,
+  type TableCounts,
+} from '../server/dictionary/read-dictionary.ts';
+import { renderDictionaryPage } from '../server/page/dictionary-page.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
+import type { CliContext } from './command/context.ts';
+import { alignedLines, printReport } from './command/output.ts';
+import {
   type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
   type SourceOptions,
+  whileOpen,
 } from './command/sources.ts';
-import { alignedLines, print } from './command/output.ts';
+import { dbtCommand } from './dbt.ts';
+import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
-/** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
+/** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'parquet'),
   (context) => exportTablesCommand(context, 'csv'),
@@ -29,7 +42,7 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   monitoringCommand,
 ];
 
-/** `content-sync export`: the warehouse for other tools, as files; the warehouse itself is only read. */
+/** `content-sync export`: writes files for other tools; only reads the warehouse. */
 export function exportCommand(context: CliContext): Command {
   const command = new Command('export').helpCommand(false);
   for (const make of EXPORTS) command.addCommand(make(context));
@@ -43,37 +56,35 @@ interface ExportOptions extends SourceOptions {
   compression?: string;
   bom?: true;
   escapeFormulas?: true;
-  json?: true;
 }
 
 const ABOUT: Readonly<Record<FormatName, string>> = {
-  parquet: 'with their types, for DuckDB, Spark, BigQuery and the like',
+  parquet: 'typed, for DuckDB, Spark, BigQuery and others',
   csv: 'RFC 4180, with a header',
-  ndjson: 'one JSON object a line',
+  ndjson: 'one JSON object per line',
 };
 
 const OPTIONS: Readonly<Record<FormatOption, string>> = {
-  bom: 'begin each file with a byte order mark, by which Excel knows UTF-8',
-  'escape-formulas': "put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
+  bom: 'Begin each file with a byte order mark, so that Excel detects UTF-8',
+  'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
 };
 
-/** `content-sync export parquet`, and its like: the views as they stand at one moment, as files in a place. */
+/** `content-sync export parquet`, and similar: writes one snapshot of the views as files. */
 function exportTablesCommand(context: CliContext, format: FormatName): Command {
   const { compressions, options: choices } = FORMATS[format];
-  const command = withSourceOptions(new Command(format))
-    .description(`the views that BI reads as ${format} files: ${ABOUT[format]}; a second time only what changed`)
-    .argument('<place>', 'a folder, or s3://bucket/prefix; of several sources each has a folder of its own in it')
+  const command = sourceCommand(format)
+    .description(`Write the views that BI reads as ${format} files (${ABOUT[format]}); later only what changed`)
+    .argument('<place>', 'Folder, or s3://bucket/prefix; each of several sources gets its own folder')
     .option(
       '--tables <names>',
-      'only these views, with commas; else all <table>_live, sync_deletes and sync_dictionary',
+      'Only these views, separated by commas (default: all <table>_live, sync_deletes and sync_dictionary)',
       (names: string) => names.split(',').map((name) => name.trim()),
     )
-    .option('--full', 'write everything anew')
-    .option('--no-partitions', 'no folders by month for tables of facts')
-    .option('--json', 'print one JSON object per source on stdout');
+    .option('--full', 'Write everything again')
+    .option('--no-partitions', 'Write no folders by month for fact tables');
   if (compressions.length > 1) {
     command.addOption(
-      new Option('--compression <kind>', 'how files are compressed').choices(compressions).default(compressions[0]),
+      new Option('--compression <kind>', 'Compression of the files').choices(compressions).default(compressions[0]),
     );
   }
   for (const choice of choices) command.option(`--${choice}`, OPTIONS[choice]);
@@ -87,8 +98,8 @@ function exportTablesCommand(context: CliContext, format: FormatName): Command {
         format,
         options,
       );
-      if (options.json === true) print(context, { source: chosen.source.name, ...report });
-      else print(context, textOf(chosen.source.name, report));
+      const source = chosen.source.name;
+      printReport(context, { source, ...report }, formatExport(source, report));
     });
   });
 }
@@ -128,9 +139,9 @@ function openPlace(context: CliContext, place: string): ExportPlace | Promise<Ex
   return openBucket(s3Access(place, context.env), context);
 }
 
-function textOf(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
+function formatExport(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
   const lines = [
-    ...alignedLines(tables.map(cellsOf)),
+    ...alignedLines(tables.map(toCells)),
     ...formerLines(not_copied, 'no longer copied, exported with the rows of the last run'),
     ...formerLines(left_out, 'left out, no longer copied; name them in --tables to export them'),
   ];
@@ -141,7 +152,70 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
   return tables === undefined ? [] : [`${tables.map(visibleText).join(', ')}: ${what}`];
 }
 
-function cellsOf({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
+function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
   const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${bytesText(size)}`;
   return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${bytesText(bytes)}`, isWritten];
+}
+
+type DictionaryOptions = SourceOptions & { out?: string };
+
+/** What is known of one source. */
+interface DescribedSource {
+  dictionary: Dictionary;
+  counts: TableCounts;
+}
+
+/** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
+export function dictionaryCommand(context: CliContext): Command {
+  return sourceCommand('dictionary')
+    .addOption(new Option('--html', 'Write one self-contained HTML page (default)').conflicts('json'))
+    .option('-o, --out <file>', 'Write to a file instead of stdout')
+    .action(async (options: DictionaryOptions) => {
+      const described: DescribedSource[] = [];
+      await forEachSource(context, options, [], async (chosen) => {
+        described.push(await describeSource(chosen, context));
+      });
+      if (described.length === 0) return;
+      const text =
+        context.json === true
+          ? described.map(({ dictionary, counts }) => `${JSON.stringify(withRows(dictionary, counts))}\n`).join('')
+          : renderDictionaryPage(described, { version: context.version, at: context.clock.now() });
+      await writeText(context, text, options.out);
+    });
+}
+
+async function describeSource({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DescribedSource> {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
+    const { name, warehouse: address, resources, profile } = source;
+    const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
+    const dictionary = await readDictionary(about, warehouse);
+    const counts = await countDictionary(dictionary, warehouse);
+    return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));
+  });
+}
+
+/** The dictionary with row counts, and times as text. */
+function withRows(dictionary: Dictionary, counts: TableCounts): object {
+  const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
+  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
+}
+
+function timesAsText(key: string, value: unknown): unknown {
+  return /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
+}
+
+async function writeText({ stdout, cwd }: CliContext, text: string, out: string | undefined): Promise<void> {
+  if (out === undefined) {
+    stdout.write(text);
+    return;
+  }
+  const file = path.resolve(cwd, out);
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new ConfigError('usage', `${file} cannot be written: ${messageOf(error)}`, {
+      hint: 'name a file in a folder that is there and that this user may write to',
+      cause: error,
+    });
+  }
 }

@@ -21,7 +21,7 @@ import { syncedResources } from '../server/keeper.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
-import { whileOpen } from './command/with-app.ts';
+import { whileOpen } from './command/sources.ts';
 
 /**
  * Has a restored warehouse know of the records that were erased in the one that it replaces, and asks for those that are
@@ -29,7 +29,7 @@ import { whileOpen } from './command/with-app.ts';
  * them.
  */
 export async function carryForgotten(
-  { clock, version }: Pick<CliContext, 'clock' | 'version'>,
+  { clock, version }: CliContext,
   source: SourceSettings,
   restored: RestoredParts,
   forgotten: readonly ForgottenRow[],
@@ -69,7 +69,7 @@ async function idsThat(
   return [...ids];
 }
 
-/** Erases whatever a warehouse was asked to forget and still has. Returns the resources of which something is left. */
+/** Erases what is still to be erased. Returns the resources of which something remains. */
 export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
   const left: string[] = [];
   for (const resource of Object.keys(app.source.profile.resources)) {
@@ -81,7 +81,7 @@ export async function eraseAgain(context: CliContext, app: App): Promise<string[
   return left;
 }
 
-/** What is left of records that are erased from the tables. */
+/** The result of erasing the other traces of records that are erased from the tables. */
 interface FinishedForgetting {
   /** As they are remembered from now on. */
   rows: readonly ForgottenRow[];
@@ -94,7 +94,7 @@ interface FinishedForgetting {
 }
 
 /** Own tables that held ids or bodies. */
-const TOUCHED = [
+const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
   '_sync_rejects',
@@ -113,10 +113,10 @@ const TOUCHED = [
   '_sync_notices',
 ] as const satisfies readonly (keyof OwnTables)[];
 
-const ATTEMPTS = 3;
-const PAUSE_MS = 250;
-const FILES_ATTEMPTS = 10;
-const FILES_PAUSE_MS = 500;
+const MAX_CLEAN_ATTEMPTS = 3;
+const CLEAN_RETRY_MS = 250;
+const MAX_FILE_ATTEMPTS = 10;
+const FILE_RETRY_MS = 500;
 
 /** Deliveries, log and free pages of the records that are erased from the tables of a resource. Done again, it does no harm. */
 export async function finishForgetting(context: CliContext, app: App, resource: string): Promise<FinishedForgetting> {
@@ -137,15 +137,15 @@ export async function finishForgetting(context: CliContext, app: App, resource: 
 
 /** Contents of files that only records showed which are forgotten. True if none is left. */
 async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
-  for (let left = FILES_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
+  for (let left = MAX_FILE_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
     try {
       const storeAt: typeof files.storeAt = (address) => files.storeAt(address);
       return (await eraseUnnamed({ warehouse, settings: source.files, storeAt, clock })) === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
-      // Those that are being fetched may take long; a store that cannot be reached, too.
+      // Downloads in flight may take long, and so may an unreachable store.
       if (error.code !== 'lease_held') return false;
-      await clock.sleep(FILES_PAUSE_MS);
+      await clock.sleep(FILE_RETRY_MS);
     }
   }
   return false;
@@ -190,36 +190,35 @@ async function inInbox<T>(
 async function cleanAll(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
   const { clock } = context;
   const shape = await readTables(warehouse, resource);
-  const tables = [...TOUCHED, ...(shape?.tables ?? []).map(({ name }) => name)];
+  const tables = [...CLEANED_TABLES, ...(shape?.tables ?? []).map(({ name }) => name)];
   const clean = await untilClean(context, () => warehouse.clean(tables));
   const isInboxClean = await inInbox(source.warehouse, clock, (inbox) => untilClean(context, () => inbox.clean()));
   return clean && isInboxClean !== false;
 }
 
-/** A reader is mostly done within a moment. */
+/** Retries, because readers usually finish soon. */
 async function untilClean({ clock, signal }: CliContext, clean: () => Promise<boolean>): Promise<boolean> {
-  for (let left = ATTEMPTS; ; left -= 1) {
+  for (let left = MAX_CLEAN_ATTEMPTS; ; left -= 1) {
     if (await clean()) return true;
     if (left === 0 || signal.aborted) return false;
-    await clock.sleep(PAUSE_MS);
+    await clock.sleep(CLEAN_RETRY_MS);
   }
 }
 
-const LOOK_MS = 500;
-/** A walk of another process may take hours. */
-const PATIENCE_MS = 10 * 60_000;
+const POLL_INTERVAL_MS = 500;
+/** A scan of another process may take hours. */
+const MAX_WAIT_MS = 10 * 60_000;
 
 /**
- * Erases what was asked for. Where another process owns the resource, that one does it (a `serve`, within seconds) or
- * ends; this one looks again until then. Returns false if it still waits when the command is interrupted, or after ten
- * minutes.
+ * Erases the requested records. If another process owns the resource, waits until it erases them (a `serve`, within
+ * seconds) or ends. Returns false if that takes more than ten minutes, or the command is interrupted.
  */
 export async function eraseWhenFree(
-  { clock, signal, stderr }: Pick<CliContext, 'clock' | 'signal' | 'stderr'>,
+  { clock, signal, stderr }: CliContext,
   app: App,
   resource: string,
 ): Promise<boolean> {
-  const until = clock.monotonic() + PATIENCE_MS;
+  const until = clock.monotonic() + MAX_WAIT_MS;
   for (let isTold = false; ;) {
     try {
       await app.eraseForgotten(resource, signal);
@@ -231,6 +230,6 @@ export async function eraseWhenFree(
     }
     if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
     if (signal.aborted || clock.monotonic() >= until) return false;
-    await clock.sleep(LOOK_MS);
+    await clock.sleep(POLL_INTERVAL_MS);
   }
 }

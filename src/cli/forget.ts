@@ -1,41 +1,38 @@
 import { createInterface } from 'node:readline/promises';
-import { Command } from 'commander';
-import type { App } from '../server/app.ts';
+import type { Command } from 'commander';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
+import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
-import { readTables } from '../database/state/column-catalog.ts';
-import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
-import { inParts } from '../database/state/in-parts.ts';
+import type { App } from '../server/app.ts';
 import { countTraces, type FieldValue, findRecords, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
-import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import type { ForgottenRow } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { print } from './command/output.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import { printReport } from './command/output.ts';
 import {
   type ChosenSource,
   forEachSource,
   readSettings,
   type SourceOptions,
-  withSourceOptions,
+  withApp,
+  sourceCommand,
 } from './command/sources.ts';
-import { withApp } from './command/with-app.ts';
 import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
 
-type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true; json?: true };
+type ForgetCommandOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
 
-/** `content-sync forget`: erases records and their traces, and keeps only fingerprints that tell them when they come again. */
+/** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('forget'))
-    .argument('<resource>', 'a resource of the profile')
-    .argument('[id...]', 'ids of its records; without any, and without --where, what was interrupted is finished')
-    .option('--where <field=value...>', 'records of which a field has this value; repeated: all of them')
-    .option('--dry-run', 'only count what would be erased')
-    .option('--yes', 'do not ask; needed where there is no terminal')
-    .option('--json', 'print the report as one JSON object on stdout')
-    .action(async (resource: string, ids: string[], options: ForgetOptions) => {
+  return sourceCommand('forget')
+    .argument('<resource>', 'Resource of the profile')
+    .argument('[id...]', 'Ids of its records; without ids and --where an interrupted erasure is finished')
+    .option('--where <field=value...>', 'Records whose field has this value; all conditions must hold')
+    .option('--dry-run', 'Only count what would be erased')
+    .option('--yes', 'Do not ask; required without a terminal')
+    .action(async (resource: string, ids: string[], options: ForgetCommandOptions) => {
       const named = { ...options, source: soleSource(context, options, resource) };
       await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
     });
@@ -60,7 +57,7 @@ async function forget(
   { source, log }: ChosenSource,
   resource: string,
   ids: readonly string[],
-  options: ForgetOptions,
+  options: ForgetCommandOptions,
 ): Promise<ExitCode> {
   const { privacy_key: key } = source;
   if (key === undefined) {
@@ -88,7 +85,7 @@ async function forget(
     if (options.dryRun === true) {
       const rows = [...traces.counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
       const end = { isErased: false, isClean: false, waiting: traces.waiting };
-      return tell(context, options, reportOf({ ...about, rows, isDry: true, ...end }));
+      return printForgetReport(context, reportOf({ ...about, rows, isDry: true, ...end }));
     }
     const found = [...traces.counts.keys()];
     if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
@@ -99,7 +96,7 @@ async function forget(
     const end = isErased
       ? await finishForgetting(context, app, resource)
       : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
-    return tell(context, options, reportOf({ ...about, isErased, ...end }));
+    return printForgetReport(context, reportOf({ ...about, isErased, ...end }));
   });
 }
 
@@ -111,7 +108,7 @@ function fieldValue(text: string): FieldValue {
   });
 }
 
-/** Of the ids those that meet the conditions; without ids all records that do. */
+/** The ids that meet the conditions; without ids those of all records that do. */
 async function chosenIds(
   { warehouse }: App,
   resource: string,
@@ -125,11 +122,11 @@ async function chosenIds(
   return ids.length === 0 ? found : found.filter((id) => ids.includes(id));
 }
 
-const IDS_PER_STEP = 500;
+const IDS_PER_QUERY = 500;
 
 /**
- * What is stored of each of these records, by id. A record of which nothing is stored is left out, unless it was asked for
- * before: the same command again finishes what was interrupted.
+ * Counts the traces of each record by id. Omits records without traces, unless their erasure was requested before: the
+ * same command finishes an interrupted erasure.
  */
 async function findTraces(
   context: CliContext,
@@ -144,7 +141,7 @@ async function findTraces(
   const deliveries = await withInbox(context, app, resource, ids, true);
   const forgotten = await readForgotten(warehouse.own, resource, { source: source.name, key: source.privacy_key });
   const counts = new Map<string, TraceCounts>();
-  for (const part of inParts(ids, IDS_PER_STEP)) {
+  for (const part of inParts(ids, IDS_PER_QUERY)) {
     for (const [id, stored] of await countTraces(place, part)) {
       const found = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
       if (forgotten.has(id) || Object.values(found).some((n) => n > 0)) counts.set(id, found);
@@ -153,10 +150,10 @@ async function findTraces(
   return { counts, waiting: deliveries?.waiting ?? 0 };
 }
 
-/** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
+/** Asks for confirmation on a terminal, because erasing cannot be undone. Throws `ConfigError` without a terminal. */
 async function isConfirmed(
-  { stdin, stderr, stdout }: CliContext,
-  { yes, json }: ForgetOptions,
+  { stdin, stderr, stdout, json }: CliContext,
+  { yes }: ForgetCommandOptions,
   resource: string,
   ids: readonly string[],
 ): Promise<boolean> {
@@ -175,13 +172,13 @@ async function isConfirmed(
   }
 }
 
-function tell(context: CliContext, { json }: ForgetOptions, report: ForgetReport): ExitCode {
-  print(context, json === true ? report : reportText(report));
+function printForgetReport(context: CliContext, report: ForgetReport): ExitCode {
+  printReport(context, report, reportText(report));
   if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
   return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
 }
 
-/** A report that can be filed: it names no id. */
+/** A report for the records of the user; contains no id. */
 interface ForgetReport {
   source: string;
   resource: string;
@@ -203,13 +200,13 @@ interface ForgetReport {
   yours: string[];
 }
 
-interface Reported {
+interface ForgetResult {
   source: string;
   resource: string;
   version: string;
   at: string;
   unknown: number;
-  rows: readonly (Pick<ForgottenRow, 'counts'> & { fingerprint: string | null })[];
+  rows: readonly { counts: string | null; fingerprint: string | null }[];
   /** True if nothing was to be erased, but only counted. */
   isDry?: boolean;
   /** False while another process owns the resource. */
@@ -222,19 +219,19 @@ interface Reported {
   leftovers: readonly string[];
 }
 
-const YOURS = [
+const BEYOND_REACH = [
   'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
   'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
-  'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
+  'derived data: external tables and materialised views, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-export function reportOf(reported: Reported): ForgetReport {
+export function reportOf(reported: ForgetResult): ForgetReport {
   const { source, resource, version, at, unknown, rows, isDry = false, isErased, isClean, leftovers } = reported;
   const erased = { ...NO_TRACES };
   for (const { counts } of rows) {
     const found: Partial<TraceCounts> = { ...NO_TRACES, ...parsed(counts) };
-    for (const [what] of WHAT) erased[what] += found[what] ?? 0;
+    for (const [what] of TRACE_NAMES) erased[what] += found[what] ?? 0;
   }
   return {
     source,
@@ -247,16 +244,16 @@ export function reportOf(reported: Reported): ForgetReport {
     erased,
     fingerprints: rows.flatMap(({ fingerprint }) => (fingerprint === null ? [] : [fingerprint])),
     todo: listWhatIsLeft(reported),
-    yours: YOURS,
+    yours: BEYOND_REACH,
   };
 }
 
-function listWhatIsLeft(reported: Reported): string[] {
+function listWhatIsLeft(reported: ForgetResult): string[] {
   const { resource, unknown, rows, isDry = false, isErased, isClean, waiting, leftovers } = reported;
   const { areFilesLeft = false } = reported;
   const isRead = isErased && !isClean && !areFilesLeft;
   const lines: readonly (readonly [applies: boolean, line: string])[] = [
-    [rows.length === 0, isDry ? 'no record is meant by this' : 'nothing was to be erased'],
+    [rows.length === 0, isDry ? 'no record matches' : 'nothing was to be erased'],
     [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
     [
       !isErased && !isDry,
@@ -266,10 +263,7 @@ function listWhatIsLeft(reported: Reported): string[] {
       areFilesLeft,
       'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
     ],
-    [
-      isRead,
-      'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
-    ],
+    [isRead, 'run the command again: a reader of the old data keeps the log or dead rows from being removed'],
     ...leftovers.map((file) => {
       const line = `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`;
       return [true, line] as const;
@@ -282,12 +276,12 @@ function listWhatIsLeft(reported: Reported): string[] {
   return lines.flatMap(([applies, line]) => (applies ? [line] : []));
 }
 
-const WHAT = [
+const TRACE_NAMES = [
   ['rows', 'rows'],
   ['children', 'rows of lists'],
   ['versions', 'versions'],
-  ['rejects', 'records set aside'],
-  ['deletes', 'notes of deletes'],
+  ['rejects', 'rejected records'],
+  ['deletes', 'delete entries'],
   ['files', 'files'],
   ['deliveries', 'deliveries'],
 ] as const satisfies readonly (readonly [keyof TraceCounts, string])[];
@@ -297,10 +291,10 @@ function parsed(counts: string | null): Partial<TraceCounts> {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-/** For a person, and for the file. */
+/** The report as text. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
+  const counts = TRACE_NAMES.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
     `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,
@@ -310,7 +304,7 @@ function reportText(report: ForgetReport): string {
     ...todo.map((line) => `  → ${line}`),
     ...(outcome === 'dry run' || records === 0
       ? []
-      : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
+      : ['', '  Clean these yourself, because content-sync cannot reach them:', ...yours.map((line) => `  - ${line}`)]),
   ];
   return lines.map(visibleText).join('\n');
 }

@@ -1,33 +1,32 @@
-import { Argument, Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { Kysely } from 'kysely';
-import { credentialName } from '../server/app.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { OwnTables } from '../database/own-tables.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { requestsOfLast } from '../database/state/runs.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { countOf } from '../observe/figures.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { requestsOfLast } from '../database/state/runs.ts';
+import { credentialName } from '../server/app.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
-import type { OwnTables } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
+import { printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } from './command/sources.ts';
 
 /** What the next run does to a resource. */
 interface ResourcePlan {
   resource: string;
   mode: WalkMode;
-  /** The moment from which on changes are requested, as the filter takes it; null if no filter is used. */
+  /** The time since which changes are requested, as the filter takes it; null without a filter. */
   since: string | null;
   /** Requests of the last run in the same mode; null if there was none. */
   requests: number | null;
-  /** Why it is done so: sentences without a final period. */
+  /** Reasons, as sentences without a final period. */
   notes: string[];
-  /** True if the run will be refused until the profile is put back, or the resource is copied anew. */
+  /** True if the run will be refused until the profile change is undone or the resource is copied again. */
   is_refused: boolean;
 }
 
@@ -39,14 +38,13 @@ interface PlanReport {
 
 /** `content-sync plan`: what will the next run do? Sends no request, and writes nothing. */
 export function planCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('plan'))
-    .addArgument(new Argument('[run]', 'the run that is meant').choices(['backfill', 'sync']).default('sync'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout; null is not known')
-    .action(async (run: SyncCommand, names: string[], options: SourceOptions & { json?: true }) => {
+  return sourceCommand('plan')
+    .addArgument(new Argument('[run]', 'Run to plan').choices(['backfill', 'sync']).default('sync'))
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (run: SyncCommand, names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const report = await planSource(context, chosen, run);
-        print(context, options.json === true ? report : planText(report));
+        printReport(context, report, planText(report));
         // What would be refused is a fault of the settings.
         return report.resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
       });
@@ -55,7 +53,7 @@ export function planCommand(context: CliContext): Command {
 
 async function planSource(
   { clock }: CliContext,
-  { source, resources: names }: Pick<ChosenSource, 'source' | 'resources'>,
+  { source, resources: names }: ChosenSource,
   command: SyncCommand,
 ): Promise<PlanReport> {
   const { reader } = await findWarehouse(source, clock);
@@ -73,7 +71,7 @@ async function planSource(
   }
 }
 
-interface Asked {
+interface PlanQuery {
   command: SyncCommand;
   resource: string;
   profile: ResourceProfile;
@@ -84,7 +82,7 @@ interface Asked {
   now: number;
 }
 
-async function planResource(asked: Asked): Promise<ResourcePlan> {
+async function planResource(asked: PlanQuery): Promise<ResourcePlan> {
   const { own, resource } = asked;
   const { plan, notes } = await planNext(asked);
   const mode = plan?.mode ?? 'full';
@@ -92,8 +90,8 @@ async function planResource(asked: Asked): Promise<ResourcePlan> {
   return { resource, mode, since: plan?.checkpoint.walk_since ?? null, requests, notes, is_refused: plan === null };
 }
 
-/** By the very rule that a run follows; no plan if it would be refused. */
-async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | null; notes: string[] }> {
+/** Uses the plan of a run; null if the run would be refused. */
+async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: WalkPlan | null; notes: string[] }> {
   const { command, resource, profile } = asked;
   const stored = own === null ? null : await readCheckpoint(own, resource);
   const feeds = own?.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);
@@ -105,12 +103,12 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     const { walk_pages, walk_records } = plan.checkpoint;
     const hasNoFilter = profile.incremental === null && profile.feed === null && profile.windows === null;
     const notes = [
-      ...(stored === null ? ['it was never copied: all of it is read'] : []),
+      ...(stored === null ? ['it was never copied: everything is fetched'] : []),
       ...(plan.resumed
-        ? [`it goes on behind ${walk_pages} pages and ${walk_records} records of an unfinished walk`]
+        ? [`it resumes after ${walk_pages} pages and ${walk_records} records of an unfinished scan`]
         : []),
       ...(stored !== null && command === 'sync' && hasNoFilter
-        ? ['the profile names no filter by time: all of it is read']
+        ? ['the profile has no filter by time: everything is fetched']
         : []),
     ];
     return { plan, notes };
@@ -118,7 +116,7 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     if (error instanceof DeferredError)
       return { plan: planWalk({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
     if (!(error instanceof ConfigError) || error.code !== 'profile_changed') throw error;
-    return { plan: null, notes: [`it is refused: ${error.message}; with backfill --restart it is copied anew`] };
+    return { plan: null, notes: [`the run will be refused: ${error.message}; backfill --restart copies it again`] };
   }
 }
 

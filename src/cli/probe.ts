@@ -1,17 +1,16 @@
-import path from 'node:path';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { print } from './command/output.ts';
+import { defaultNetwork } from '../config/network.ts';
+import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { isLoopback } from '../config/warehouse-address.ts';
-import { usualNetwork } from '../config/network.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { print } from './command/output.ts';
 
 interface ProbeFlags {
   openapi?: string;
@@ -28,23 +27,23 @@ interface ProbeFlags {
 /** `content-sync probe <url>`: a profile by experiment. Exit code 3 if a line of it was not proved. */
 export function probeCommand(context: CliContext): Command {
   return new Command('probe')
-    .argument('<url>', 'where the API begins, such as https://cms.example.com/api')
-    .option('--path <path>', 'a listing below it; may be given several times', addTo, [])
-    .option('--openapi <file or path>', 'an OpenAPI document: a file, or a path or URL of the service')
-    .option('--credential-env <name>', 'the variable of the environment that holds the key, token or password')
-    .option('--user <name>', 'the name that goes with a password (basic)')
-    .option('--auth <form>', 'try this form only: bearer, basic, header:<name> or query:<name>')
-    .option('--requests <count>', 'most requests that are sent', String(MOST_REQUESTS))
-    .option('--out <file>', 'write the profile to this file instead of printing it')
-    .option('--force', 'overwrite that file if it is there')
-    .option('--allow-insecure', 'send the credential by plain http to other machines too')
+    .argument('<url>', 'Root of the API, such as https://cms.example.com/api')
+    .option('--path <path>', 'Listing below it; repeatable', addTo, [])
+    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
+    .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
+    .option('--user <name>', 'User name for a password (basic)')
+    .option('--auth <form>', 'Only this form: bearer, basic, header:<name> or query:<name>')
+    .option('--requests <count>', 'Max requests', String(MOST_REQUESTS))
+    .option('--out <file>', 'Write the profile to this file instead of stdout')
+    .option('--force', 'Replace an existing file')
+    .option('--allow-insecure', 'Send the credential over plain http to other machines too')
     .action(async (url: string, flags: ProbeFlags) => {
       const out = outFile(context, flags);
       const result = await probeWith(context, url, flags);
       const text = toYaml(result);
       if (out === null) print(context, text.trimEnd());
       else writeFileSync(out, text);
-      tell(context, summaryOf(result, flags.out));
+      writeStatus(context, formatSummary(result, flags.out));
       context.exit(result.isProved ? EXIT_CODES.ok : EXIT_CODES.partial);
     });
 }
@@ -54,17 +53,20 @@ function addTo(value: string, before: string[]): string[] {
 }
 
 async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
-  const baseUrl = addressOf(url);
-  const most = countOf(flags.requests);
-  const credential = credentialOf(context, flags);
+  const baseUrl = parseAddress(url);
+  const most = parseCount(flags.requests);
+  const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
-  const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi, baseUrl);
-  tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
+  const openapi = flags.openapi === undefined ? undefined : readOpenapi(context, flags.openapi, baseUrl);
+  writeStatus(
+    context,
+    `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`,
+  );
   const { clock, secrets, signal } = context;
   return probeService({
-    network: usualNetwork(context.cwd, context.env),
+    network: defaultNetwork(context.cwd, context.env),
     baseUrl,
     credential,
     auth: flags.auth,
@@ -81,28 +83,28 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
 /** Throws `ConfigError` if others on the network could read a credential that is sent there. */
 export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): void {
   if (protocol === 'https:' || isLoopback(hostname)) return;
-  throw usage('the credential would go readable over the network', `begin the address with https://; ${otherwise}`);
+  throw usage('the credential would be sent unencrypted', `begin the address with https://; ${otherwise}`);
 }
 
-function addressOf(text: string): URL {
+function parseAddress(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw usage(`expected an address such as https://cms.example.com/api, got ${JSON.stringify(text)}`);
   }
   if (url.username !== '' || url.password !== '') {
-    throw usage('the address holds a user name or password', 'name them with --user and --credential-env');
+    throw usage('the address contains a user name or password', 'name them with --user and --credential-env');
   }
   if (url.search !== '' || url.hash !== '') throw usage('the address has a query', 'name listings with --path');
   return url;
 }
 
-function countOf(text: string): number {
+function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 5 && count <= 1_000) return count;
   throw usage(`expected a number of requests from 5 to 1000, got ${JSON.stringify(text)}`);
 }
 
-function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
+function readCredential({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
   if (credentialEnv === undefined) {
     if (user === undefined && auth === undefined) return null;
     throw usage('there is no credential', 'name the variable that holds it with --credential-env NAME');
@@ -113,7 +115,11 @@ function credentialOf({ env }: CliContext, { credentialEnv, user, auth }: ProbeF
 }
 
 /** A document in a file, or the place of one at the service. */
-function openapiOf({ cwd }: CliContext, name: string, baseUrl: URL): { openapi: JsonValue } | { openapiPath: string } {
+function readOpenapi(
+  { cwd }: CliContext,
+  name: string,
+  baseUrl: URL,
+): { openapi: JsonValue } | { openapiPath: string } {
   if (/^https?:/.test(name)) {
     if (URL.parse(name)?.origin === baseUrl.origin) return { openapiPath: name };
     throw usage(`the document ${name} is not at ${baseUrl.origin}`, 'save it to a file, and name that');
@@ -134,7 +140,7 @@ function openapiOf({ cwd }: CliContext, name: string, baseUrl: URL): { openapi: 
 function outFile({ cwd }: CliContext, { out, force }: ProbeFlags): string | null {
   if (out === undefined) return null;
   const file = path.resolve(cwd, out);
-  if (existsSync(file) && force !== true) throw usage(`${out} is there already`, 'choose another file, or add --force');
+  if (existsSync(file) && force !== true) throw usage(`${out} exists already`, 'choose another file, or add --force');
   if (!existsSync(path.dirname(file))) throw usage(`there is no folder for ${out}`);
   return file;
 }
@@ -143,8 +149,8 @@ function usage(message: string, hint?: string): ConfigError {
   return new ConfigError('usage', message, hint === undefined ? {} : { hint });
 }
 
-function tell({ stderr }: CliContext, text: string): void {
-  // What stands there of the progress is written over.
+function writeStatus({ stderr }: CliContext, text: string): void {
+  // Overwrites the progress line.
   const clear = stderr.isTTY === true ? '\r\u001b[K' : '';
   stderr.write(`${clear}${visibleText(text)}\n`);
 }
@@ -158,9 +164,12 @@ export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) =>
   };
 }
 
-function summaryOf({ resources, requests, isProved, findings, lost }: ProbeResult, out: string | undefined): string {
+function formatSummary(
+  { resources, requests, isProved, findings, lost }: ProbeResult,
+  out: string | undefined,
+): string {
   const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
   const open = findings.filter(({ proved }) => !proved).length + lost.length;
-  const doubt = isProved ? 'every line was proved' : `${open} lines were not proved: see the remarks`;
+  const doubt = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;
   return `found ${found} with ${requests} requests; ${doubt}${out === undefined ? '' : `; written to ${out}`}`;
 }

@@ -12,14 +12,12 @@ import { createControlDoor } from '../server/endpoints/control-door.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createDoor, refusalNote } from '../server/endpoints/door.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
-import { createRefusalLog, type ReceivedSource } from '../server/receiver/setup.ts';
+import { createRefusalLog, type ReceivedSource, type ReceiverNote } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { recipientOf } from '../server/receiver/webhook.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logNote } from './command/log-note.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import {
   readSettings,
   reloadedSettings,
@@ -30,11 +28,11 @@ import {
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
-/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows how they stand. */
+/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows their status. */
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
-    .option('--host <address>', 'address to listen on, in place of serve.host')
-    .option('--port <number>', 'port to listen on, in place of serve.port; 0 picks a free one', port)
+    .option('--host <address>', 'Address to listen on instead of serve.host')
+    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', port)
     .action(async (options: ServeOptions) => context.exit(await serve(context, options)));
 }
 
@@ -44,7 +42,7 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   try {
     await untilAborted(context.signal);
     serving.log.info('stopping');
-    // A service that was told to stop has done its job.
+    // A requested stop is no failure.
     return EXIT_CODES.ok;
   } finally {
     await serving.stop();
@@ -63,29 +61,29 @@ export interface Serving {
   /** `http://127.0.0.1:8080`. */
   url: string;
   log: Logger;
-  /** Finishes or rolls back what is under way, and closes everything. */
+  /** Finishes or rolls back work in progress, and closes everything. */
   stop(): Promise<void>;
 }
 
 /** Throws `ConfigError` if settings, address or inboxes cannot be used, before any request is sent to a service. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
-  const settings = settingsOf(context, options);
+  const settings = readServeSettings(context, options);
   await tellRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
-  warnOf(log, settings, options, clock.now());
+  logWarnings(log, settings, options, clock.now());
   const metrics = createMetrics(version, () => lost.count);
   const control: Control = (...asked) => served.control(...asked);
-  let current = addressOf(settings.serve, options);
+  let current = resolveAddress(settings.serve, options);
   const served = await serveSources({
     settings,
-    load: () => reloadedSettings(context, () => settingsOf(context, options)),
+    load: () => reloadedSettings(context, () => readServeSettings(context, options)),
     changed: (next) => {
       level = options.logLevel ?? next.log.level;
-      warnOf(log, next, options, clock.now());
-      current = addressOf(next.serve, options);
+      logWarnings(log, next, options, clock.now());
+      current = resolveAddress(next.serve, options);
     },
     version,
     clock,
@@ -93,7 +91,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     secrets,
     metrics,
   });
-  const pages = pagesOf({ context, log, served, control, metrics, serve: () => current });
+  const pages = createServePages({ context, log, served, control, metrics, serve: () => current });
   const receiver = await listen({ context, log, served, pages }, current, settings).catch(async (error: unknown) => {
     await served.stop();
     throw error;
@@ -121,19 +119,22 @@ export async function startServing(context: CliContext, options: ServeOptions): 
 }
 
 /** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
-function settingsOf(context: CliContext, options: ServeOptions): Settings {
+function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
   for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
   return settings;
 }
 
-function addressOf(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
+function resolveAddress(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
   return { ...serve, host, port };
 }
 
-function warnOf(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
+function logWarnings(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
   const sources = Object.values(settings.sources);
-  const warnings = [...serveWarnings(addressOf(settings.serve, options), sources, now), ...settingsWarnings(settings)];
+  const warnings = [
+    ...serveWarnings(resolveAddress(settings.serve, options), sources, now),
+    ...settingsWarnings(settings),
+  ];
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 
@@ -147,8 +148,8 @@ interface PageParts {
   serve: () => ServeSettings;
 }
 
-function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
-  const reportRefusal = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+function createServePages({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
+  const reportRefusal = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => reportRefusal(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });
   return createPages({
@@ -160,20 +161,20 @@ function pagesOf({ context: { clock }, log, served, control, metrics, serve }: P
     metrics: () => served.metrics(),
     door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
     control,
-    // Without a name and a password, whoever can reach the page could tell the process what to do.
+    // Without a password anyone who can reach the page could control the process.
     controls: () => (serve().auth === undefined ? null : controls),
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
 }
 
-interface ListenParts {
+interface ServeListenParts {
   context: CliContext;
   log: Logger;
   served: ServedSources;
   pages: Pages;
 }
 
-function listen(parts: ListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
+function listen(parts: ServeListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
   const { context, log, served, pages } = parts;
   return startReceiver({
     serve,
@@ -192,4 +193,9 @@ function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): 
   const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   const hidden = hiddenFields(profile);
   return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
+}
+
+/** Logs a note of the receiver; the name of the event is the error code. */
+export function logNote(log: Logger, { level, event, error, ...rest }: ReceiverNote): void {
+  log[level]({ ...rest, ...(error === undefined ? {} : { error: { code: event, message: error } }) }, event);
 }

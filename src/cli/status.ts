@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { versionText } from '../config/profile/http-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
@@ -24,20 +24,25 @@ import {
   readFileStatus,
   readResources,
 } from '../server/status/stored.ts';
-import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { alignedLines, print, tellError } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import {
+  alignedLines,
+  type Paint,
+  painter,
+  printReport,
+  tellError,
+  type TextTone,
+  toneOfStatus,
+} from './command/output.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
-interface ResourceStatus {
+interface ResourceSummary {
   resource: string;
   /** Live rows. */
   rows: number;
   deleted: number;
-  /** Deletes that wait for a person. */
+  /** Deletes that wait for a decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -58,13 +63,17 @@ interface ResourceStatus {
 }
 
 /** A resource that is no longer copied. */
-type FormerResource = Pick<ResourceStatus, 'resource' | 'rows' | 'last_success'>;
+interface FormerResource {
+  resource: string;
+  rows: number;
+  last_success: string | null;
+}
 
-interface SourceStatus {
+interface SourceSummary {
   source: string;
   warehouse: string;
   api: ApiStatus;
-  resources: ResourceStatus[];
+  resources: ResourceSummary[];
   /** Resources with tables that the profile or the settings no longer name; absent if there are none. */
   not_copied?: FormerResource[];
   /** With `--exit-code`. */
@@ -72,24 +81,22 @@ interface SourceStatus {
 }
 
 interface StatusOptions extends SourceOptions {
-  json?: true;
   exitCode?: true;
 }
 
 /** `content-sync status`: what is in the warehouse and how old it is, with no request to the service. */
 export function statusCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('status'))
-    .option('--json', 'print one JSON object per source on stdout')
+  return sourceCommand('status')
     .option(
       '--exit-code',
-      'end with 3 where something needs attention, 1 where a run failed or nothing can be read, 0 where all is fresh',
+      'Exit with 3 if something needs attention, 1 if a run failed or nothing can be read, 0 if all is fresh',
     )
     .action(async (options: StatusOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         try {
-          const { status, code } = await statusOfSource(chosen, context, options.exitCode === true);
+          const { status, code } = await readSourceSummary(chosen, context, options.exitCode === true);
           const now = context.clock.now();
-          print(context, options.json === true ? status : tableOf(status, now, painter(context)).trimEnd());
+          printReport(context, status, formatTable(status, now, painter(context)).trimEnd());
           return code;
         } catch (error) {
           if (options.exitCode !== true) throw error;
@@ -100,21 +107,21 @@ export function statusCommand(context: CliContext): Command {
     });
 }
 
-async function statusOfSource(
+async function readSourceSummary(
   { source, resources }: ChosenSource,
   context: CliContext,
   isJudged: boolean,
-): Promise<{ status: SourceStatus; code: ExitCode }> {
+): Promise<{ status: SourceSummary; code: ExitCode }> {
   const { clock } = context;
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const statuses: ResourceStatus[] = [];
+    const statuses: ResourceSummary[] = [];
     const hasFiles = Object.keys(source.files.kept).length > 0;
     const files = hasFiles ? await readFileStatus(warehouse.own) : NO_FILES;
     const pauses = await readPauses(warehouse.own);
     for (const resource of resources) {
       const own = files.resources.get(resource);
       statuses.push({
-        ...(await statusOf(warehouse, resource, pauses.get(resource), clock.now())),
+        ...(await readResourceSummary(warehouse, resource, pauses.get(resource), clock.now())),
         ...(own && { files: own }),
       });
     }
@@ -144,12 +151,12 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
   return former;
 }
 
-async function statusOf(
+async function readResourceSummary(
   warehouse: WarehouseReader,
   resource: string,
   pause: Pause | undefined,
   now: number,
-): Promise<ResourceStatus> {
+): Promise<ResourceSummary> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const [stored = NOTHING_STORED] = (await readResources(warehouse.own, [resource])).values();
   const { runs, rejects, suspects, unfinished, last_success_at: success, parked_until: parked } = stored;
@@ -174,11 +181,11 @@ async function statusOf(
   };
 }
 
-const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'rejected', 'cursor'] as const;
 const LAST_RUN = HEAD.indexOf('last run');
 
-function tableOf(
-  { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceStatus,
+function formatTable(
+  { source, warehouse, api, resources, not_copied: former = [], attention = [] }: SourceSummary,
   now: number,
   paint: Paint,
 ): string {
@@ -192,7 +199,7 @@ function tableOf(
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const notes = [...apiNotes(api, now), ...resources.flatMap(notesOf), ...former.map(formerNote)].map(visibleText);
+  const notes = [...apiNotes(api, now), ...resources.flatMap(formatNotes), ...former.map(formerNote)].map(visibleText);
   const painted = (cell: string, column: number): string =>
     column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
   const found = attention.flatMap((each) => attentionLines(each, paint));
@@ -206,19 +213,21 @@ function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   return [`${version}: ${what}`, `  → ${next}`];
 }
 
-function notesOf({ resource, unfinished, due, paused, error, held, windows, files }: ResourceStatus): string[] {
+function formatNotes({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {
   const notes: string[] = [
     ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
     ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
   ];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
-    notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
+    notes.push(`${resource}: a ${mode} sync stopped after ${countText(pages)} pages; the next run resumes there`);
   }
-  if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
+  if (due !== null) notes.push(`${resource}: the service requested a wait until ${due} UTC`);
   if (paused !== null) {
     const since = paused.since.slice(0, 19);
-    notes.push(`${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends that`);
+    notes.push(
+      `${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends the pause`,
+    );
   }
   if (held > 0)
     notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
@@ -237,15 +246,15 @@ function windowsNote(resource: string, counts: WindowCounts): string {
   const more: [number, string][] = [
     [held, `held; see content-sync deletes list ${resource}`],
     [capped, 'as large as the service lists'],
-    [differing, 'with other totals than the service tells'],
+    [differing, 'with other totals than the service states'],
     [dropped, 'dropped by age'],
   ];
-  const told = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
+  const parts = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
   const since = oldest === null ? '' : ` since ${oldest}`;
-  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...told].join(', ')}`;
+  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...parts].join(', ')}`;
 }
 
-const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };
+const SEVERITY_TONES: Readonly<Record<Severity, TextTone>> = { down: 'bad', late: 'bad', look: 'look' };
 
 function attentionLines({ severity, resource, what, next, command }: Attention, paint: Paint): string[] {
   const who = resource === null ? '' : `${resource}: `;
@@ -266,7 +275,7 @@ async function judge(
   source: SourceSettings,
   warehouse: WarehouseReader,
 ): Promise<{ attention: Attention[]; code: ExitCode }> {
-  const snapshot = await snapshotOf(context, source, warehouse);
+  const snapshot = await readSnapshot(context, source, warehouse);
   const attention = attentionOf(snapshot);
   const resources = snapshot.sources.flatMap((source) => source.resources);
   const isFailed = attention.some(({ severity }) => severity === 'down') || resources.some((one) => lastError(one));
@@ -274,7 +283,7 @@ async function judge(
   return { attention, code: isFailed ? EXIT_CODES.failed : isFine ? EXIT_CODES.ok : EXIT_CODES.partial };
 }
 
-async function snapshotOf(
+async function readSnapshot(
   { clock, version, secrets }: CliContext,
   source: SourceSettings,
   warehouse: WarehouseReader,
@@ -296,20 +305,20 @@ async function snapshotOf(
   }
 }
 
-/** Whoever works on a resource, it is not this process: that is as it should be. */
+/** Removes the owners: another process may own a resource while this one only reads. */
 function withoutOwners(status: StatusSnapshot['sources'][number]): StatusSnapshot['sources'][number] {
   return { ...status, resources: status.resources.map((resource) => Object.assign({}, resource, { owner: null })) };
 }
 
-/** Deliveries that are looked at: those behind them are younger, or as bad. */
-const MOST_LOOKED_AT = 100;
+/** Max deliveries that are read: later ones are younger, or as bad. */
+const MAX_DELIVERIES = 100;
 
 async function waitingIn(warehouse: string, clock: CliContext['clock']): ReturnType<NonNullable<StatusParts['inbox']>> {
   const inbox = await openInboxToRead(warehouse, clock);
   try {
     const [waiting, dead] = [
-      await inbox.list({ state: 'waiting', limit: MOST_LOOKED_AT }),
-      await inbox.list({ state: 'dead', limit: MOST_LOOKED_AT }),
+      await inbox.list({ state: 'waiting', limit: MAX_DELIVERIES }),
+      await inbox.list({ state: 'dead', limit: MAX_DELIVERIES }),
     ];
     const oldest = waiting.at(-1)?.received_at ?? null;
     return { waiting: waiting.length, waitingBytes: 0, dead: dead.length, different: 0, oldest };

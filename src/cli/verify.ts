@@ -1,26 +1,30 @@
-import { Command } from 'commander';
-import type { App } from '../server/app.ts';
+import type { Command } from 'commander';
+import type { SourceSettings } from '../config/settings.ts';
+import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
+import type { Verdict } from '../database/own-tables.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import type { SourceSettings } from '../config/settings.ts';
+import type { App } from '../server/app.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
-import type { Verdict } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
-import { print, tellError } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen, withApp } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/context.ts';
+import { printReport, tellError } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  sourceCommand,
+} from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;
   repair?: true;
-  json?: true;
 }
 
-const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
+const EXIT_CODE_BY_VERDICT: Readonly<Record<Verdict, ExitCode>> = {
   equal: EXIT_CODES.ok,
   differs: EXIT_CODES.partial,
   unproved: EXIT_CODES.failed,
@@ -28,18 +32,17 @@ const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
 
 /** `content-sync verify`: does the copy equal the service? Exit code 3 if it does not. */
 export function verifyCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('verify'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--internal', 'send no request: compare the copy with its own stored bodies and versions')
-    .option('--repair', 'repair what differs, and verify again')
-    .option('--json', 'print one JSON object per resource on stdout')
+  return sourceCommand('verify')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .option('--internal', 'Compare the copy with its own stored bodies and versions; sends no request')
+    .option('--repair', 'Repair what differs, and verify again')
     .action(async (names: string[], options: VerifyOptions) => {
       await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
 }
 
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
-  const source = await besideOthers(chosen.source, context);
+  const source = await limitShareIfRunning(chosen.source, context);
   return withApp(context, { ...chosen, source }, async (app) => {
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
@@ -55,21 +58,21 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
   });
 }
 
-/** The least part of a limit that this takes beside a process that is at work. */
-const LEAST_SHARE = 0.05;
+/** Min share of the limit while another process is running. */
+const MIN_SHARE = 0.05;
 
 /**
- * The source as it is read: where another process of this machine is at work on it, whose budget nobody shares, verify
- * takes what that one leaves of the limit. Throws `ConfigError` if there is no copy, and makes none.
+ * The source with a reduced share of the limit if another process of this machine works on it, because SQLite processes
+ * do not share a budget. Throws `ConfigError` if there is no copy, and makes none.
  */
-async function besideOthers(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
+async function limitShareIfRunning(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {
     if (sharedDatabase(source.warehouse) !== null) return source;
     const leases = own.selectFrom('_sync_leases').select('name');
     const held = await leases.where('expires_at', '>', timestampText(clock.now())).limit(1).execute();
     if (held.length === 0) return source;
     const { share } = source.rate;
-    return { ...source, rate: { ...source.rate, share: Math.max(LEAST_SHARE, Math.min(share, 1 - share)) } };
+    return { ...source, rate: { ...source.rate, share: Math.max(MIN_SHARE, Math.min(share, 1 - share)) } };
   });
 }
 
@@ -77,24 +80,24 @@ async function verifyOne(
   context: CliContext,
   app: App,
   resource: string,
-  { internal, repair, json }: VerifyOptions,
+  { internal, repair }: VerifyOptions,
 ): Promise<ExitCode> {
   const { signal } = context;
   const request = { resource, mode: internal === true ? 'internal' : 'whole', signal } as const;
-  const printReport = (report: VerifyReport, repaired?: Repaired): void => {
+  const show = (report: VerifyReport, repaired?: Repaired): void => {
     const whole = { ...report, ...(repaired === undefined ? {} : { repaired }) };
-    print(context, json === true ? whole : formatReport(report, repaired).trimEnd());
+    printReport(context, whole, formatReport(report, repaired).trimEnd());
   };
   const found = await app.verify(request);
   if (repair !== true || found.report.verdict !== 'differs') {
-    printReport(found.report);
-    return EXIT_OF[found.report.verdict];
+    show(found.report);
+    return EXIT_CODE_BY_VERDICT[found.report.verdict];
   }
-  if (json !== true) printReport(found.report);
+  if (context.json !== true) show(found.report);
   const repaired = await app.repair(found, signal);
   const { report } = await app.verify(request);
-  printReport(report, repaired);
-  return EXIT_OF[report.verdict];
+  show(report, repaired);
+  return EXIT_CODE_BY_VERDICT[report.verdict];
 }
 
 const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {

@@ -14,9 +14,7 @@ import { type Receiver, startReceiver } from '../server/receiver/start-receiver.
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logNote } from './command/log-note.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import {
   readSettings,
   reloadedSettings,
@@ -24,16 +22,16 @@ import {
   tellRefused,
   withSourceOptions,
 } from './command/sources.ts';
-import { port } from './serve.ts';
+import { logNote, port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
-/** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
+/** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
-    .option('--at-once <number>', 'walks under way at once; 8 where absent', walks)
-    .option('--host <address>', 'address of health and metrics, in place of worker.host')
-    .option('--port <number>', 'port of health and metrics, in place of worker.port; 0 picks a free one', port)
+    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', walks)
+    .option('--host <address>', 'Address of health and metrics instead of worker.host')
+    .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', port)
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
 }
 
@@ -57,8 +55,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const cluster = new Cluster({ clock, log, secrets, atOnce });
   for (const source of sources) cluster.join(source);
   let current = settings;
-  const serve = () => ({ ...current.serve, ...hostOf(current, options) });
-  const parts: ListenParts = {
+  const serve = () => ({ ...current.serve, ...resolveHost(current, options) });
+  const parts: WorkerListenParts = {
     context,
     log,
     metrics,
@@ -103,7 +101,7 @@ function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
   });
 }
 
-function hostOf({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
+function resolveHost({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
   return { host };
 }
 
@@ -126,17 +124,17 @@ function watched(source: SourceSettings, { context, log, metrics }: WorkerParts)
   return { source, log: own, activity, watcher };
 }
 
-interface ListenParts extends WorkerParts {
+interface WorkerListenParts extends WorkerParts {
   cluster: Cluster;
   known: ReadonlyMap<string, WorkerSource>;
   door: PagesOptions['door'];
 }
 
 /** Serves health and metrics; null if the settings have no port for them. */
-async function listen(parts: ListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
+async function listen(parts: WorkerListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
   const { context, log, cluster } = parts;
   const { auth } = settings.serve;
-  const { host } = hostOf(settings, options);
+  const { host } = resolveHost(settings, options);
   const { port: wanted = settings.worker.port } = options;
   if (wanted === null) return null;
   for (const { message, hint } of openPages(host, auth, 'worker', 'the metrics')) log.warn({ hint }, message);
@@ -161,8 +159,8 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
   });
 }
 
-/** What this process does; how sources and resources stand, only `serve` tells. */
-function metricsText({ metrics, known }: ListenParts): Promise<string> {
+/** The metrics of this process; only `serve` reports the status of sources. */
+function metricsText({ metrics, known }: WorkerListenParts): Promise<string> {
   metrics.status.clear();
   for (const { source, activity } of known.values()) {
     for (const resource of source.resources) {

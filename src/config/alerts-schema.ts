@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isSecretName } from '../model/secret-name.ts';
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, duration } from './profile/basic-fields.ts';
-import type { SettingsFinding } from './file/fault.ts';
 
 /** What an alert may be about, in the order in which messages list it. */
 export const ALERT_KINDS = [
@@ -41,7 +41,7 @@ const WRITTEN: Readonly<Record<string, (value: string) => string>> = {
   'application/x-www-form-urlencoded': encodeURIComponent,
 };
 
-/** The template with its placeholders filled in by `valueOf`, so that no value can end the text that it stands in. */
+/** The template with its placeholders filled in by `valueOf`, escaped for the text around it. */
 export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
   const [type = ''] = contentType.toLowerCase().split(';', 1);
   const write = /[/+]json$/.test(type.trim()) ? WRITTEN['application/json'] : WRITTEN[type.trim()];
@@ -63,7 +63,7 @@ export function contentTypeOf(headers: Readonly<Record<string, string>>): string
   return type ?? JSON_TYPE;
 }
 
-/** Finds what cannot be filled in, and a template of JSON that is none once it is filled in; null for nothing. */
+/** Finds unknown placeholders, and a template that gives no JSON; null for a valid one. */
 export function bodyFault(template: string, headers: Readonly<Record<string, string>>): string | null {
   const unknown = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name).find(
     (name) => !isPlaceholder(name),
@@ -94,7 +94,7 @@ const repeat = duration.nullable().default(null);
 const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming webhook of Slack, or mail' };
 
 /** Settings of every channel. */
-const told = {
+const channelFields = {
   on: documented(kinds.optional())('What it reports; everything if absent', [['failed', 'overdue']]),
   sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
   rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
@@ -115,7 +115,7 @@ const postSchema = z
       description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
       examples: ['{"text": "{title}", "details": "{text}"}'],
     }),
-    ...told,
+    ...channelFields,
   })
   .check((context) => {
     const { body, headers } = context.value;
@@ -126,7 +126,7 @@ const postSchema = z
 const slackSchema = z.strictObject({
   type: z.literal('slack').meta(KIND_OF_CHANNEL),
   url: url.meta({ description: "The incoming webhook's address", examples: ['${SLACK_WEBHOOK}'] }),
-  ...told,
+  ...channelFields,
 });
 
 const emailSchema = z.strictObject({
@@ -140,7 +140,7 @@ const emailSchema = z.strictObject({
   password: text.optional().meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),
   from: address.meta({ description: 'Sender', examples: ['content-sync <content-sync@example.com>'] }),
   to: addresses.meta({ description: 'Receivers', examples: [['ops@example.com']] }),
-  ...told,
+  ...channelFields,
 });
 
 const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
@@ -154,19 +154,19 @@ export type AlertsSettings = z.output<typeof alertsSchema>;
 export type ChannelSettings = AlertsSettings[string];
 
 /** A shorter path may be a word of every sentence. */
-const LEAST_PATH = 8;
+const MIN_PATH_LENGTH = 8;
 
-/** Texts of the channels that must not be logged or printed: whoever knows an address can write there. */
+/** Texts of the channels that must not be logged: anyone who knows an address can post to it. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
-  return Object.values(alerts).flatMap(secretsOf);
+  return Object.values(alerts).flatMap(channelSecrets);
 }
 
-function secretsOf(channel: ChannelSettings): string[] {
+function channelSecrets(channel: ChannelSettings): string[] {
   if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
   const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
   // What follows the host is what must not be known, however an answer quotes it.
   const path = channel.url.replace(/^https?:\/\/[^/?#]+\/?/, '');
-  const secret = path.length < LEAST_PATH ? [channel.url] : [channel.url, path];
+  const secret = path.length < MIN_PATH_LENGTH ? [channel.url] : [channel.url, path];
   return [...secret, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
 }
 

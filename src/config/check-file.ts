@@ -2,14 +2,21 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { messageOf } from '../model/errors.ts';
-import type { Profile } from './profile/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
-import { type Fault, type FieldPath, isPlainMap, pathKey, type SettingsFinding, valueAt } from './file/fault.ts';
-import { interpolate, type Surroundings } from './file/interpolate.ts';
-import { holdsLiteralSecret, isReadableByOthers } from './file/secret-fields.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { holdsLiteralSecret, interpolate, isReadableByOthers, type Surroundings } from './file/interpolate.ts';
+import {
+  type Fault,
+  type FieldPath,
+  isPlainMap,
+  pathKey,
+  readYamlFile,
+  type SettingsFinding,
+  valueAt,
+  type LocatedValue,
+} from './file/yaml-file.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
+import type { Profile } from './profile/profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
 import { isLoopback } from './warehouse-address.ts';
 
@@ -21,22 +28,24 @@ export interface CheckedFile<T> {
   profiles: Map<string, Profile>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
-  /** True if a secret stands in the file itself. */
+  /** True if the file itself contains a secret. */
   holdsSecret: boolean;
+  /** Fields of its profiles under a former name, as shown to a person. */
+  deprecated: string[];
 }
 
-/** Where the file of a source stands beside others: what the config says for all of them. */
+/** The settings that apply to all sources, for the file of one. */
 export interface CheckPlace extends Surroundings {
   hasPrivacyKey?: boolean;
 }
 
-/** Loads a profile by its name or path; `missing` is the message if there is none. */
+/** Loads a profile by name or path; `missing` is the message if it does not exist. */
 export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 
 /** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
 export function checkFile<T extends { sources: SourcesFile | string; privacy_key?: string | undefined }>(
   schema: z.ZodType<T>,
-  { value, locate }: Pick<YamlFile, 'value' | 'locate'>,
+  { value, locate }: LocatedValue,
   surroundings: CheckPlace,
   readProfile: ReadProfile,
 ): CheckedFile<T> {
@@ -56,7 +65,7 @@ export function checkFile<T extends { sources: SourcesFile | string; privacy_key
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];
   const holdsSecret = holdsLiteralSecret(value, filled.paths);
-  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret };
+  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret, deprecated: loaded.deprecated };
 }
 
 function hasPrivacyKey(data: { privacy_key?: string | undefined } | null): boolean {
@@ -73,6 +82,7 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
     findings: [],
     faults: [],
     secrets: [],
+    deprecated: [],
   };
   const sources = valueAt(value, ['sources']);
   for (const source of Object.keys(isPlainMap(sources) ? sources : {})) {
@@ -87,20 +97,22 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
     if (result.profile !== null) loaded.profiles.set(source, result.profile);
     loaded.faults.push(...result.faults);
     loaded.secrets.push(...result.secrets);
+    loaded.deprecated.push(...result.deprecated);
   }
   return loaded;
 }
 
 /** A file of the folder. A file with faults may have a source all the same. */
-export interface SourceFile {
+export interface CheckedSourceFile {
   name: string;
   /** As shown to a person. */
   file: string;
   source: { settings: SourcesFile[string]; profile: Profile } | null;
   faults: Fault[];
   secrets: string[];
-  /** True if a secret stands in the file itself, and others may read it. */
+  /** True if the file itself contains a secret, and other users may read it. */
   isExposed: boolean;
+  deprecated: string[];
 }
 
 /** Reads every source of a folder, in the order of their names. Ignores hidden files, folders and other kinds of files. */
@@ -108,7 +120,7 @@ export function readSourceFolder(
   folder: string,
   place: ProfilePlace & CheckPlace,
   readProfile: ReadProfile,
-): { files: SourceFile[] } | { problem: string } {
+): { files: CheckedSourceFile[] } | { problem: string } {
   const names = fileNames(folder);
   if ('problem' in names) return names;
   if (names.found.length === 0) return { problem: `expected at least one <name>.yaml in the folder` };
@@ -130,10 +142,10 @@ function readSource(
   fileName: string,
   place: ProfilePlace & CheckPlace,
   readProfile: ReadProfile,
-): SourceFile {
+): CheckedSourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
-  const unreadable = { name, file, source: null, secrets: [], isExposed: false };
+  const unreadable = { name, file, source: null, secrets: [], isExposed: false, deprecated: [] };
   if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
     const message = `expected a file name such as blog.yaml, in lower case, got ${JSON.stringify(fileName)}`;
     return { ...unreadable, faults: [{ file, line: 1, column: 1, field: '', message }] };
@@ -148,14 +160,15 @@ function readSource(
   const profile = checked.profiles.get(name);
   const source = settings === undefined || profile === undefined ? null : { settings, profile };
   const isExposed = checked.holdsSecret && isReadableByOthers(path);
-  return { name, file, source, faults: checked.faults, secrets: checked.secrets, isExposed };
+  const { faults: found, secrets, deprecated } = checked;
+  return { name, file, source, faults: found, secrets, isExposed, deprecated };
 }
 
 /** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */
 function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Profile>): SettingsFinding[] {
   return Object.entries(sources).flatMap(([name, source]): SettingsFinding[] => {
     if (source.allow_insecure) return [];
-    return addressesOf(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
+    return credentialUrls(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
       const { protocol, hostname } = new URL(url);
       if (protocol === 'https:' || isLoopback(hostname)) return [];
       const message = `expected https, because the credential would go readable over the network, got http (where the way is safe, set sources.${name}.allow_insecure: true)`;
@@ -165,7 +178,7 @@ function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Pr
 }
 
 /** Where the credential goes, by the field of the source that says so. */
-function addressesOf(
+function credentialUrls(
   { base_url, auth }: SourcesFile[string],
   profile: Profile | undefined,
 ): { path: FieldPath; url: string }[] {

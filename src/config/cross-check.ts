@@ -1,9 +1,9 @@
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { authPlan, type AuthPlan, type AuthSettings, type Grant, type SchemeOf } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
 import type { Profile } from './profile/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
-import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
 import { grammarOf } from './warehouse-address.ts';
 
@@ -111,8 +111,8 @@ const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
   jwt_bearer: { needs: ['key'], takes: ['client_id', 'client_secret', 'key_id', 'username'] },
 };
 
-/** Null for schemes whose secrets are told by their own form. */
-function needsOf(scheme: AuthPlan['scheme']): Needs | null {
+/** Null for schemes whose settings schema names all secrets. */
+function requiredSecrets(scheme: AuthPlan['scheme']): Needs | null {
   if (scheme.type === 'session') {
     return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };
   }
@@ -149,7 +149,7 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
 }
 
 function nameFindings({ scheme, secrets }: AuthPlan): SettingsFinding[] {
-  const listed = needsOf(scheme);
+  const listed = requiredSecrets(scheme);
   if (listed === null) return [];
   const { needs, takes } = listed;
   const of = scheme.type === 'oauth' ? `${scheme.type}, grant ${scheme.grant}` : scheme.type;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';
 import { type FileProfile, storeAddress, type StoreAddress, storeOf, storePlace } from './profile/file-fields.ts';
 import type { Profile } from './profile/profile.ts';
-import type { SettingsFinding } from './file/fault.ts';
 
 /** Files of a resource that are fetched, and where to. */
 export interface KeptFile extends Omit<FileProfile, 'store'> {
@@ -35,7 +35,7 @@ interface Source {
 /** The setting of a source; a relative path of a store starts at `cwd`. */
 export function filesOf(source: Source, { cwd, env, fileMode }: FilesPlace): FilesSettings {
   const { store: _, ...rest } = source.files;
-  const kept = keptOf(source, cwd);
+  const kept = resolveKeptFiles(source, cwd);
   const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
   return { ...rest, kept, file_mode: fileMode, environment: inBucket ? bucketVariables(env) : {} };
 }
@@ -49,7 +49,7 @@ function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** What is fetched of a source, by resource. */
-function keptOf({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
+function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
   const { store: usual } = files;
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
@@ -62,7 +62,7 @@ function keptOf({ name, files, profile, resources }: Source, cwd: string): Files
 }
 
 /** The profile with the store of each file that is fetched: its own, or the source's usual one. */
-export function withUsualStore(profile: Profile, { store: usual }: Pick<FilesFile, 'store'>): Profile {
+export function withDefaultStore(profile: Profile, { store: usual }: FilesFile): Profile {
   if (usual === null) return profile;
   const resources = Object.entries(profile.resources).map(([name, resource]) => {
     const files = resource.files.map((file) => ({ ...file, store: file.store ?? usual }));
@@ -87,7 +87,10 @@ export function storeFindings(
   return sources.flatMap(([name, { files, resources }]) => {
     const profile = profiles.get(name);
     if (profile === undefined) return [];
-    const kept = keptOf({ name, files, profile, resources: resources ?? Object.keys(profile.resources) }, cwd);
+    const kept = resolveKeptFiles(
+      { name, files, profile, resources: resources ?? Object.keys(profile.resources) },
+      cwd,
+    );
     return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
       const place = storePlace(store);
       const other = taken.get(place) ?? name;

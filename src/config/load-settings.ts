@@ -1,18 +1,27 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
-import { secretsOf } from './profile/auth.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
-import { type CheckedFile, checkFile, readSourceFolder, type SourceFile, tlsFaults } from './check-file.ts';
-import { controlPath } from './control-place.ts';
+import { type CheckedFile, checkFile, readSourceFolder, type CheckedSourceFile, tlsFaults } from './check-file.ts';
 import { placementFindings } from './cross-check.ts';
-import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
-import { type Fault, isPlainMap, replaceAt, settingsError, type SettingsFinding, valueAt } from './file/fault.ts';
-import { isReadableByOthers, readSecretFile, withSecretParts } from './file/secret-fields.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { filesOf, storeFindings, storesOf, withDefaultStore } from './file-stores.ts';
+import { isReadableByOthers, readSecretFile, withSecretParts } from './file/interpolate.ts';
+import {
+  type Fault,
+  isPlainMap,
+  readYamlFile,
+  replaceAt,
+  settingsError,
+  type SettingsFinding,
+  valueAt,
+  type YamlFile,
+} from './file/yaml-file.ts';
 import { type ProfilePlace, profileReader } from './load-profile.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
+import { secretsOf } from './profile/auth.ts';
+import type { Profile } from './profile/profile.ts';
 import {
+  controlPath,
   folderSettingsSchema,
   type RefusedSource,
   type Settings,
@@ -41,7 +50,7 @@ export interface SettingsPlace {
 /**
  * Reads the config file, the files of its sources, the secret files and all profiles that they name.
  * @throws ConfigError `settings_not_found`, or `settings_invalid` with every fault of all files in one message,
- *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it. A source that has a file of
+ *   one per line: `file:line:column  field: expected …, got …`. It contains no secret. A source that has a file of
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
 export function loadSettings(settingsPlace: SettingsPlace): Settings {
@@ -72,13 +81,13 @@ interface ConfigPlace extends ProfilePlace {
   readProfile: ReturnType<typeof profileReader>;
 }
 
-interface Loaded {
+interface LoadedSettings {
   settings: Settings | null;
   faults: Fault[];
 }
 
 /** All sources in one file: a fault of one stops all of them. */
-function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
+function readWhole(file: YamlFile, place: ConfigPlace): LoadedSettings {
   const readProfile = (name: string) => place.readProfile(name, dirname(file.path), place);
   const all = valueAt(file.value, ['sources']);
   const names = isPlainMap(all) ? Object.keys(all) : [];
@@ -104,12 +113,13 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
     refused: [],
     secrets: checked.secrets,
     exposed,
+    deprecated: checked.deprecated,
   };
   return { settings: assemble(file.path, parts, place), faults };
 }
 
 /** A file per source: a fault of one stops only that source. */
-function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
+function readFolder(file: YamlFile, place: ConfigPlace): LoadedSettings {
   const checked = checkFile(folderSettingsSchema, file, place, () => ({ missing: '' }));
   if (checked.data === null) return { settings: null, faults: checked.faults };
   const folder = resolve(dirname(file.path), checked.data.sources);
@@ -148,6 +158,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
     exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
+    deprecated: files.flatMap(({ deprecated }) => deprecated),
   };
   return { settings: assemble(file.path, parts, place), faults };
 }
@@ -173,25 +184,28 @@ function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unkn
 }
 
 /** Adds those findings that concern this source. */
-function withOwnFaults(source: SourceFile, found: readonly SettingsFinding[]): SourceFile {
+function withOwnFaults(source: CheckedSourceFile, found: readonly SettingsFinding[]): CheckedSourceFile {
   const own = found.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
   const faults = own.map(({ message }): Fault => ({ file: source.file, line: 1, column: 1, field: '', message }));
   return { ...source, faults: [...source.faults, ...faults] };
 }
 
-interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 'profiles' | 'secrets'> {
+interface SettingsParts extends Omit<SettingsFile, 'sources'> {
+  profiles: ReadonlyMap<string, Profile>;
+  secrets: readonly string[];
   sources: SourcesFile;
   refused: readonly RefusedSource[];
   exposed: readonly string[];
+  deprecated: readonly string[];
 }
 
-function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
+function assemble(path: string, parts: SettingsParts, { env, cwd }: ConfigPlace): Settings {
   const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log, memory } = parts;
   const { keep_runs, privacy_key } = parts;
   const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
     const declared = profiles.get(name);
     if (declared === undefined) throw new Error(`no profile was loaded for ${name}`);
-    const profile = withUsualStore(declared, source.files);
+    const profile = withDefaultStore(declared, source.files);
     const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
     const webhook = source.webhook ?? null;
     const { auth = { type: 'none' } } = source;
@@ -215,6 +229,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     sources: Object.fromEntries(sources),
     refused,
     exposed,
+    deprecated: [...new Set(parts.deprecated)],
     file_mode,
     serve,
     worker,
@@ -227,19 +242,14 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
 }
 
 /** Credentials in the settings, as texts that must not be written. */
-function credentialsIn({
-  sources,
-  serve,
-  alerts,
-  privacy_key,
-}: Pick<SettingsFile, 'sources' | 'serve' | 'alerts' | 'privacy_key'>): string[] {
+function credentialsIn({ sources, serve, alerts, privacy_key }: SettingsParts): string[] {
   const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
   if (privacy_key !== undefined) found.push(privacy_key);
   for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
     if (hash_key !== undefined) found.push(hash_key);
     found.push(...(auth === undefined ? [] : secretsOf(auth)));
     for (const { value } of webhook?.secrets ?? []) found.push(value);
-    // Whoever knows the address of a monitor can silence it.
+    // Anyone who knows the address of a monitor can silence it.
     for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
   }
   return found;

@@ -1,11 +1,10 @@
-import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { documented } from './profile/basic-fields.ts';
 import { messageOf } from '../model/errors.ts';
-import type { SettingsFinding } from './file/fault.ts';
+import type { SettingsFinding } from './file/yaml-file.ts';
+import { documented } from './profile/basic-fields.ts';
 
 const PROXY_EXPECTED = 'expected the http(s) address of a proxy such as http://proxy.example.com:3128, or none';
 const file = z.string().min(1).optional();
@@ -41,8 +40,12 @@ export const networkSchema = z
 type NetworkFile = z.output<typeof networkSchema>;
 
 /** The way to the service, ready to be used: addresses of proxies ('' for none), and what the files hold. */
-export interface Network {
+export interface Network extends TlsFiles {
   readonly proxies: { readonly http: string; readonly https: string; readonly except: string };
+}
+
+/** The contents of the TLS files of a source. */
+interface TlsFiles {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -51,16 +54,16 @@ export interface Network {
 
 const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
-/** What is wrong with the files of a source, whose settings stand at `above`. */
+/** Finds faults in the files of a source whose settings are at the path `above`. */
 export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
-  const found = filesOf(settings).flatMap(({ field, name }): SettingsFinding[] => {
+  const found = tlsFiles(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);
     return fault === null ? [] : [{ path: [...above, field], part: 'value', message: fault }];
   });
   return found.length > 0 ? found : pairFindings(settings, cwd, above);
 }
 
-function filesOf(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
+function tlsFiles(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
   const fields = ['ca_file', 'cert_file', 'key_file'] as const;
   return fields.flatMap((field) => (settings[field] === undefined ? [] : [{ field, name: settings[field] }]));
 }
@@ -82,31 +85,14 @@ function pairFindings(settings: NetworkFile, cwd: string, above: readonly string
     createSecureContext(files);
     return [];
   } catch {
-    const isLocked = !opens(files);
-    const field = isLocked ? 'key_passphrase' : settings.key_file === undefined ? 'ca_file' : 'key_file';
-    const expected = isLocked
-      ? 'the passphrase of key_file'
-      : 'files that TLS can use, and a key that belongs to its certificate';
-    return [{ path: [...above, field], part: 'value', message: `expected ${expected}` }];
+    const field = settings.key_file === undefined ? 'ca_file' : 'key_file';
+    const message = 'expected files that TLS can use, the key of the certificate, and the passphrase of the key';
+    return [{ path: [...above, field], part: 'value', message }];
   }
 }
 
-/**
- * False for a key that its passphrase does not open. By the key alone: of 256 wrong passphrases one seems to fit, and what
- * it makes of the key fails in some other way.
- */
-function opens({ key, passphrase }: Pick<Network, 'key' | 'passphrase'>): boolean {
-  if (key === undefined || !key.includes('ENCRYPTED')) return true;
-  try {
-    createPrivateKey({ key, passphrase });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function readFiles(settings: NetworkFile, cwd: string): Pick<Network, 'ca' | 'cert' | 'key' | 'passphrase'> {
-  const read = filesOf(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
+function readFiles(settings: NetworkFile, cwd: string): TlsFiles {
+  const read = tlsFiles(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
   const { key_passphrase: passphrase } = settings;
   return { ...Object.fromEntries(read), ...(passphrase === undefined ? {} : { passphrase }) };
 }
@@ -140,6 +126,6 @@ export function networkSecrets({ proxies, key, passphrase }: Network): string[] 
 }
 
 /** The way to a service of which no settings are there yet: the proxies of the environment. */
-export function usualNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
+export function defaultNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
   return networkOf(networkSchema.parse({}), cwd, env);
 }

@@ -1,16 +1,24 @@
+import { createHash } from 'node:crypto';
+import { accessSync, constants } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
+import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
+import { filesSchema, type FilesSettings } from './file-stores.ts';
+import type { Fault } from './file/yaml-file.ts';
+import { type Network, networkSchema } from './network.ts';
 import { authSchema, type AuthSettings } from './profile/auth.ts';
-import { documented, byteSize, duration, timeSpan } from './profile/basic-fields.ts';
+import { byteSize, documented, duration, timeSpan } from './profile/basic-fields.ts';
 import { cronExpression, timezone } from './profile/cron.ts';
 import type { Profile } from './profile/profile.ts';
 import type { WebhookSecret } from './profile/signature-secret.ts';
-import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
-import { controlSchema } from './control-place.ts';
-import { filesSchema, type FilesSettings } from './file-stores.ts';
-import type { Fault } from './file/fault.ts';
-import { type Network, networkSchema } from './network.ts';
-import { warehouseSchema } from './warehouse-address.ts';
+import { grammarOf, warehouseSchema } from './warehouse-address.ts';
+
+/** The setting `control`. */
+const controlSchema = documented(z.string().min(1).nullable().optional())(
+  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
+  ['/run/content-sync/control.sock'],
+);
 
 /** `serve`: the page, the metrics and the receiver. */
 const serveSchema = z
@@ -92,15 +100,15 @@ const privacyKey = documented(z.string().min(16, 'expected a secret of at least 
   ['${CONTENT_PRIVACY_KEY}'],
 );
 
-const EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
-const MODES = [0o600, 0o640, 0o644] as const;
+const FILE_MODE_EXPECTED = 'expected 0600, 0640 (its group may read) or 0644 (everybody may)';
+const FILE_MODES = [0o600, 0o640, 0o644] as const;
 
 /** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
 const fileMode = documented(
-  z.union([z.int(), z.string()], EXPECTED).transform((given, context): number => {
-    const mode = MODES.find((each) => meanings(each).includes(String(given)));
-    if (mode === undefined) context.addIssue({ code: 'custom', message: EXPECTED });
-    return mode ?? MODES[0];
+  z.union([z.int(), z.string()], FILE_MODE_EXPECTED).transform((given, context): number => {
+    const mode = FILE_MODES.find((each) => meanings(each).includes(String(given)));
+    if (mode === undefined) context.addIssue({ code: 'custom', message: FILE_MODE_EXPECTED });
+    return mode ?? FILE_MODES[0];
   }),
 )('Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match');
 
@@ -161,7 +169,7 @@ const deletesSchema = z.strictObject({
   max_rows: documented(z.int().min(0).default(500))('More deletes than this in a sweep, or in 24 h, are held'),
   max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
   settle: documented(duration.nullable().default(null))(
-    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
+    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the `lookback` of the filter, or 10m',
   ),
   keep_days: documented(z.int().min(1).nullable().default(null))(
     'Days after which deleted rows and their versions are removed for good; null for never',
@@ -208,7 +216,7 @@ const folderSchema = documented(z.string().min(1))(
   'A folder, relative to this file: each <name>.yaml in it is the source of that name',
 );
 
-const beside = {
+const commonFields = {
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
@@ -223,10 +231,14 @@ const beside = {
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...beside });
+export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...commonFields });
 
 /** A config file whose sources are files in a folder. */
-export const folderSettingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: folderSchema, ...beside });
+export const folderSettingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: folderSchema,
+  ...commonFields,
+});
 
 /** One of those files, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
@@ -235,7 +247,7 @@ export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 export const anySettingsSchema = z.strictObject({
   warehouse: warehouseSchema,
   sources: z.union([sourcesSchema, folderSchema]),
-  ...beside,
+  ...commonFields,
 });
 
 export type SettingsFile = z.output<typeof settingsSchema>;
@@ -286,6 +298,8 @@ export interface Settings {
   readonly file_mode: number;
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
+  /** Fields of profiles under a former name, each with its file and line. */
+  readonly deprecated: readonly string[];
   readonly serve: ServeSettings;
   /** Absolute path of the control socket; null for none. */
   readonly control: string | null;
@@ -301,4 +315,45 @@ export interface Settings {
 function isPlainUrl(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && !/[@?#]/.test(text) && url.hostname !== '';
+}
+
+/** Longer addresses of sockets are cut off by some systems, 104 bytes with the end at the least. */
+const MAX_SOCKET_PATH_BYTES = 100;
+
+interface ControlPlace {
+  /** As the settings have it. */
+  control: string | null | undefined;
+  warehouse: string;
+  /** Absolute path of the config file. */
+  config: string;
+  cwd: string;
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Absolute path of the control socket, the same for `serve` and for every command under the same config; null for none.
+ * It is named after the config, because several may share a folder, and is never in a folder where every user may make
+ * files: another user could impersonate `serve`.
+ */
+export function controlPath({ control, warehouse, config, cwd, env }: ControlPlace): string | null {
+  if (control === null || control === 'off') return null;
+  if (control !== undefined) return resolve(cwd, control);
+  const name = `content-sync-${createHash('sha256').update(config).digest('hex').slice(0, 16)}.sock`;
+  const folder = grammarOf(warehouse)?.folder(warehouse, cwd) ?? null;
+  const runtime = env['XDG_RUNTIME_DIR'] ?? '';
+  const paths = [
+    ...(folder === null ? [] : [join(folder, name)]),
+    ...(isWritable(dirname(config)) ? [join(dirname(config), name)] : []),
+    ...(runtime === '' ? [] : [join(runtime, name)]),
+  ];
+  return paths.find((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) ?? null;
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

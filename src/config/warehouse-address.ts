@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
 
-/** For somebody who has not chosen yet: a file per source, below the folder in which content-sync is started. */
-export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
+/** The default that `init` proposes: a file per source, below the working directory. */
+export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
 /** Parts of an address, by the kind of database. */
 interface AddressKinds {
@@ -13,7 +13,7 @@ interface AddressKinds {
   postgres: {
     /** The address itself; may hold a password. */
     readonly text: string;
-    /** The same as a connection string that the driver takes, without anything of ours. */
+    /** The same as a connection string for the driver, without our parameters. */
     readonly connection: string;
     /** The schema of the source. */
     readonly schema: string;
@@ -52,7 +52,7 @@ export function readAddress(address: string): WarehouseAddress | null {
   return kind === undefined ? null : READERS[kind](rest);
 }
 
-/** `sqlite:<path>`; `{source}` in the path stands for the name of the source. */
+/** `sqlite:<path>`; `{source}` in the path is replaced by the name of the source. */
 const sqliteGrammar: AddressGrammar = {
   pattern: /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/,
   editorPattern: 'sqlite:(?!//|:memory:).+',
@@ -88,12 +88,12 @@ const CHECKED_FULLY = new Set(['prefer', 'require', 'verify-ca']);
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]*$/;
 /** Bytes of an identifier; Postgres cuts off more without a word. */
-const LONGEST_NAME = 63;
+const MAX_SCHEMA_NAME_LENGTH = 63;
 /** Postgres's own schemas, and those that all processes of content-sync share. */
 const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
 const PLACEHOLDER = '{source}';
 
-/** `postgres://user:password@host/database`; `{source}` in `?schema=` stands for the name of the source. */
+/** `postgres://user:password@host/database`; `{source}` in `?schema=` is replaced by the name of the source. */
 const postgresGrammar: AddressGrammar = {
   pattern: POSTGRES,
   editorPattern: 'postgres(ql)?://.+',
@@ -111,22 +111,22 @@ const postgresGrammar: AddressGrammar = {
     if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
       searchParams.set('sslmode', 'verify-full');
     }
-    searchParams.set('schema', schemaOf(searchParams.get('schema'), source));
+    searchParams.set('schema', schemaName(searchParams.get('schema'), source));
     return url.href;
   },
   folder: () => null,
   place: { what: 'schema', where: 'schema' },
-  hasPlacePerSource: (address) => templateOf(address)?.includes(PLACEHOLDER) ?? true,
+  hasPlacePerSource: (address) => schemaTemplate(address)?.includes(PLACEHOLDER) ?? true,
   sourceFault: (address, source, all) => {
-    const template = templateOf(address);
-    const schema = schemaOf(template, source);
+    const template = schemaTemplate(address);
+    const schema = schemaName(template, source);
     // Only an address that says `public` means it.
     const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
     if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
-    if (schema.length > LONGEST_NAME) {
-      return `expected a shorter name, because a schema has at most ${LONGEST_NAME} characters`;
+    if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
+      return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
     }
-    const other = all.find((name) => name !== source && schemaOf(template, name) === schema);
+    const other = all.find((name) => name !== source && schemaName(template, name) === schema);
     return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
   },
   transportFault: (address, env) => {
@@ -139,7 +139,7 @@ const postgresGrammar: AddressGrammar = {
   },
   secrets: (address, env) => {
     const own = passwordForms(address);
-    const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !OUR_WORDS.has(text));
+    const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
     return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
   },
 };
@@ -167,8 +167,8 @@ const RULES: readonly ((url: URL) => string | null)[] = [
   },
 ];
 
-/** Words that stand in every message about Postgres, also if somebody took one of them for a password. */
-const OUR_WORDS = new Set(['postgres', 'postgresql']);
+/** Not treated as secrets even if used as a password, because every message about Postgres contains them. */
+const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
 /** The password in each spelling that the address may lead to, also if it is no valid address. */
 function passwordForms(address: string): string[] {
@@ -182,12 +182,12 @@ function passwordForms(address: string): string[] {
 }
 
 /** How the schemas of sources are named; null if the address does not say. */
-function templateOf(address: string): string | null {
+function schemaTemplate(address: string): string | null {
   return urlOf(address).searchParams.get('schema');
 }
 
 /** The schema of a source: by default its own name, as SQL writes it without quotes. */
-function schemaOf(template: string | null, source: string): string {
+function schemaName(template: string | null, source: string): string {
   return (template ?? PLACEHOLDER).replaceAll(PLACEHOLDER, source.replaceAll('-', '_'));
 }
 
@@ -280,11 +280,11 @@ export function shownAddress(address: string): string {
   if (scheme === 'sqlite' || (scheme === undefined && /^[\w./{}-]*$/.test(address))) return address;
   if (scheme === undefined) return '***';
   if (!address.startsWith(`${scheme}://`) || URL.parse(address) === null) return `${scheme}:***`;
-  // To the last @: one that belongs to the password may stand there as it is.
+  // Up to the last @, because a password may contain an unescaped one.
   return address.replace(/\/\/.*@/s, '//***@').replace(/[?#].*$/s, '?***');
 }
 
-/** True for names and addresses that never leave this machine, as they stand in a URL. */
+/** True for host names and addresses of this machine, as URLs write them. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(bare) === 4) return bare.startsWith('127.');

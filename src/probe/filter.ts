@@ -74,7 +74,7 @@ const MAX_SINGLE = 6;
 /** Forms that change the response and are no filter by time. */
 const MAX_DISTURBING = 3;
 /** Before a record's time, as a sync requests. */
-const OVERLAP_MS = 600_000;
+const LOOKBACK_MS = 600_000;
 
 interface Filter {
   form: FilterForm;
@@ -234,7 +234,7 @@ async function verify(subject: Subject, form: FilterForm, formats: readonly Time
       last = answer;
       return records === null ? 'refused' : toListed(records);
     };
-    const observed = await observeFilter(request, { plain, now, overlap: OVERLAP_MS });
+    const observed = await observeFilter(request, { plain, now, lookback: LOOKBACK_MS });
     const { back, middle } = observed;
     if (back.page === 'refused' || back.page.records.length < plain.records.length) continue;
     if (judgeFilter(observed, String).is !== 'works') continue;

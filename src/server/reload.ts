@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import { settingsError } from '../config/file/yaml-file.ts';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import { settingsError } from '../config/file/fault.ts';
-import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import type { SettingsStatus } from './status/snapshot.ts';
 
@@ -88,8 +88,17 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
   };
 }
 
-/** Not compared: facts about the file itself, and what is compared source by source. */
-const NOT_COMPARED: ReadonlySet<string> = new Set(['path', 'sources', 'refused', 'exposed', 'secrets', 'memory']);
+/** Not compared: what stands for the file itself, and what is compared source by source. */
+const NOT_COMPARED: ReadonlySet<string> = new Set([
+  'path',
+  'sources',
+  'refused',
+  'exposed',
+  'deprecated',
+  'secrets',
+  'memory',
+]);
+/** What takes effect with the next start only. */
 const NEEDS_RESTART: ReadonlySet<string> = new Set([
   'serve.host',
   'serve.port',

@@ -1,9 +1,9 @@
-import type { DatedKey } from '../load/page-loader.ts';
-import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { TimeZone } from '../model/time-zone.ts';
-import { NO_WALK } from '../database/state/checkpoints.ts';
-import type { CheckpointRow } from '../database/own-tables.ts';
 import { momentOf } from '../checks/since.ts';
+import type { CheckpointRow } from '../database/own-tables.ts';
+import { NO_WALK } from '../database/state/checkpoints.ts';
+import type { DatedKey } from '../load/page-loader.ts';
+import type { TimeZone } from '../model/time-zone.ts';
+import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 
 /** The part of a page that moves a checkpoint. */
 interface PassedPage {
@@ -129,9 +129,9 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
 }
 
 /**
- * The clock of the last page, by which everything that the scan has seen existed. A scan that requested the overlap again
+ * The clock of the last page, by which everything that the scan has seen existed. A scan that requested the look-back again
  * and moved nothing leaves it open: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
- * record may the overlap be left out.
+ * record may the look-back be left out.
  */
 function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import { instant, type Behaviour, type SmallRecord } from '../support/small-service.ts';
+import { type Behaviour, instant, type SmallRecord } from '../support/small-service.ts';
 import { smallStage } from '../support/small-stage.ts';
 
 const DAY = 86_400_000;
@@ -26,7 +26,7 @@ async function checked(
 }
 
 function format(name: string) {
-  return { incremental: { param: 'updated_since', format: name, overlap: '10m' } };
+  return { incremental: { param: 'updated_since', format: name, lookback: '10m' } };
 }
 
 describe('check of a filter', () => {

@@ -86,7 +86,7 @@ describe('a path that is something else', () => {
     const stage = await journey({ ...SMALL, profile: { resources: { images } }, source: { files } });
     expect((await stage.command('check')).stdout).not.toContain('copy files');
     writeFileSync(path.join(stage.folder, 'file'), 'text');
-    const fault = /FAIL {2}copy files: .*can make nothing in .*file \(ENOTDIR\)/;
+    const fault = /FAIL {2}copy files: .*cannot write to .*file \(ENOTDIR\)/;
     expect(await stage.command('check')).toMatchObject({ code: 1, stdout: expect.stringMatching(fault) });
   });
 });

@@ -78,7 +78,7 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
     const { code, stdout } = await stage.command('forget', 'content', '3', 'never-here-77', '--yes');
     expect([code, stdout]).toEqual([3, expect.stringContaining('1 record of content erased')]);
     expect(stdout).toContain('1 id is not in the copy, and not blocked');
-    expect(stdout).toContain('Yours to clean');
+    expect(stdout).toContain('Clean these yourself');
     expect(stdout).not.toContain('never-here-77');
     expect(await stage.rows("SELECT id FROM content WHERE id = '3'")).toEqual([]);
     expect(await stage.rows('SELECT * FROM _sync_deletes UNION ALL SELECT * FROM _sync_deletes')).toEqual([]);

@@ -38,8 +38,8 @@ describe('probe', () => {
       'auth: { type: bearer } # Authorization: Bearer: 200 with the credential, 401 with a false one',
     );
     expect(stdout).toMatch(/param: updated_since # GET \/posts\?.*none earlier/);
-    expect(stderr).toContain('at most 60 times');
-    expect(stderr).toContain('every line was proved');
+    expect(stderr).toContain('at most 60 requests');
+    expect(stderr).toContain('every line was verified');
     expect(code).toBe(0);
     expect(requests.length).toBeLessThanOrEqual(60);
     expect(stdout + stderr).not.toContain(SECRET);
@@ -58,7 +58,7 @@ describe('probe', () => {
     expect((await probe(args, folder)).stdout).toBe('');
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
     writeFileSync(path.join(folder, 'profile.yaml'), 'mine');
-    await expect(probe(args, folder)).rejects.toThrow('profile.yaml is there already');
+    await expect(probe(args, folder)).rejects.toThrow('profile.yaml exists already');
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toBe('mine');
     await probe([...args, '--force'], folder);
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
@@ -84,7 +84,7 @@ describe('probe', () => {
     },
     'an open line': {
       args: ['http://cms.example.com', '--credential-env', 'CMS_KEY'],
-      message: 'readable over the network',
+      message: 'sent unencrypted',
     },
     'a form that is none': {
       args: ['http://localhost:1', '--credential-env', 'CMS_KEY', '--auth', 'magic'],

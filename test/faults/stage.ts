@@ -1,23 +1,22 @@
-import { Readable } from 'node:stream';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import type Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import type { CliContext } from '../../src/cli/command/context.ts';
-import { exitCodeOfError } from '../../src/cli/command/exit-code.ts';
 import { checkCommand } from '../../src/cli/check.ts';
+import { type CliContext, exitCodeOfError } from '../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
+import type { Clock } from '../../src/model/clock.ts';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
+import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
+import { collector } from '../support/collector.ts';
 import { differences } from '../support/compare-copy.ts';
 import { SQLITE, type TestDatabase, USUAL } from '../support/databases.ts';
-import { collector } from '../support/collector.ts';
-import { copyPrepared } from '../support/made-databases.ts';
-import type { Clock } from '../../src/model/clock.ts';
-import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { IS_LONG } from '../support/length.ts';
+import { copyPrepared } from '../support/made-databases.ts';
 
 const RESOURCES = ['content', 'images', 'analytics'] as const;
 type Resource = (typeof RESOURCES)[number];
@@ -152,6 +151,7 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
     signal: new AbortController().signal,
     clock,
     secrets: [],
+    json: true,
     umask: () => undefined,
     exit: (chosen) => {
       code = chosen;

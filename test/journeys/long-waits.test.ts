@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
+import { exitCodeOfStatus } from '../../src/cli/command/context.ts';
 import { LONGEST_WAIT_MS } from '../../src/http/rate-limit/answer-limits.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';

@@ -63,7 +63,9 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
     for (const place of [stage.file(), stage.inboxFile()]) rmSync(place);
     const gone = await stage.run('restore', file);
     expect([gone.code, gone.stderr]).toEqual([0, '']);
-    expect(gone.stdout).toMatch(/→ the warehouse that was there is gone .* are back; erase them again/);
+    expect(gone.stdout).toMatch(
+      /→ erase records that were erased after .* again .*: the replaced warehouse was missing/,
+    );
     const remembered = new Database(kept, { readonly: true });
     const [row] = remembered.prepare<[string], Record<string, unknown>>(FORGOTTEN).all(ID);
     remembered.close();
@@ -71,7 +73,9 @@ describe('a backup from before records were erased', { timeout: 60_000 }, () => 
     db.prepare(ASKED).run({ ...row, record_id: ID });
     db.close();
     const made = await stage.run('backup', half);
-    expect(made.stdout).toContain('→ records of content that are to be erased may still be in it: content-sync forget');
+    expect(made.stdout).toContain(
+      '→ run content-sync forget content, then back up again: records that are to be erased may still be in the file',
+    );
     expect(await stage.run('restore', half)).toMatchObject({ code: 0, stderr: '' });
     expect(findInFolder(stage.folder, [ID, 'needle-old', 'needle-child'])).toEqual([]);
   });

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
-import { configJsonSchema } from '../../src/config/json-schema.ts';
+import { configJsonSchema } from '../../src/cli/config.ts';
+import { ERROR_EXPLANATIONS } from '../../src/cli/explain.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
+import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
 import { codeIn, sectionOf, tableRows } from './readme.ts';
-import { schemaFields, type SchemaField } from './schema-fields.ts';
+import { type SchemaField, schemaFields } from './schema-fields.ts';
 
 /** Subjects of the profile by their headings in `config/README.md`: a field belongs to the longest of these beginnings. */
 const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
@@ -89,8 +90,24 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
       withTable(text, 'The config file', ofConfig),
     );
   },
+  'config/errors.md': errorsPage,
   'test/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
 };
+
+function errorsPage(): string {
+  const sections = Object.entries(ERROR_EXPLANATIONS).map(([subject, explanations]) => {
+    const lines = explanations.map(({ codes, cause, fix }) => {
+      const named = codes.split(' ').map((code) => `\`${code}\``);
+      return `- ${named.join(', ')}: ${cause} **Fix:** ${fix}\n`;
+    });
+    return `## ${subject}\n\n${lines.join('')}`;
+  });
+  return `# Error codes
+
+Find the cause and the fix of an error by the code in its message. \`content-sync explain <code>\` prints the same. Codes are stable: scripts may match on them. Rejected records have a reason instead, in \`_sync_rejects\`.
+
+${sections.join('\n')}`;
+}
 
 /** Told from other tables by their head. */
 const GENERATED_TABLE = /^\| *(?:setting|field|fault) .*\n(?:\|.*\n)+/m;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { planWalk, type PlanInput } from '../../src/sync/plan.ts';
+import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
 import { freshCheckpoint } from '../../src/database/state/checkpoints.ts';
 import { NO_FIGURES } from '../../src/database/state/runs.ts';
-import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
-import { profileWith, type ProfileChoice } from '../support/page-records.ts';
+import { type PlanInput, planWalk } from '../../src/sync/plan.ts';
+import { type ProfileChoice, profileWith } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
-const FILTER = { incremental: { param: 'updated_since', overlap: '10m' } };
+const FILTER = { incremental: { param: 'updated_since', lookback: '10m' } };
 const FULL = {
   walk_mode: 'full',
   walk_position: '/v1/content?page=7',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refetch, type ExpectedRecord } from '../../src/sync/refetch.ts';
+import { type ExpectedRecord, refetch } from '../../src/sync/refetch.ts';
 import type { ResourceContext } from '../../src/sync/resource-context.ts';
 import { draining } from '../support/draining.ts';
 import { journey, type Journey, type JourneyOptions } from '../support/journey.ts';
@@ -108,8 +108,8 @@ describe('a record that is gone', () => {
 });
 
 describe('a record that cannot be read alone', () => {
-  // A row that was written within the overlap before the walk proves nothing.
-  const content = { item: null, incremental: { param: 'updated_since', overlap: '1ms' } };
+  // A row that was written within the look-back before the walk proves nothing.
+  const content = { item: null, incremental: { param: 'updated_since', lookback: '1ms' } };
 
   it('is suspected to be gone for a delete event, and is gone after the next whole walk that has not met it', async () => {
     const stage = await stageFor({ profile: { resources: { content } } });

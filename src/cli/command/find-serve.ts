@@ -7,13 +7,10 @@ import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
 /** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe(
-  { clock }: Pick<CliContext, 'clock'>,
-  { control, source }: Pick<ChosenSource, 'control' | 'source'>,
-): Promise<ServeDoor | null> {
+export async function findServe({ clock }: CliContext, { control, source }: ChosenSource): Promise<ServeDoor | null> {
   const by = caller();
   const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
-  // On another machine: it is asked by way of the database.
+  // A `serve` on another machine is reached through the database.
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }
 
@@ -22,7 +19,7 @@ export function caller(): string {
   try {
     return `${userInfo().username}, pid ${process.pid}`;
   } catch {
-    // The user of a container need not have a name.
+    // The user of a container may have no name.
     return `pid ${process.pid}`;
   }
 }

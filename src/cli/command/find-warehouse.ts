@@ -1,18 +1,18 @@
-import type { Clock } from '../../model/clock.ts';
-import { ConfigError } from '../../model/errors.ts';
-import type { SourceSettings } from '../../config/settings.ts';
 import type { CheckFinding } from '../../checks/listing-walk.ts';
+import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { WarehouseReader } from '../../database/reading.ts';
+import { readShapes } from '../../database/state/column-catalog.ts';
+import type { Clock } from '../../model/clock.ts';
+import { ConfigError } from '../../model/errors.ts';
 
 /**
  * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
  * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
 export async function findWarehouse(
-  { warehouse, resources }: Pick<SourceSettings, 'warehouse' | 'resources'>,
+  { warehouse, resources }: SourceSettings,
   clock: Clock,
 ): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const database = databaseAt(warehouse);

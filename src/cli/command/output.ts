@@ -1,17 +1,23 @@
-import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
+import { styleText } from 'node:util';
+import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { asStarted } from '../../observe/started-as.ts';
-import type { CliContext } from './context.ts';
+import type { ErrorOutput, ReportOutput } from './context.ts';
 
 /**
  * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
  * and deliveries of a service may contain them.
  */
-export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'>, found: object | string): void {
+export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
   const text =
     typeof found === 'string' ? asStarted(scrubOwn(found, secrets)) : scrubJson(JSON.stringify(found, hints), secrets);
   stdout.write(`${text}\n`);
+}
+
+/** Prints what a command reports: with `--json` one line of JSON, else a text. */
+export function printReport(context: ReportOutput, report: object, text: string): void {
+  print(context, context.json === true ? report : text);
 }
 
 function hints(key: string, value: unknown): unknown {
@@ -19,7 +25,7 @@ function hints(key: string, value: unknown): unknown {
 }
 
 /**
- * Pads cells so that columns stand below each other; one line per row, without spaces at its end. `paint` colours a
+ * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a
  * padded cell by its column.
  */
 export function alignedLines(
@@ -39,10 +45,10 @@ export function alignedLines(
 /**
  * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
  * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
- * the command was asked for JSON.
+ * the command prints JSON.
  */
 export async function tellError(
-  { stderr, secrets, json = false }: Pick<CliContext, 'stderr' | 'secrets' | 'json'>,
+  { stderr, secrets, json = false }: ErrorOutput,
   error: unknown,
   source?: string,
 ): Promise<void> {
@@ -58,18 +64,47 @@ export async function tellError(
 /** The message and the hint; a stack only for a bug. */
 function errorText(error: unknown, source: string | undefined): string {
   const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
-  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${stackOf(error)}`;
+  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${formatStack(error)}`;
   const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
   return `${who}: ${error.message} [${error.code}]${hint}`;
 }
 
-function stackOf(error: unknown): string {
+function formatStack(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
 }
 
 /** The way from nothing to a fresh copy, as the help and the demo show it. */
 export const FIRST_STEPS = `
-  content-sync init        ask for address and credential, write a config that works
-  content-sync backfill    copy everything; run it again after a stop, it resumes
-  content-sync sync        bring in what changed since; this is what a schedule calls
-  content-sync serve       keep the copy fresh: schedule, webhooks, deletes, a status page`;
+  content-sync init        Ask for address and credential, and write a working config
+  content-sync backfill    Copy everything; run it again after a stop, it resumes
+  content-sync sync        Copy what changed since; a schedule calls this
+  content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
+
+/** What a word means, for its colour. */
+export type TextTone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
+
+/** Colours a text by what it means. */
+export type Paint = (text: string, tone: TextTone) => string;
+
+const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
+
+/**
+ * Colours for what is printed on stdout: only on a terminal, and not where `NO_COLOR` is set; anywhere where
+ * `FORCE_COLOR` is.
+ */
+export function painter({ stdout }: ReportOutput): Paint {
+  return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
+}
+
+const STATUS_TONES: Readonly<Record<string, TextTone>> = {
+  ok: 'good',
+  partial: 'look',
+  deferred: 'look',
+  interrupted: 'look',
+  failed: 'bad',
+};
+
+/** The tone of a run status; plain for any other word. */
+export function toneOfStatus(status: string): TextTone {
+  return STATUS_TONES[status] ?? 'plain';
+}

@@ -1,31 +1,45 @@
+import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { Option, type Command } from 'commander';
+import { settingsError } from '../../config/file/yaml-file.ts';
+import { loadSettings } from '../../config/load-settings.ts';
+import { type Settings, type SourceSettings, umaskOf } from '../../config/settings.ts';
 import { ConfigError } from '../../model/errors.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
-import { umaskOf, type Settings, type SourceSettings } from '../../config/settings.ts';
-import { loadSettings } from '../../config/load-settings.ts';
-import { settingsError } from '../../config/file/fault.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
+import { type App, type AppOptions, openApp } from '../../server/app.ts';
+import {
+  type CliContext,
+  type ErrorOutput,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  worstExitCode,
+} from './context.ts';
 import { tellError } from './output.ts';
 
-/** Options of every command that works on configured sources. */
+/** Options of every command for configured sources. */
 export interface SourceOptions {
   config?: string;
   source?: string;
   logLevel?: LogLevel;
+  json?: true;
+}
+
+/** A command that reports on each source of the config. */
+export function sourceCommand(name: string): Command {
+  return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
 
 /** Adds those options to a command. */
 export function withSourceOptions(command: Command): Command {
   const logLevel = new Option(
     '--log-level <level>',
-    'how much is logged on stderr; on a terminal in place of live lines',
+    'Level of the log on stderr; on a terminal it replaces the live lines',
   );
   return command
-    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
-    .option('-s, --source <name>', 'only this source of the config')
+    .option('-c, --config <file>', 'Config file (default: CONTENT_SYNC_CONFIG or config/content-sync.yaml)')
+    .option('-s, --source <name>', 'Only this source of the config')
     .addOption(logLevel.choices(LOG_LEVELS));
 }
 
@@ -41,9 +55,9 @@ export interface ChosenSource {
 
 /**
  * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes (`ok` for those that
- * return none) to the shell. A source that cannot be worked on, or whose own file was refused, is told and never takes
- * the others along. Throws `ConfigError` before anything is asked of any service if the settings or the names on the
- * command line cannot be used.
+ * return none) to the shell. A source that fails, or whose own file was refused, is reported and does
+ * not affect the others. Throws `ConfigError` before any request if the settings or the names on the command line are
+ * invalid.
  */
 export async function forEachSource(
   context: CliContext,
@@ -54,6 +68,7 @@ export async function forEachSource(
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
   const codes = await tellRefused(context, settings);
+  warnOfDeprecated(context, settings, options);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
@@ -71,13 +86,23 @@ export async function forEachSource(
   return code;
 }
 
+/** On a terminal the log is off, so the warnings are printed. */
+function warnOfDeprecated(context: CliContext, settings: Settings, options: SourceOptions): void {
+  const { stderr, secrets } = context;
+  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
+  for (const message of settings.deprecated) {
+    if (stderr.isTTY === true) stderr.write(`${visibleText(message)}\n`);
+    else log.warn(message);
+  }
+}
+
 function chooseSources(
   context: CliContext,
   settings: Settings,
   options: SourceOptions,
   names: readonly string[],
 ): ChosenSource[] {
-  // A terminal shows live lines, which log lines would tear apart: there the log must be asked for.
+  // On a terminal log lines would break up the live lines, so the log is off unless --log-level is given.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   return Object.values(settings.sources).map((source) => ({
@@ -119,7 +144,7 @@ export function reloadedSettings(context: CliContext, read: () => Settings): Set
 }
 
 /** Reports the sources that were left out; returns the exit code of each. */
-export async function tellRefused(context: CliContext, { refused }: Pick<Settings, 'refused'>): Promise<ExitCode[]> {
+export async function tellRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
   for (const source of refused) await tellError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
@@ -135,7 +160,35 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
   return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
 }
 
-/** The log of a command that tells a person itself what it does. */
-export function silentLog({ stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>): Logger {
+/** The log of a command that prints its own messages. */
+export function silentLog({ stderr, secrets }: ErrorOutput): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
+}
+
+/** Runs `work` with what was opened, and closes it again whatever happens. */
+export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
+  opened: Opened,
+  work: (opened: Opened) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The source of an app, and its log. */
+export interface AppSource {
+  source: SourceSettings;
+  log: Logger;
+  retried?: NonNullable<AppOptions['retried']>;
+}
+
+/** Wires the source up, runs `work` with it, and closes it again. */
+export async function withApp<T>(
+  { clock, secrets }: CliContext,
+  { source, log, retried }: AppSource,
+  work: (app: App) => Promise<T>,
+): Promise<T> {
+  return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
 }

@@ -21,19 +21,33 @@ interface WatchOptions {
   log: Logger;
   app: App;
   resources: readonly string[];
-  /** False if the log was asked for, which takes the place of the live lines. */
+  /** False if --log-level is given: then the log replaces the live lines. */
   live: boolean;
 }
 
-/** Shows a run while it goes on: live lines on a terminal, log lines anywhere else. */
+const REDRAW_MS = 250;
+
+/** Shows the progress of a run: live lines on a terminal, log lines anywhere else. */
 export function watchRun({ context, log, app, resources, live }: WatchOptions): {
   watcher: RunWatcher;
   /** Shows why a resource waits for its next attempt. */
   retried: NonNullable<AppOptions['retried']>;
   finish: () => void;
 } {
-  const { clock } = context;
-  const { change, recordsOf, finish } = liveLines(context, resources, live, () => governorProgress(app, clock.now()));
+  const { clock, stderr } = context;
+  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
+  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
+  const draw = (): void => {
+    const governor = governorProgress(app, clock.now());
+    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor });
+  };
+  const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
+    progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
+    draw();
+  };
+  // Redrawn between pages too, so that a pause counts down.
+  const redrawing = setInterval(draw, REDRAW_MS);
+  redrawing.unref();
   const logged = logWalks(log, clock, 'info');
 
   const watcher: RunWatcher = {
@@ -43,7 +57,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
       change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
     },
     page: (resource, page, figures) => {
-      const records = recordsOf(resource) + page.records.length;
+      const records = (progress.get(resource)?.records ?? 0) + page.records.length;
       const news = { records, pages: page.number, requests: figures.requests, total: page.total };
       change(resource, (known, at) => advanceResource(known, at, news));
       logged.page(resource, page, figures);
@@ -58,34 +72,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
     retried: (event, resource) => {
       if (resource !== undefined) change(resource, (was) => ({ ...was, note: visibleText(retryText(event)) }));
     },
-    finish,
-  };
-}
-
-const REDRAW_MS = 250;
-
-/** Live lines of resources on a terminal; nothing if they are not `live`. */
-export function liveLines(
-  { clock, stderr }: Pick<CliContext, 'clock' | 'stderr'>,
-  resources: readonly string[],
-  live: boolean,
-  governor: () => GovernorProgress,
-) {
-  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
-  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const draw = (): void =>
-    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor: governor() });
-  // Redrawn while nothing comes in, too: a pause that the service asked for must be seen to count down.
-  const ticking = setInterval(draw, REDRAW_MS);
-  ticking.unref();
-  return {
-    recordsOf: (resource: string): number => progress.get(resource)?.records ?? 0,
-    change: (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
-      progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
-      draw();
-    },
-    finish: (): void => {
-      clearInterval(ticking);
+    finish: () => {
+      clearInterval(redrawing);
       draw();
       lines?.finish();
     },
@@ -102,13 +90,13 @@ function governorProgress(app: App, now: number): GovernorProgress {
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
   const lines = report.resources.flatMap((resource) => [
-    `${resource.resource.padEnd(width)}  ${figuresOf(resource)}`,
-    ...adviceOf(resource).map((line) => `${' '.repeat(width)}  ${line}`),
+    `${resource.resource.padEnd(width)}  ${formatCounts(resource)}`,
+    ...formatAdvice(resource).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-function figuresOf(report: ResourceReport): string {
+function formatCounts(report: ResourceReport): string {
   const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
   const { forgotten = 0 } = report;
   const parts = [
@@ -117,8 +105,8 @@ function figuresOf(report: ResourceReport): string {
     `${countText(unchanged)} unchanged`,
     ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
     ...(held > 0 ? [`${countText(held)} deletes held`] : []),
-    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
-    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as forgotten`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
+    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as erased`] : []),
     `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
     durationText(seconds),
@@ -126,12 +114,12 @@ function figuresOf(report: ResourceReport): string {
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
-  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
+function formatAdvice({ error, rejected, warnings }: ResourceReport): string[] {
+  const hint = error?.code === 'bug' ? 'report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
     ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
-    ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
+    ...(rejected > 0 ? ['→ see _sync_rejects for the rejected records, each with its reason and its body'] : []),
   ];
 }

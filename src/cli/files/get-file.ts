@@ -18,8 +18,7 @@ import { openStores } from '../../object-store/open-stores.ts';
 import { bytesText } from '../../observe/figures.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, type SourceOptions, withSourceOptions } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { forEachSource, readSettings, type SourceOptions, whileOpen, withSourceOptions } from '../command/sources.ts';
 import { momentFrom } from '../runs.ts';
 
 interface GetOptions extends SourceOptions {
@@ -31,18 +30,18 @@ interface GetOptions extends SourceOptions {
 }
 
 /** A row whose content is known. */
-type Content = FileRow & { store: string; sha256: string };
+type StoredFileRow = FileRow & { store: string; sha256: string };
 
 export function getCommand(context: CliContext): Command {
   return withSourceOptions(new Command('get'))
-    .description('write the bytes of one file, as they are shown now or were at a moment')
-    .argument('<resource>', 'a resource of the profile')
-    .argument('<id>', 'the id of the record')
-    .option('--field <name>', 'which of its files, where it has several (`field` in the profile)')
-    .option('--position <number>', 'which of a list, from 0', positionFrom, 0)
-    .option('--as-of <time>', 'what it showed then: a date, a time, or a span before now (30d)')
-    .option('--out <path>', 'where to; - for stdout; else a file here, named by the record', undefined)
-    .option('--force', 'write in the place of a file that is there')
+    .description('Write one file, as it is now or was at a given time')
+    .argument('<resource>', 'Resource of the profile')
+    .argument('<id>', 'Id of the record')
+    .option('--field <name>', 'File of a record that has several (`field` in the profile)')
+    .option('--position <number>', 'Position in a list, from 0', positionFrom, 0)
+    .option('--as-of <time>', 'Version at a date, a time, or a span before now (30d)')
+    .option('--out <path>', 'Target file; - for stdout (default: a file here, named after the record)', undefined)
+    .option('--force', 'Replace an existing file')
     .action(async (resource: string, id: string, options: GetOptions) => {
       const [, second] = Object.keys(readSettings(context, options).sources);
       if (second !== undefined) {
@@ -59,13 +58,17 @@ function positionFrom(text: string): number {
   throw new ConfigError('usage', `--position is ${JSON.stringify(text)}, no number from 0`);
 }
 
-interface Asked {
+interface FileRequest {
   resource: string;
   id: string;
   options: GetOptions;
 }
 
-async function getFile(context: CliContext, source: SourceSettings, { resource, id, options }: Asked): Promise<void> {
+async function getFile(
+  context: CliContext,
+  source: SourceSettings,
+  { resource, id, options }: FileRequest,
+): Promise<void> {
   const { clock, cwd } = context;
   const at = options.asOf === undefined ? null : timestampText(momentFrom(options.asOf, clock.now()));
   const question = { resource, id, field: options.field ?? null, position: options.position };
@@ -74,8 +77,8 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
   );
   const address = storesOf(source.files).find(({ name }) => name === row.store);
   if (address === undefined) {
-    throw new ConfigError('file_store_unknown', `it stands in ${row.store}, which the settings no longer name`, {
-      hint: 'put the store back into files.store of the source, or move its objects to the new one',
+    throw new ConfigError('file_store_unknown', `it is stored in ${row.store}, which the settings no longer name`, {
+      hint: 'add the store to files.store of the source again, or move its objects to the new one',
     });
   }
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
@@ -86,7 +89,7 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
     try {
       await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
     } catch (error) {
-      // Whoever reads stdout has enough.
+      // The reader of stdout has closed it.
       if (out === null && codeOf(error) === 'EPIPE') return;
       throw storeFault(store.shown, error);
     }
@@ -98,7 +101,7 @@ async function contentAt(
   own: Parameters<typeof filesAt>[0],
   question: FileQuestion,
   at: string | null,
-): Promise<Content> {
+): Promise<StoredFileRow> {
   const rows = await filesAt(own, question, at);
   const which = `${question.resource} ${question.id}`;
   if (new Set(rows.map(({ field }) => field)).size > 1) {
@@ -123,13 +126,15 @@ async function contentAt(
   );
 }
 
-function hasContent(row: FileRow): row is Content {
+function hasContent(row: FileRow): row is StoredFileRow {
   return row.store !== null && row.sha256 !== null;
 }
 
 function refuseOverwriting(file: string, isForced: boolean): void {
   if (isForced || !existsSync(file)) return;
-  throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
+  throw new ConfigError('file_exists', `${file} exists already`, {
+    hint: 'name another file with --out, or add --force',
+  });
 }
 
 /** Whole or not at all. */
@@ -140,7 +145,7 @@ async function writtenTo(file: string, body: Readable, sha256: string): Promise<
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true });
-    // Anything else comes from where the bytes are read.
+    // Any other error comes from reading.
     if (!isUnwritable(error)) throw error;
     throw new ConfigError('file_unwritable', `${file}: ${messageOf(error)}`, {
       hint: 'name a place by --out in which this user may make files, and which has room',
@@ -160,7 +165,7 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
       }
     },
     to,
-    // Stdout stays open for whoever comes next.
+    // Stdout stays open for other output.
     { end: !('fd' in to && to.fd === 1) },
   );
   if (hash.digest('hex') === sha256) return;
@@ -170,37 +175,13 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
   });
 }
 
-/** Endings where the type's own name is another. */
-const ENDINGS: Readonly<Record<string, string>> = {
-  'image/jpeg': 'jpg',
-  'image/svg+xml': 'svg',
-  'image/x-icon': 'ico',
-  'image/vnd.microsoft.icon': 'ico',
-  'image/tiff': 'tif',
-  'video/quicktime': 'mov',
-  'video/x-matroska': 'mkv',
-  'audio/mpeg': 'mp3',
-  'audio/x-wav': 'wav',
-  'text/plain': 'txt',
-};
+const MAX_ID_LENGTH = 100;
 
-const LONGEST_ID = 100;
-
-/** A name for a file of a record: of letters, digits and `-_.` only, whatever the record's id is, and never a hidden one. */
-function fileName({
-  record_id,
-  field,
-  position,
-  type,
-}: Pick<FileRow, 'record_id' | 'field' | 'position' | 'type'>): string {
-  const id = plain(record_id).slice(0, LONGEST_ID);
-  const which = position === 0 ? field : `${field}-${position}`;
-  return `${id}-${plain(which)}.${endingOf(type ?? '')}`;
-}
-
-function endingOf(type: string): string {
-  const [, subtype = ''] = type.split('/');
-  return ENDINGS[type] ?? (/^[a-z0-9]{1,10}$/.test(subtype) ? subtype : 'bin');
+/** A default file name of letters, digits and `-_.`, never hidden, whatever the id of the record is. */
+function fileName({ record_id, field, position, type }: FileRow): string {
+  const id = plain(record_id).slice(0, MAX_ID_LENGTH);
+  const [, extension = 'bin'] = /\/([a-z0-9]{1,10})(?:\+[a-z]+)?$/.exec(type ?? '') ?? [];
+  return `${id}-${plain(position === 0 ? field : `${field}-${position}`)}.${extension}`;
 }
 
 function plain(text: string): string {

@@ -1,5 +1,5 @@
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
-import { usualNetwork } from '../../config/network.ts';
+import { defaultNetwork } from '../../config/network.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -17,15 +17,15 @@ export interface FoundService {
   auth: Record<string, string>;
   /** Variables for `.env`, with their values. */
   variables: Record<string, string>;
-  /** Name of a shipped profile; that of a file beside the config if `profileText` is not null. */
+  /** Name of a shipped profile, or of a file in the folder of the config if `profileText` is not null. */
   profile: string;
   profileText: string | null;
 }
 
-/** Requests for signs of shipped profiles. */
-const MOST_SIGNS = 40;
+/** Max requests that recognise shipped profiles. */
+const MAX_SIGN_REQUESTS = 40;
 
-interface Wanted {
+interface ServiceQuery {
   url: string;
   source: string;
   /** The profile that the user named; null if it is to be found. */
@@ -38,8 +38,12 @@ interface Wanted {
   path?: string[];
 }
 
-/** Finds out of which kind the service is, by its answers or by experiment, with the credential that it needs. */
-export async function findService(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
+/** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
+export async function findService(
+  context: CliContext,
+  questions: Questions,
+  wanted: ServiceQuery,
+): Promise<FoundService> {
   const known = await knownProfiles(context, wanted);
   const [first] = known;
   if (first === undefined) return probed(context, questions, wanted);
@@ -50,33 +54,34 @@ export async function findService(context: CliContext, questions: Questions, wan
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   if (!isAskedAuth(type)) {
     throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md shows what stands under auth',
+      hint: 'write the config by hand: config/README.md describes auth',
     });
   }
   const { url, user } = wanted;
-  const who = 'user' in PARTS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
+  const who =
+    'user' in CREDENTIAL_FIELDS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
   const auth = writtenAuth(type, secret?.variable ?? null, who);
   const baseUrl = withoutPrefix(url, profile);
   return { baseUrl, auth, variables: newVariables(secret), profile: name, profileText: null };
 }
 
-async function knownProfiles(context: CliContext, { url, given, isSearched }: Wanted): Promise<Recognised[]> {
+async function knownProfiles(context: CliContext, { url, given, isSearched }: ServiceQuery): Promise<Recognised[]> {
   if (isSearched) return [];
   if (given !== null) return [given];
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
-  const network = usualNetwork(context.cwd, context.env);
-  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MOST_SIGNS };
+  const network = defaultNetwork(context.cwd, context.env);
+  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MAX_SIGN_REQUESTS };
   await using asker = new Asker(asking);
   const found = await recogniseService((path) => asker.ask({ path }), new URL(url).pathname);
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
   if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
   if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
-  else print(context, 'No shipped profile fits: the service is asked what it is like.');
+  else print(context, 'No shipped profile fits: probing the service.');
   return found;
 }
 
-/** By the form of the credential; a person decides between what is left. */
+/** Chooses by the form of the credential; the user decides between the rest. */
 async function chosenProfile(
   questions: Questions,
   known: readonly Recognised[],
@@ -91,7 +96,7 @@ async function chosenProfile(
   return [first, ...others].find((each) => each.name === name) ?? first;
 }
 
-async function probed(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
+async function probed(context: CliContext, questions: Questions, wanted: ServiceQuery): Promise<FoundService> {
   const { url, user, auth: form, path: paths } = wanted;
   const secret = await takeSecret(context, questions, wanted, 'an API key, token or password', true);
   const baseUrl = new URL(url);
@@ -99,24 +104,24 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
   const { clock, secrets, signal } = context;
   const credential = secret === null ? null : { secret: secret.value, user };
   const progress = progressOn(context);
-  const network = usualNetwork(context.cwd, context.env);
+  const network = defaultNetwork(context.cwd, context.env);
   const asked = { network, baseUrl, credential, auth: form, paths };
   const result = await probeService({ ...asked, clock, secrets, signal, progress });
-  print(context, foundText(result));
+  print(context, formatProbeResult(result));
   const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
   const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };
   const variables = newVariables(secret);
   return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result) };
 }
 
-function foundText({ resources, requests, isProved }: ProbeResult): string {
+function formatProbeResult({ resources, requests, isProved }: ProbeResult): string {
   const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
-  const doubt = isProved ? '' : '\nNot every line of the profile was proved: "not proved" stands beside those.';
+  const doubt = isProved ? '' : '\nSome lines of the profile were not verified: they are marked "not proved".';
   return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
 }
 
 /** Names of the parts of a credential in the config, by kind: who asks, and the secret. */
-const PARTS = {
+const CREDENTIAL_FIELDS = {
   none: {},
   api_key: { secret: 'key' },
   bearer: { secret: 'token' },
@@ -126,12 +131,12 @@ const PARTS = {
   oauth: { user: 'client_id', secret: 'client_secret' },
 } as const satisfies Readonly<Record<string, { user?: string; secret?: string }>>;
 
-/** A kind of credential that can be asked for with one secret and perhaps a name. */
-type AskedAuth = keyof typeof PARTS;
+/** A kind of credential that consists of one secret and perhaps a name. */
+type AskedAuth = keyof typeof CREDENTIAL_FIELDS;
 
-/** True for kinds of credentials that can be asked for. */
+/** True for such kinds of credentials. */
 function isAskedAuth(type: string): type is AskedAuth {
-  return Object.hasOwn(PARTS, type);
+  return Object.hasOwn(CREDENTIAL_FIELDS, type);
 }
 
 /** A secret, and the variable that holds it. */
@@ -144,12 +149,12 @@ interface TakenSecret {
 
 /**
  * The secret from the named variable, or from the person at the terminal; null if nothing was typed and `isOptional`.
- * From here on it is never written but to `.env`. Throws `ConfigError` if nobody can be asked.
+ * From here on it is written only to `.env`. Throws `ConfigError` without a terminal.
  */
 async function takeSecret(
-  { env, secrets }: Pick<CliContext, 'env' | 'secrets'>,
+  { env, secrets }: CliContext,
   questions: Questions,
-  { source, credentialEnv: named }: Wanted,
+  { source, credentialEnv: named }: ServiceQuery,
   about: string,
   isOptional: boolean,
 ): Promise<TakenSecret | null> {
@@ -181,9 +186,9 @@ function newVariables(secret: TakenSecret | null): Record<string, string> {
   return secret?.isNew === true ? { [secret.variable]: secret.value } : {};
 }
 
-/** What stands under `auth` in the config, with the name of the variable in place of the secret. */
+/** The `auth` of the config, with the variable instead of the secret. */
 function writtenAuth(type: AskedAuth, variable: string | null, user: string | null): Record<string, string> {
-  const parts: { user?: string; secret?: string } = PARTS[type];
+  const parts: { user?: string; secret?: string } = CREDENTIAL_FIELDS[type];
   return {
     type,
     ...(parts.user === undefined || user === null ? {} : { [parts.user]: user }),
@@ -198,13 +203,13 @@ export interface Recognised {
 }
 
 /** Asks for a path on the address, without a credential. */
-type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>>;
+type SignRequest = (path: string) => Promise<Answer>;
 
 /**
  * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
- * of the address: the service may stand below the root, and the address may name its API.
+ * of the address: the service may be below the root, and the address may name its API.
  */
-async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
+async function recogniseService(ask: SignRequest, path: string): Promise<Recognised[]> {
   const found: Recognised[] = [];
   for (const name of packagedProfiles()) {
     const profile = readPackagedProfile(name);
@@ -215,7 +220,7 @@ async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
   return found;
 }
 
-async function showsAll(ask: Ask, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
+async function showsAll(ask: SignRequest, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
   for (const { path, ...conditions } of signs) {
     const { status, headers, json } = await ask(path);
     if (status === 0 || !meetsConditions(conditions, { status, headers, json })) return false;

@@ -1,28 +1,27 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
-import { openProbe, type Probe } from '../../server/app.ts';
+import { escapePlaceholders } from '../../config/file/interpolate.ts';
+import { type ProfileFields, readPackagedProfile } from '../../config/load-profile.ts';
+import type { Profile } from '../../config/profile/profile.ts';
+import type { SourceSettings } from '../../config/settings.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { escapePlaceholders } from '../../config/file/interpolate.ts';
-import { type Fields, readPackagedProfile } from '../../config/load-profile.ts';
-import type { SourceSettings } from '../../config/settings.ts';
 import { fieldAt, isObject, meets } from '../../rows/records/field-at.ts';
-import type { Profile } from '../../config/profile/profile.ts';
+import { openProbe, type Probe } from '../../server/app.ts';
 import type { Section } from '../check.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { silentLog } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { silentLog, whileOpen } from '../command/sources.ts';
 
-/** A profile beside the config that adds an account's own collections to a shipped one. */
+/** A profile in the folder of the config that adds an account's own collections to a shipped one. */
 export interface OwnProfile {
   path: string;
   /** Name of the shipped profile. */
   base: string;
-  /** Fields of each resource by its name. */
-  resources: Readonly<Record<string, Fields>>;
+  /** ProfileFields of each resource by its name. */
+  resources: Readonly<Record<string, ProfileFields>>;
   /** Resources by the name that webhooks use, where that is another one. */
   resourceNames: Readonly<Record<string, string>>;
 }
@@ -35,7 +34,7 @@ export function ownProfileText({ base, resources, resourceNames }: OwnProfile): 
   return `# What this account has besides the profile ${base}: see config/README.md.\n${text}`;
 }
 
-/** Asks the service which collections there are, and writes them. Says so if the credential may not see them. */
+/** Fetches the collections of the account and writes them. Prints advice if the credential may not list them. */
 export async function findCollections(context: CliContext, source: SourceSettings, own: OwnProfile): Promise<void> {
   const place = readPackagedProfile(own.base).about?.collections;
   if (place === undefined) return;
@@ -47,8 +46,8 @@ export async function findCollections(context: CliContext, source: SourceSetting
     const example = stringify({ resources: { posts: place.resource } })
       .replaceAll('{name}', 'posts')
       .trimEnd();
-    const advice = `name them in ${own.path}, such as\n${example}`;
-    print(context, `Which collections there are this credential may not ask: ${advice}`);
+    const advice = `add them to ${own.path}, such as\n${example}`;
+    print(context, `This credential cannot list collections: ${advice}`);
     return;
   }
   const { refused, ...known } = found;
@@ -59,7 +58,7 @@ export async function findCollections(context: CliContext, source: SourceSetting
   writeFileSync(own.path, ownProfileText(Object.assign(own, known)));
 }
 
-/** Takes the filter for changes from resources whose filter `check` has shown not to work; true if there were any. */
+/** Removes the filter of resources for which `check` found that it does not work; true if there are any. */
 export function dropFilters(own: OwnProfile, sections: readonly Section[]): boolean {
   const failed = sections.filter(
     ({ resource, findings }) =>
@@ -76,7 +75,7 @@ export function dropFilters(own: OwnProfile, sections: readonly Section[]): bool
   return true;
 }
 
-/** Null if the service refuses to say. */
+/** Null if the service refuses the request. */
 async function askFor({ client, listing }: Probe, path: string, signal: AbortSignal) {
   const url = new URL(listing.baseUrl);
   url.pathname = url.pathname.replace(/\/+$/, '') + path;
@@ -91,24 +90,26 @@ async function askFor({ client, listing }: Probe, path: string, signal: AbortSig
 /** A name that stays one segment of a path and is no placeholder of a template. */
 const COLLECTION_NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.~-]*$/u;
 
-type Place = NonNullable<NonNullable<Profile['about']>['collections']>;
+type CollectionsPlace = NonNullable<NonNullable<Profile['about']>['collections']>;
 
-interface OwnCollections extends Pick<OwnProfile, 'resources' | 'resourceNames'> {
+interface OwnCollections {
+  resources: OwnProfile['resources'];
+  resourceNames: OwnProfile['resourceNames'];
   /** Names that cannot be part of a path, or become the name of another collection's resource. */
   refused: readonly string[];
 }
 
 /** The collections in an answer of the service, by what the profile says of them; null if there is no list in it. */
-function ownCollections(place: Place, answer: JsonValue): OwnCollections | null {
+function ownCollections(place: CollectionsPlace, answer: JsonValue): OwnCollections | null {
   const listed = fieldAt(answer, place.records);
   if (!Array.isArray(listed)) return null;
-  const resources: Record<string, Fields> = {};
+  const resources: Record<string, ProfileFields> = {};
   const resourceNames: Record<string, string> = {};
   const refused: string[] = [];
   for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {
     const name = textAt(entry, place.name);
     if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
-    const resource = resourceNameOf(name);
+    const resource = toResourceName(name);
     if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
       refused.push(name);
       continue;
@@ -131,7 +132,7 @@ function fits(pattern: string, name: string): boolean {
 }
 
 /** As names of resources, and so of tables, are written. */
-function resourceNameOf(name: string): string {
+function toResourceName(name: string): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, '_');
   return plain.replace(/^[^a-z]+/, '').slice(0, 40) || 'records';
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
+import { isSecretField, isWarehouseAddress } from './interpolate.ts';
 import {
   fieldPath,
   type FieldPath,
@@ -9,37 +10,22 @@ import {
   replaceAt,
   type SettingsFinding,
   valueAt,
-} from './fault.ts';
-import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
+} from './yaml-file.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */
-export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
+export type CheckedValue<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
 
 /**
  * Checks a value that was filled in from the environment. A text from there is read as a number or as true/false if the
  * schema wants one, because the environment holds only texts.
  */
-export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): Checked<T> {
+export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): CheckedValue<T> {
   const first = schema.safeParse(value);
   if (first.success) return { data: first.data, findings: null };
   const converted = first.error.issues.reduce((at, issue) => convertFilled(at, issue, filled), value);
   const second = converted === value ? first : schema.safeParse(converted);
   if (second.success) return { data: second.data, findings: null };
-  const issues = [...second.error.issues, ...issuesBelowBadKeys(schema, converted, second.error.issues)];
-  return { data: null, findings: explainIssues(issues, { schema, value: converted, filled }) };
-}
-
-/** zod does not look below a key that it rejects. Under a valid name it does, and every fault is to be reported. */
-function issuesBelowBadKeys(schema: z.ZodType, value: unknown, issues: readonly z.core.$ZodIssue[]) {
-  return issues.flatMap((issue) => {
-    if (issue.code !== 'invalid_key') return [];
-    const path = fieldPath(issue.path);
-    const above = path.slice(0, -1);
-    const renamed = replaceAt(value, above, { stand_in: valueAt(value, path) });
-    const found = schema.safeParse(renamed).error?.issues ?? [];
-    const below = found.filter((one) => [...above, 'stand_in'].every((part, at) => one.path[at] === part));
-    return below.map((one) => Object.assign(one, { path: [...path, ...one.path.slice(path.length)] }));
-  });
+  return { data: null, findings: explainIssues(second.error.issues, { schema, value: converted, filled }) };
 }
 
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
@@ -58,7 +44,7 @@ function convertFilled(value: unknown, issue: z.core.$ZodIssue, filled: Readonly
 }
 
 type Issue = z.core.$ZodIssue;
-type JsonSchema = z.core.JSONSchema.JSONSchema;
+export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** Context of an explanation besides the issue. */
 interface ExplainContext {
@@ -150,7 +136,7 @@ function explainUnion(
   context: ExplainContext,
 ): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
-    // Undefined stands for a field that may be left out.
+    // An optional field has the option undefined.
     const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
     return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
   }
@@ -194,10 +180,10 @@ function withoutCredentials(text: string): string {
 /** The keys that the schema knows in the map at `path`; of a union, those of the branch that the value chose. */
 function knownKeys(schema: z.ZodType, value: unknown, path: FieldPath): string[] {
   let at: unknown = value;
-  let branches: JsonSchema[] = branchesOf(z.toJSONSchema(schema, { io: 'input' }), at);
+  let branches: JsonSchema[] = selectBranches(z.toJSONSchema(schema, { io: 'input' }), at);
   for (const part of path) {
     at = partAt(at, part);
-    branches = branches.flatMap((branch) => schemaBelow(branch, part)).flatMap((branch) => branchesOf(branch, at));
+    branches = branches.flatMap((branch) => schemaBelow(branch, part)).flatMap((branch) => selectBranches(branch, at));
   }
   return [...new Set(branches.flatMap((branch) => Object.keys(branch.properties ?? {})))];
 }
@@ -207,22 +193,22 @@ function schemaBelow(schema: JsonSchema, part: FieldPath[number]): JsonSchema[] 
   return typeof next === 'object' && !Array.isArray(next) ? [next] : [];
 }
 
-function branchesOf(schema: JsonSchema, value: unknown): JsonSchema[] {
+function selectBranches(schema: JsonSchema, value: unknown): JsonSchema[] {
   const branches = (schema.oneOf ?? schema.anyOf)?.filter((branch): branch is JsonSchema => typeof branch === 'object');
   if (branches === undefined) return [schema];
-  const chosen = branches.filter((branch) => hasConstantsOf(branch, value));
-  return (chosen.length > 0 ? chosen : branches).flatMap((branch) => branchesOf(branch, value));
+  const chosen = branches.filter((branch) => matchesConstants(branch, value));
+  return (chosen.length > 0 ? chosen : branches).flatMap((branch) => selectBranches(branch, value));
 }
 
 /** True if the value has the constants (`type: api_key`) that tell this branch from the others. */
-function hasConstantsOf(branch: JsonSchema, value: unknown): boolean {
+function matchesConstants(branch: JsonSchema, value: unknown): boolean {
   const constants = Object.entries(branch.properties ?? {}).flatMap(([key, property]) =>
     typeof property === 'object' && property.const !== undefined ? [[key, property.const] as const] : [],
   );
   return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
 }
 
-/** Fields of a profile that earlier versions had, by their path, in which a star stands for any key, and what to do without them. */
+/** Removed fields of profiles by path (`*` is any key), and what to do instead. */
 const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['oauth', 'write auth: { type: oauth, token_path: ..., client_auth: ... }'],
   ['rate_limit.quotas', 'take it out: the limits of the answers are followed'],
@@ -242,6 +228,10 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
     'resources.*.incremental.body',
     'name the place in `param`, such as body:filter.from, or write {since} into body of the resource',
   ],
+  ...['incremental', 'delete_feed'].map(
+    (part) =>
+      [`resources.*.${part}.overlap`, 'take it out, because lookback is its name and is there as well'] as const,
+  ),
   ['version.prefix', 'write it as version_prefix'],
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];

@@ -38,7 +38,7 @@ export const columnPath = z.string().min(1).transform(fieldPathText);
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 30s, 10m or 1h';
 const SIZE_EXPECTED = 'expected a size such as 64MiB, 500kB or 2GB';
 /** Node's timers fire at once if they are set for longer than this. */
-const LONGEST_MS = 2_147_483_647;
+const MAX_TIMER_MS = 2_147_483_647;
 
 const DURATION_UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE_UNITS = {
@@ -51,14 +51,14 @@ const SIZE_UNITS = {
   GiB: 1_073_741_824,
 } as const;
 
-/** A duration in a YAML file (`500ms`, `30s`, `10m`, `1h`, `2d`), read as milliseconds, that nobody waits for. */
+/** A duration in a YAML file (`500ms`, `30s`, `10m`, `1h`, `2d`), read as milliseconds. */
 export const timeSpan = z
   .string(DURATION_EXPECTED)
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, DURATION_EXPECTED)
   .transform((text) => measure(text, DURATION_UNITS));
 
-/** The same of one that is waited for. */
-export const duration = timeSpan.refine((ms) => ms <= LONGEST_MS, 'expected a duration of at most 24d');
+/** The same for timers, which have an upper limit. */
+export const duration = timeSpan.refine((ms) => ms <= MAX_TIMER_MS, 'expected a duration of at most 24d');
 
 /** A size in a YAML file (`64MiB`, `500kB`), read as bytes. */
 export const byteSize = z
@@ -79,7 +79,7 @@ type RequestPlace =
   | { in: 'template'; name: string };
 
 /** Headers that the program itself writes. */
-const OURS: ReadonlySet<string> = new Set([
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'host',
   'connection',
@@ -92,15 +92,15 @@ const PREFIXED = /^(header|body):(.*)$/s;
 
 /** True for the name of a header that a profile may set. */
 export function isOwnHeader(name: string): boolean {
-  return HEADER_NAME.test(name) && !OURS.has(name.toLowerCase());
+  return HEADER_NAME.test(name) && !RESERVED_HEADERS.has(name.toLowerCase());
 }
 
 /** Where a request takes a value: `name` in the query, `header:Name`, or `body:a.b`. */
 export const requestPlace = z
   .string()
   .min(1)
-  .refine((text) => faultOf(text) === null, {
-    error: (issue) => faultOf(String(issue.input)) ?? 'expected the place of a value in a request',
+  .refine((text) => placeFault(text) === null, {
+    error: (issue) => placeFault(String(issue.input)) ?? 'expected the place of a value in a request',
   })
   .meta({
     description:
@@ -108,7 +108,7 @@ export const requestPlace = z
     examples: ['cursor', 'header:X-Cursor', 'body:paging.cursor'],
   });
 
-function faultOf(text: string): string | null {
+function placeFault(text: string): string | null {
   const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
   if (kind === 'header' && !isOwnHeader(rest))
     return 'expected the name of a header behind header:, as in header:X-Page';
@@ -125,7 +125,7 @@ export function placeOf(text: string): RequestPlace {
   return kind === 'body' ? { in: 'body', path: rest.split('.') } : { in: 'query', name: text };
 }
 
-/** The part of a request that a template stands in: it decides how a value is kept from being more than a value. */
+/** The part of a request that contains a template; it decides how values are escaped. */
 export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
 
 /** Values by the name of their variable; null for one that has none in this request. */
@@ -152,7 +152,7 @@ export function variablesIn(templates: unknown): string[] {
 
 /**
  * The template with its variables filled in; null if one of them has no value: then the path, parameter, header or
- * field that it stands in is left out. Whatever a value holds, it stays one segment of a path or one value of a header;
+ * field that contains it is omitted. Any value stays one segment of a path or one value of a header;
  * a query and a JSON body escape their values themselves. Throws `SyncError` (`bad_template_value`, skip) for a value
  * that cannot be sent in this place.
  */
@@ -193,3 +193,129 @@ function unfit(value: string, why: string): SyncError {
     hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',
   });
 }
+
+/** The kinds of fields in a webhook delivery: the grammar of their names, and how they are written. */
+const FIELD_KINDS = {
+  /** A header of the request; case does not count. */
+  header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
+  /** A value in the JSON body: keys joined by dots, as in `data.id`. */
+  json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, written: 'json:<key.key>' },
+  /** A named part of the signature header, as `t` in `t=1,v1=2`. */
+  part: { name: String.raw`[A-Za-z0-9_-]+`, written: 'part:<name>' },
+  /** A parameter of the request's query. */
+  query: { name: String.raw`[^=&#?\s]+`, written: 'query:<name>' },
+  /** The digest of the body: the same body is the same delivery. */
+  sha256: { name: 'body', written: 'sha256:body' },
+} as const;
+
+/** Kinds of fields in a delivery. */
+export type DeliveryFieldKind = keyof typeof FIELD_KINDS;
+
+/** A parsed field; names of headers are in lower case. */
+export interface DeliveryField<K extends DeliveryFieldKind = DeliveryFieldKind> {
+  readonly from: K;
+  readonly name: string;
+}
+
+/**
+ * Schema of a field of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for the
+ * text before a header's name.
+ */
+export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly K[], beforeHeader: string = '') {
+  return fieldText(kinds, beforeHeader).transform((text) => parseField(text, kinds));
+}
+
+/** The kinds of fields of an event: in the JSON body or in a header. */
+const EVENT_KINDS = ['json', 'header'] as const;
+
+/** A field of an event. */
+export const eventFieldSchema = deliveryFieldSchema(EVENT_KINDS);
+
+/** One field of an event, or several that are tried in this order; always a list in the end. */
+export const eventFieldsSchema = z
+  .union([eventFieldSchema, z.array(eventFieldSchema).min(1).max(10)])
+  .transform((given): readonly EventField[] => (Array.isArray(given) ? given : [given]));
+
+export type EventField = z.output<typeof eventFieldSchema>;
+
+/** A condition on a delivery: the value of a field matches one of these texts, in which `*` matches any text. */
+export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind> {
+  readonly field: DeliveryField<K>;
+  readonly patterns: readonly string[];
+}
+
+/** Conditions by field: `{ 'json:collection': articles }`. A number or a boolean is meant by its JSON text. */
+function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
+  const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
+  const patterns = z
+    .union([word, z.array(word).min(1).max(100)])
+    .transform((given) => (typeof given === 'string' ? [given] : given));
+  return z
+    .record(fieldText(kinds, ''), patterns)
+    .transform((given): readonly FieldCondition<K>[] =>
+      Object.entries(given).map(([text, texts]) => ({ field: parseField(text, kinds), patterns: texts })),
+    );
+}
+
+/** Conditions on an event. */
+export const eventConditionsSchema = conditionsSchema(EVENT_KINDS);
+
+function fieldText(kinds: readonly DeliveryFieldKind[], beforeHeader: string) {
+  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
+  const written = kinds.map((kind) => FIELD_KINDS[kind].written).join(' or ');
+  return z
+    .string(`expected ${written}`)
+    .max(200)
+    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`);
+}
+
+function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {
+  const from = kinds.find((kind) => text.startsWith(`${kind}:`));
+  if (from === undefined) throw new Error('a delivery field that its own pattern does not match');
+  const name = text.slice(from.length + 1);
+  return { from, name: from === 'header' ? name.toLowerCase() : name };
+}
+
+const METHODS = ['GET', 'POST'] as const;
+const KINDS = ['query', 'json', 'header'] as const;
+
+const methods = z
+  .union([z.enum(METHODS), z.array(z.enum(METHODS)).min(1).max(2)])
+  .transform((given) => (typeof given === 'string' ? [given] : given));
+
+/** The question by which a sender tests a new address, and that is answered by sending a value of it back. */
+export const challengeSchema = z
+  .strictObject({
+    method: methods.meta({ description: 'Method of the question, or both.', examples: ['GET', ['GET', 'POST']] }),
+    where: documented(conditionsSchema(KINDS).prefault({}))(
+      'Values by which a request is known as the question, by their place in its query, body or headers.',
+      [{ 'query:hub.mode': 'subscribe' }, { 'json:type': 'url_verification' }],
+    ),
+    echo: deliveryFieldSchema(KINDS).meta({
+      description: 'Place of the value that is sent back.',
+      examples: ['query:challenge', 'json:challenge'],
+    }),
+    field: documented(z.string().min(1).max(100).nullable().default(null))(
+      'Field of the JSON object in which it is sent back. Null: as plain text.',
+      ['challenge', 'verification'],
+    ),
+    token: documented(deliveryFieldSchema(KINDS).nullable().default(null))(
+      'Place of a token that has to be the secret with the id `verify_token`.',
+      ['query:hub.verify_token'],
+    ),
+    signed: documented(z.boolean().default(false))(
+      'Whether the question is answered only if it is signed as deliveries are.',
+      [true],
+    ),
+  })
+  .refine(
+    ({ method, where, echo }) =>
+      (method.length === 1 && method[0] === 'GET') || echo.from === 'query' || where.length > 0,
+    {
+      path: ['where'],
+      error: 'expected values that tell the question from a delivery, because deliveries come by POST as well',
+    },
+  );
+
+/** A declared challenge with everything filled in. */
+export type EchoChallenge = z.output<typeof challengeSchema>;

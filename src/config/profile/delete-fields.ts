@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { documented, bodyPath, recordsPath, fieldPath, variablesIn } from './basic-fields.ts';
+import { bodyPath, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
 import { incrementalSchema, zone } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { recordFields } from './record-fields.ts';
@@ -8,7 +8,7 @@ import { NEEDS_POST, requestFields } from './request-fields.ts';
 /** Statuses that never say that a record is gone: they are about the caller, or pass. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
 
-/** Answers that mean that what was asked for is gone. */
+/** Responses that mean that the record is deleted. */
 export const goneSchema = z
   .strictObject({
     status: z
@@ -68,10 +68,10 @@ export const itemFields = {
 
 export type GoneRule = z.output<typeof goneSchema>;
 
-const { format, overlap } = incrementalSchema.shape;
+const { format, lookback } = incrementalSchema.shape;
 
 /** Which entries of a feed are about the resource. */
-export const entryFilter = z
+const entryFilter = z
   .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
   .default([])
   .meta({
@@ -102,10 +102,10 @@ const deleteFeedFields = z.strictObject({
     description: 'How `{since}` is written, as in `incremental.format`.',
     examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],
   }),
-  overlap: documented(overlap)('How far before the last known delete the next reading begins.', ['10m']),
+  lookback: documented(lookback)('How far before the last known delete the next reading begins.', ['10m']),
 });
 
-/** A listing of deletes, beside that of the records. */
+/** A listing of deletes, apart from that of the records. */
 export const deleteFeedSchema = deleteFeedFields
   .refine(({ at, ...request }) => at !== null || !holdsSince(request), {
     path: ['at'],
@@ -113,7 +113,7 @@ export const deleteFeedSchema = deleteFeedFields
   })
   .refine(({ method, body }) => method === 'POST' || body === null, NEEDS_POST);
 
-/** True if a request of the feed can ask for what came since a moment. */
+/** True if a request of the feed has a place for `{since}`. */
 function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
   return variablesIn([path, query, headers, body]).includes('since');
 }
@@ -137,7 +137,7 @@ const deletedFieldSchema = z.strictObject({
 });
 
 /** The fields by which records say that they are deleted; null if there are none. */
-export const deletedSchema = z
+const deletedSchema = z
   .union([deletedFieldSchema, z.array(deletedFieldSchema).min(1)])
   .nullable()
   .default(null);
@@ -171,3 +171,128 @@ export const deleteFields = {
     ],
   ),
 };
+
+/** A path in the body, or `header:<name>`. */
+const answerPlace = z.string().min(1);
+const { method, headers, body } = requestFields;
+
+const request = {
+  path: documented(
+    templateSchema(['cursor', 'page', 'partition'])
+      .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
+      .nullable()
+      .default(null),
+  )('Path of the request; null: that of the resource, for `start` that of the feed.', ['/_changes']),
+  method,
+  query: documented(z.record(z.string().min(1), templateSchema(['cursor', 'page', 'partition'])).default({}))(
+    'Query parameters. Each is a template; one with a variable that has no value is left out.',
+    [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
+  ),
+  headers,
+  body,
+};
+
+const startSchema = z.union([
+  z.strictObject({
+    ...request,
+    cursor: answerPlace.meta({
+      description: 'Where the answer names the present end of the feed: a path in the body, or `header:` and a name.',
+      examples: ['last_seq', 'header:X-Sequence'],
+    }),
+  }),
+  z.strictObject({
+    walk: answerPlace.meta({
+      description: 'Where the last page of a whole walk names the place from which changes are to be asked for.',
+      examples: ['nextSyncToken'],
+    }),
+  }),
+]);
+
+/** Changes by a place in a feed that is kept between runs, in place of a filter by time. */
+export const changeFeedSchema = z
+  .strictObject({
+    mode: z.literal('feed'),
+    ...request,
+    records: documented(recordsPath.nullable().default(null))(
+      "Path of the array of entries in an answer; null: the resource's `records`.",
+      ['results'],
+    ),
+    record: documented(bodyPath.nullable().default(''))(
+      'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
+      ['doc', '', null],
+    ),
+    id: z
+      .union([fieldPath, z.array(fieldPath).min(1)])
+      .nullable()
+      .default(null)
+      .meta({ description: "Where an entry names the id; null: the resource's `id`.", examples: ['id'] }),
+    filter: entryFilter,
+    deleted: deletedSchema.meta({
+      description: 'Fields by which an entry says that its record is deleted.',
+      examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
+    }),
+    next: documented(answerPlace.nullable().default(null))(
+      'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
+      ['last_seq', 'nextSyncUrl'],
+    ),
+    last: documented(fieldPath.nullable().default(null))(
+      'In place of `next`: the field of the last entry that is the next cursor.',
+      ['id'],
+    ),
+    next_page: documented(answerPlace.nullable().default(null))(
+      'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
+      ['nextPageToken'],
+    ),
+    url: documented(z.boolean().default(false))(
+      'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
+      [true],
+    ),
+    more: documented(answerPlace.nullable().default(null))(
+      'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
+      ['pending', 'has_more'],
+    ),
+    start: documented(startSchema.nullable().default(null))(
+      'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
+      [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
+    ),
+    expired: documented(goneSchema.prefault({ status: [400, 404, 410] }))(
+      'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
+      [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
+    ),
+  })
+  .refine(({ next, last }) => (next === null) !== (last === null), {
+    path: ['next'],
+    error: 'expected where the next cursor comes from: either `next` or `last`',
+  })
+  .refine(({ url, last }) => !url || last === null, { path: ['last'], error: 'expected `next`, because url is true' })
+  .refine(({ method: by, body: sent }) => by === 'POST' || sent === null, NEEDS_POST);
+
+export type ChangeFeed = z.output<typeof changeFeedSchema>;
+
+/** The fields of a resource that name its key, and those of its feeds. */
+interface KeyedFeeds {
+  id: string | readonly string[];
+  delete_feed: { id: DeleteFeed['id'] } | null;
+  feed: { id: ChangeFeed['id'] } | null;
+}
+
+/**
+ * Why the entries of a feed name no row of the resource: their id has fewer or more parts than the key, of which the field
+ * of a partition is one. Null if it has as many, or there is no feed.
+ */
+export function feedKeyFault({ id, delete_feed, feed }: KeyedFeeds): { path: string[]; message: string } | null {
+  const named: readonly [string[], string | readonly string[] | null][] = [
+    [['delete_feed', 'id'], delete_feed?.id ?? null],
+    [['incremental', 'id'], feed?.id ?? null],
+  ];
+  const found = named.find(([, parts]) => parts !== null && !isAlike(parts, id));
+  if (found === undefined) return null;
+  const wanted =
+    typeof id === 'string' ? 'one field' : `a list of ${id.length} fields, where an entry names ${id.join(' and ')}`;
+  return { path: found[0], message: `expected ${wanted}, because the key of a row is made of them` };
+}
+
+function isAlike(parts: string | readonly string[], id: string | readonly string[]): boolean {
+  if (typeof parts === 'string' || typeof id === 'string') return typeof parts === typeof id;
+  return parts.length === id.length;
+}

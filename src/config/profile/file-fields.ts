@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';
 import { documented, fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
 
-/** Where the bytes of a source's files stand. */
+/** Where the files of a source are stored. */
 export type StoreAddress =
   | {
       readonly kind: 'disk';
@@ -45,7 +45,7 @@ export function storePlace(address: StoreAddress): string {
 }
 
 /** What is fetched where an entry does not say which types. */
-const USUAL_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
+const DEFAULT_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
 
 const OF_RECORD = 'json:';
 const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
@@ -65,7 +65,7 @@ const at = z
     examples: ['/images/{id}/file', 'json:url', 'json:gallery[*].url'],
   });
 
-/** Where a file is asked for: on a path of the service, or at an address that the record holds. */
+/** Where a file is downloaded from: a path of the service, or a URL in the record. */
 type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
 
 function fileAt(text: string): FileAt {
@@ -107,7 +107,7 @@ const fileSchema = z.strictObject({
   types: z
     .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
     .min(1)
-    .default([...USUAL_TYPES])
+    .default([...DEFAULT_TYPES])
     .meta({
       description:
         'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',

@@ -1,35 +1,115 @@
 import { z } from 'zod';
-import { documented, withExamples } from './basic-fields.ts';
+import { fieldPathText } from '../../model/body-path.ts';
 import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';
 import { PROOFS } from '../../model/vocabulary.ts';
-import { aboutSchema } from './about.ts';
 import { authSchemeSchema } from './auth.ts';
-import { deleteFields, itemFields } from './delete-fields.ts';
-import { feedKeyFault, changeFeedSchema, type ChangeFeed } from './change-feed.ts';
+import { documented, withExamples } from './basic-fields.ts';
+import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
+import { fileFields } from './file-fields.ts';
+import {
+  answerConditions,
+  headerName,
+  headerValue,
+  httpSchema,
+  outcomeRuleSchema,
+  versionPrefix,
+  versionSchema,
+} from './http-fields.ts';
+import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchema } from './incremental.ts';
+import { pageSchema } from './page-style.ts';
+import { rateDialectSchema } from './rate-dialect.ts';
 import {
   fieldFields,
-  unsetMask,
+  type FieldSettings,
+  filterCondition,
+  type PublishingState,
   recordFields,
   tableFields,
-  type FieldSettings,
-  type PublishingState,
+  unsetMask,
 } from './record-fields.ts';
-import { fileFields } from './file-fields.ts';
-import { headerName, headerValue, httpSchema, outcomeRuleSchema, versionPrefix, versionSchema } from './http-fields.ts';
-import { asksSince, incrementalFields, incrementalSchema, type IncrementalProfile } from './incremental.ts';
+import { windowFaults, windowFields } from './report-windows.ts';
 import {
   asksForPartition,
   parentFaults,
   partitionFields,
-  withPartitionKey,
   requestFields,
+  withPartitionKey,
   withPostBodies,
 } from './request-fields.ts';
-import { pageSchema } from './page-style.ts';
-import { rateDialectSchema } from './rate-dialect.ts';
-import { windowFaults, windowFields } from './report-windows.ts';
 import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
-import { fieldPathText } from '../../model/body-path.ts';
+
+/** A request without a credential, and conditions that its answer meets if the service is of this kind. */
+const signSchema = documented(
+  z.strictObject({
+    path: z
+      .string()
+      .regex(/^\//, 'expected a path that begins with /')
+      .meta({ description: 'path on `base_url`, without the version prefix', examples: ['/server/ping'] }),
+    ...answerConditions,
+  }),
+)('a request without a credential, and what its answer shows if the service is of this kind', [
+  { path: '/wp-json/', body: { path: 'namespaces', contains: 'wp/v2' } },
+]);
+
+const conditions = documented(z.array(filterCondition).default([]))(
+  'conditions that an entry of the list meets; as in `filter` of a resource',
+  [[{ field: 'schema', exists: true }]],
+);
+
+const collectionFields = z
+  .record(z.string(), z.unknown())
+  .meta({ description: 'fields of each resource; `{name}` is its name', examples: [{ path: '/items/{name}' }] });
+
+/** How the names of an account's own collections are found, so that `init` can write a resource for each. */
+const collectionsSchema = z.strictObject({
+  path: documented(z.string().regex(/^\//))('path on `base_url` that lists them', ['/collections']),
+  records: documented(z.string().default(''))('where the list is in the answer', ['data']),
+  name: documented(z.string().min(1))('field that holds the name', ['collection']),
+  where: conditions,
+  event_name: documented(z.string().min(1).optional())(
+    'field with the name that webhooks use for it: `init` writes it as `webhooks.resource_names`',
+    ['schema.singularName'],
+  ),
+  leave_out: z
+    .array(z.string().min(1))
+    .default([])
+    .meta({ description: 'names, with * for any text, of those that hold no content', examples: [['directus_*']] }),
+  resource: collectionFields,
+  also: documented(z.array(z.strictObject({ where: conditions, resource: collectionFields })).default([]))(
+    'further fields of those resources whose entry meets conditions',
+    [[{ where: [{ field: 'drafts', in: [true] }], resource: { query: { status: 'draft' } } }]],
+  ),
+});
+
+/** Information for users, and how `init` recognises the service. Has no effect on a run. */
+const aboutSchema = z.strictObject({
+  title: documented(z.string().min(1))('the service, and which of its APIs', ['Ghost, Content API']),
+  tried: documented(z.string().min(1).nullable().default(null))(
+    'version that it was tried with; null: written from the documentation',
+    ['Ghost 6.65.0'],
+  ),
+  documentation: documented(z.url().optional())('where the service documents it', ['https://cms.example.com/docs/api']),
+  address: documented(z.string().min(1).optional())('which address `base_url` is', ['https://blog.example.com']),
+  credential: documented(z.string().min(1).optional())('which credential is needed, and where it is made', [
+    'an API token (Settings > API Tokens)',
+  ]),
+  credential_form: documented(
+    z
+      .string()
+      .refine((text) => isPattern(text), 'expected a regular expression')
+      .optional(),
+  )('regular expression of it, which tells two profiles of one service apart', ['^[0-9a-f]{26}$']),
+  recognised_by: z.array(signSchema).default([]).meta({ description: 'how `init` knows the service; all must hold' }),
+  collections: collectionsSchema.optional().meta({ description: "how `init` finds the account's own collections" }),
+});
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
 
 const COLUMN = /^[^.\s"]+\.[^.\s"]+$/;
 
@@ -52,7 +132,7 @@ const relationsSchema = z
 
 export type Relations = z.output<typeof relationsSchema>;
 
-interface Keyed {
+interface KeyedResource {
   id: string | string[];
   fields: Readonly<Record<string, { rename?: string | undefined }>>;
 }
@@ -62,7 +142,7 @@ function referencingColumns({
   resources,
   relations,
 }: {
-  resources: Readonly<Record<string, Keyed>>;
+  resources: Readonly<Record<string, KeyedResource>>;
   relations: Relations;
 }): string[] {
   return Object.entries(relations).flatMap(([from, to]) => {
@@ -112,7 +192,7 @@ const resourceFields = z.strictObject({
   ...fileFields,
 });
 
-/** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
+/** Settings by time do not apply to a feed of changes, so it becomes a field of its own. */
 const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
   ...fields,
   ...changesBy(incremental),
@@ -193,7 +273,7 @@ const profileFields = z.strictObject({
   webhooks: webhooksSchema.prefault({}),
   /**
    * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
-   * credential that is ignored ends the run; null if there is none.
+   * credential that is ignored ends the run; null if the service has no such path.
    */
   identity: withExamples(z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null), [
     '/users/me',
@@ -240,7 +320,7 @@ interface Resource {
   id: string | readonly string[];
   updated: string | readonly string[] | null;
   state: PublishingState | null;
-  deleted: Tombstone | readonly Tombstone[] | null;
+  deleted: TombstoneFields | readonly TombstoneFields[] | null;
   partitions: { readonly field: string } | null;
   windows: { readonly field: string; readonly totals: object } | null;
   page: object;
@@ -248,18 +328,18 @@ interface Resource {
   times: ZonesByPath;
 }
 
-interface Tombstone {
+interface TombstoneFields {
   readonly field: string;
   readonly at?: string | undefined;
 }
 
-interface Fault {
+interface FieldFault {
   path: string[];
   message: string;
 }
 
 /** What is said of single fields and cannot hold; paths are within the resource. */
-function fieldFaults(resource: Resource): Fault[] {
+function fieldFaults(resource: Resource): FieldFault[] {
   const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
     [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
   );
@@ -267,7 +347,7 @@ function fieldFaults(resource: Resource): Fault[] {
 }
 
 /** Fields that the sync itself goes by must be copied as they are. */
-function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): Fault | null {
+function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): FieldFault | null {
   if (!exclude && !hash) return null;
   const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
   if (found === undefined) return null;
@@ -296,7 +376,7 @@ function isWithin(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}.`);
 }
 
-function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): Fault | null {
+function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): FieldFault | null {
   const at = ['fields', path];
   if (exclude && (hash || type !== undefined || rename !== undefined)) {
     return { path: at, message: 'expected nothing but a description beside `exclude`: it has no column' };
@@ -305,7 +385,7 @@ function doubleFault(path: string, { exclude, hash, type, rename }: FieldSetting
   return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
 }
 
-function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): Fault | null {
+function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): FieldFault | null {
   if (type === undefined) return null;
   const at = ['fields', path, 'type'];
   if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
@@ -319,8 +399,8 @@ function typeFault(path: string, { type }: FieldSettings, { id, json, times }: R
   return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
 }
 
-/** Names are unique, also where the fields lie in different tables: nobody knows yet which become one. */
-function nameFaults({ fields, id }: Resource): Fault[] {
+/** Names are unique in the resource, because its tables are not known yet. */
+function nameFaults({ fields, id }: Resource): FieldFault[] {
   const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     if (rename === undefined) return [];

@@ -48,7 +48,7 @@ const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.
 
 export type EmptySpelling = z.output<typeof spelling>;
 
-/** How records are found in an answer and told apart: the fields of a resource. */
+/** How records are found in a response and identified: the fields of a resource. */
 export const recordFields = {
   records: documented(recordsPath.default('data'))(
     "Path of the records in a page's body; the empty string if the body is the array of them. `[0]` is an element and `[-1]` the last one, `[*]` each element, `*` each value of a map; a key that holds a dot or a bracket is quoted. An entry without what the path says (a row without its `doc`) is set aside with its body.",
@@ -226,7 +226,7 @@ export function hiddenFields({ resources }: { resources: Readonly<Record<string,
   return [...new Set(paths)];
 }
 
-/** True if a change of some field alone is none. */
+/** True if changes of some field do not count. */
 export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
   return Object.values(fields).some(({ compare }) => !compare);
 }
@@ -238,7 +238,7 @@ interface Hiding {
 /** What records of a resource become before anything is compared or stored: fields left out, fields hashed. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
-  /** Tells masks apart without giving the key away: rows of another one are other rows. */
+  /** Identifies a mask without revealing its key: rows of another mask differ. */
   readonly mark: string;
 }
 

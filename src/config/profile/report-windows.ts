@@ -15,7 +15,7 @@ const format = z.string().refine((text) => text !== 'as_sent' && (isNamedFormat(
   error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
 });
 
-/** How long a window is kept: so many calendar days or months. */
+/** How long a window is kept, in calendar days or months. */
 const age = z
   .string()
   .regex(KEEP, 'expected an age such as 90 days, 25 months or 2 years')
@@ -25,7 +25,7 @@ const age = z
     return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
   });
 
-/** A status that says so: also one with which a service, or what stands before it, gives up. */
+/** A status of a refusal, including those with which a proxy gives up. */
 const refusal = z
   .int()
   .min(400)
@@ -102,7 +102,7 @@ export const windowFields = {
 export type ReportWindows = z.output<typeof windowsSchema>;
 
 /** The fields of a resource that must agree with its windows. */
-interface Reported {
+interface ReportResource {
   windows: ReportWindows | null;
   incremental: unknown;
   feed: unknown;
@@ -113,8 +113,8 @@ interface Reported {
   body: unknown;
 }
 
-/** Why a resource cannot be asked for by windows; empty if it can. Paths are within the resource. */
-export function windowFaults(resource: Reported): { path: string[]; message: string }[] {
+/** Why a resource cannot be requested by windows; empty if it can. Paths are within the resource. */
+export function windowFaults(resource: ReportResource): { path: string[]; message: string }[] {
   const { windows } = resource;
   const asks = { from: asksFor(resource, 'from'), to: asksFor(resource, 'to') };
   if (windows === null) {
@@ -148,10 +148,10 @@ export function windowFaults(resource: Reported): { path: string[]; message: str
 }
 
 /** True if requests say where a range ends: else each asks for one window by its first day. */
-export function asksForEnd(resource: Reported): boolean {
+export function asksForEnd(resource: ReportResource): boolean {
   return resource.windows?.to_param != null || asksFor(resource, 'to');
 }
 
-function asksFor({ path, query, headers, body }: Reported, variable: string): boolean {
+function asksFor({ path, query, headers, body }: ReportResource, variable: string): boolean {
   return variablesIn([path, query, headers, body]).includes(variable);
 }

@@ -58,7 +58,7 @@ interface Posting {
   windows: { from_param: unknown; to_param: unknown } | null;
 }
 
-/** Refuses a body, and values in it, in a listing that is not asked for by POST. */
+/** Refuses a body, and values in it, in a listing that is not requested by POST. */
 export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema): Schema {
   return schema.refine(({ method, body, page, incremental, windows }) => {
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
@@ -180,7 +180,7 @@ function hiddenFault(field: string, parent: Resources[string] | undefined): stri
   return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
 }
 
-/** The resource whose rows have the listings; null if there is none. */
+/** The resource whose rows each have a listing; null if no resource does. */
 export function parentOf(resource: Pick<Partitioned, 'partitions'> | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { challengeSchema, deliveryFieldSchema } from './delivery-field.ts';
-import { duration } from './basic-fields.ts';
+import { challengeSchema, deliveryFieldSchema, duration } from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
 
 /** The tokens of a template of signed content, in braces; those with `named` are followed by a colon and a name. */
@@ -22,7 +21,7 @@ const TOKENS = {
   path: { named: false },
   /** Host and port of the public URL. */
   host: { named: false },
-  /** Names and values of a form, sorted by name; nothing if the body is no form. */
+  /** Names and values of a form, sorted by name; empty if the body is not a form. */
   form_sorted: { named: false },
   /** `name:value;name:value` of the headers that the delivery lists as signed. */
   signed_headers: { named: false },
@@ -77,7 +76,7 @@ function tokenList(): string {
     .join(' ');
 }
 
-/** How a delivery is proved: a keyed or a plain digest, a public key, or a secret that is simply sent along. */
+/** How a delivery is verified: a keyed or plain digest, a public key, or a secret in the request. */
 const TYPES = ['hmac', 'hash', 'ed25519', 'static', 'basic'] as const;
 const ALGORITHMS = ['sha1', 'sha256', 'sha384', 'sha512'] as const;
 /** How a secret is written; `whsec` and `whpk` are Standard Webhooks' prefixes with base64 behind them. */
@@ -116,7 +115,7 @@ const signatureFields = z.strictObject({
   also: z.array(z.strictObject(method)).max(3).optional(),
   /** Values of `{family}` in header names; the first one whose signature is present counts. */
   families: z.array(word).min(1).max(4).optional(),
-  /** Location of the signature, or of the secret that is sent along. */
+  /** Location of the signature, or of the secret itself. */
   value: z
     .strictObject({
       from: deliveryFieldSchema(['header', 'query', 'json'], FAMILY).optional(),
@@ -181,7 +180,7 @@ export interface SignatureMethod {
 }
 
 /** The scheme's own method first, then those of `also`. */
-function methodsOf(fields: SignatureFields): SignatureMethod[] {
+function signatureMethods(fields: SignatureFields): SignatureMethod[] {
   return [{ ...fields, type: fields.type ?? 'hmac' }, ...(fields.also ?? [])].map((given) => ({
     type: given.type,
     algorithm: given.algorithm ?? 'sha256',
@@ -252,7 +251,7 @@ const RULES: readonly Rule[] = [
   {
     path: ['algorithm'],
     message: 'expected sha256 or better, or allow_weak: true beside sha1',
-    isBroken: (fields) => !fields.allow_weak && methodsOf(fields).some(({ algorithm }) => algorithm === 'sha1'),
+    isBroken: (fields) => !fields.allow_weak && signatureMethods(fields).some(({ algorithm }) => algorithm === 'sha1'),
   },
   {
     path: ['signed'],
@@ -268,18 +267,20 @@ const RULES: readonly Rule[] = [
     path: ['key_encoding'],
     message: 'expected hex, base64 or whpk, as a public key of ed25519 is written',
     isBroken: (fields) =>
-      methodsOf(fields).some(({ type, key_encoding }) => type === 'ed25519' && /^(utf8|whsec)$/.test(key_encoding)),
+      signatureMethods(fields).some(
+        ({ type, key_encoding }) => type === 'ed25519' && /^(utf8|whsec)$/.test(key_encoding),
+      ),
   },
   {
     path: ['item'],
     message: 'expected the name of the items that hold the signature, such as v1; and none where parse is plain',
-    isBroken: (fields) => methodsOf(fields).some(({ item }) => (item === null) !== isPlain(fields)),
+    isBroken: (fields) => signatureMethods(fields).some(({ item }) => (item === null) !== isPlain(fields)),
   },
   {
     path: ['also'],
     message: 'expected methods of a header that is parsed as kv or list, each with another item',
     isBroken: (fields) =>
-      new Set(methodsOf(fields).map(({ item }) => item)).size !== methodsOf(fields).length ||
+      new Set(signatureMethods(fields).map(({ item }) => item)).size !== signatureMethods(fields).length ||
       (fields.also ?? []).some(({ type }) => type !== 'hmac' && type !== 'ed25519'),
   },
   {
@@ -394,7 +395,7 @@ function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   const { separator = ',' } = value;
   return {
-    methods: methodsOf(fields),
+    methods: signatureMethods(fields),
     /** Values of `{family}`; one empty text if there are no families. */
     families: fields.families ?? [''],
     value: {

@@ -1,4 +1,4 @@
-import type { EventField, FieldCondition } from '../../config/profile/delivery-field.ts';
+import type { EventField, FieldCondition } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
 import type { DeliveryRow } from '../../database/inbox.ts';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { z } from 'zod';
-import { challengeSchema, type EchoChallenge, type DeliveryField } from '../../config/profile/delivery-field.ts';
-import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
+import { challengeSchema, type DeliveryField, type EchoChallenge } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { type Delivery, matchesPattern, NO_PARTS, textAt } from './delivery.ts';
 import { secretMatcher, VERIFY_TOKEN_ID } from './signature-keys.ts';
 

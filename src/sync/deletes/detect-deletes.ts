@@ -43,7 +43,7 @@ const DAY_MS = 86_400_000;
 
 /** Milliseconds by which the listing may be late: a younger row may still be missing in it. */
 export function listingDelayMs({ deletes, profile }: ResourceContext): number {
-  return deletes.settle ?? profile.incremental?.overlap ?? DEFAULT_DELAY_MS;
+  return deletes.settle ?? profile.incremental?.lookback ?? DEFAULT_DELAY_MS;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
+import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
 import { readSuspects, suspectStated } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -38,7 +39,7 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   const feed = profile.delete_feed;
   if (feed === null) return [];
   const { resource } = owned;
-  const fingerprint = canonicalHash({ ...feed, page: feed.page && cutOf(feed.page) });
+  const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && cutOf(feed.page) });
   const place = { resource, feed: 'deletes', fingerprint } as const;
   const known = await readFeed(warehouse.own, place);
   const from = known === null ? await firstCursor(context, feed) : known.cursor;
@@ -111,8 +112,8 @@ function zoneOf({ zone }: DeleteFeed) {
 
 /** The cursor as the request takes it; null for the whole feed. */
 function sinceFor(feed: DeleteFeed, from: string | null): string | null {
-  const { format, zone, overlap } = feed;
-  const since = from === null ? null : sinceValue(from, { format, zone, overlap }, null, zoneOf(feed));
+  const { format, zone, lookback } = feed;
+  const since = from === null ? null : sinceValue(from, { format, zone, lookback }, null, zoneOf(feed));
   return since === null ? null : sentMoment(since, { format, zone }, zoneOf(feed));
 }
 

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-walk.ts';
-import type { ChangeFeed } from '../../config/profile/change-feed.ts';
+import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
 import type { FeedRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../database/state/checkpoints.ts';
 import { saveFigures } from '../../database/state/runs.ts';

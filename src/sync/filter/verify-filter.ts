@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-walk.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
-import type { IncrementalProfile } from '../../config/profile/incremental.ts';
+import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -45,9 +45,9 @@ export function readDoubt({ filter_doubt }: CheckpointRow, incremental: Incremen
 /** Fields that earlier versions had, without a value, so that the doubts that they stored have the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
-/** The overlap is not part of a question. */
+/** The look-back is not part of a question. */
 function hashFilter(incremental: IncrementalProfile): string {
-  return canonicalHash({ ...incremental, ...FORMER_FIELDS, overlap: 0 });
+  return canonicalHash({ ...withStoredNames(incremental), ...FORMER_FIELDS, overlap: 0 });
 }
 
 /** Stores the question that the filter failed; null stores that it is trusted. */
@@ -105,7 +105,7 @@ function notListed(
   return {
     code: 'filter_not_believed',
     message: `${filter} does not list the record ${key}, which changed after that: ${consequence(profile)}`,
-    hint: `see what \`content-sync check ${owned.resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
+    hint: `see what \`content-sync check ${owned.resource}\` says of the filter; set incremental.param, template, format and lookback right, or \`incremental: null\``,
   };
 }
 
@@ -184,7 +184,7 @@ async function failedQuestion(context: RunContext, plan: WalkPlan, scan: WholeWa
   if (evidence.hasWitness) {
     const before = plan.checkpoint;
     const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
-    // The next scans may leave out the overlap. If it is a page at most, requesting it costs nothing and verifies the filter.
+    // The next scans may leave out the look-back. If it is a page at most, requesting it costs nothing and verifies the filter.
     if (checkpoint.cursor === before.cursor && pages > 1) {
       await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
     }
@@ -257,7 +257,7 @@ export async function testFilter(context: RunContext, scan: WholeWalk): Promise<
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || readDoubt(stored, incremental) !== null) return;
   // The filter may not show later changes yet; the next scan requests them in any case.
-  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.overlap;
+  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
   const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
   const witnesses = scan.evidence.latest.filter(({ at }) => at <= until);
   const question = questionFor(witnesses, profile, incremental, cursor);
@@ -284,9 +284,9 @@ function questionFor(
   const earliest = witnesses.at(-1);
   if (earliest === undefined) return null;
   const before = latest.find(({ at }) => at < earliest.at)?.at ?? -Infinity;
-  const overlap = Math.min(incremental.overlap, Math.floor((earliest.at - before) / 2));
+  const lookback = Math.min(incremental.lookback, Math.floor((earliest.at - before) / 2));
   const from = cursorFor(earliest, cursor, profile);
-  const since = sinceValue(from, { ...incremental, overlap }, null, updatedZone(profile));
+  const since = sinceValue(from, { ...incremental, lookback }, null, updatedZone(profile));
   return since === null ? null : { since, keys: witnesses.map(({ key }) => key) };
 }
 

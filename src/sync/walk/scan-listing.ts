@@ -53,7 +53,7 @@ export async function afterFullScan(context: RunContext, scan: WholeWalk, before
 
 /**
  * The plan to request what changed during a full scan on pages that it had read by then. Null if the scan was quicker
- * than the overlap of the next one and no record moved meanwhile, or if the filter is not trusted.
+ * than the look-back of the next one and no record moved meanwhile, or if the filter is not trusted.
  */
 async function planCatchUp(
   context: RunContext,
@@ -65,7 +65,7 @@ async function planCatchUp(
   const { resource } = owned;
   const begun = checkpoint.walk_started_at;
   const now = clock.now();
-  if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.overlap)) return null;
+  if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
   const warning = unprovedCatchUp(context, incremental);
   if (stored !== null && readDoubt(stored, incremental) !== null) {

@@ -1,11 +1,11 @@
-import { timestampText } from '../../../src/model/timestamp-text.ts';
-import type { RunStatus } from '../../../src/model/vocabulary.ts';
 import { incrementalSchema } from '../../../src/config/profile/incremental.ts';
 import type { ScheduleSettings } from '../../../src/config/settings.ts';
-import type { SyncCommand } from '../../../src/sync/plan.ts';
-import type { RunReport } from '../../../src/sync/report.ts';
+import { timestampText } from '../../../src/model/timestamp-text.ts';
+import type { RunStatus } from '../../../src/model/vocabulary.ts';
 import type { StoredSuccess } from '../../../src/server/schedule/due.ts';
 import { Scheduler } from '../../../src/server/schedule/scheduler.ts';
+import type { SyncCommand } from '../../../src/sync/plan.ts';
+import type { RunReport } from '../../../src/sync/report.ts';
 import type { HandClock } from '../../support/hand-clock.ts';
 
 /** How one run goes: as long as `lasts`, and ends so. `throws` ends it otherwise. */
@@ -93,7 +93,7 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   return { runs, stored, failures, paused, scheduler: create(), restart: create };
 }
 
-const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' });
+const FILTER = incrementalSchema.parse({ param: 'updated_since', lookback: '10m' });
 
 function after(before: StoredSuccess | null, command: SyncCommand, now: number): StoredSuccess {
   const whole = walkedAt(now);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { USUAL } from '../../support/databases.ts';
-import type { OwnRecord } from '../../support/record-service.ts';
 import { ownStage, type OwnStage } from '../../support/own-stage.ts';
+import type { OwnRecord } from '../../support/record-service.ts';
 
 const OLD: OwnRecord = { id: 3, title: 'old', updated_at: '2026-03-01T08:00:00Z' };
 const NEW: OwnRecord = { id: 3, title: 'new', updated_at: '2026-03-01T09:00:00Z' };
@@ -99,7 +99,7 @@ describe.for([USUAL])('a row that a whole walk has not met, on $name', (database
     expect(report.warnings?.[0]?.message).toMatch(/1 row not seen and younger than 10m 00s/);
     const { stdout } = await stage.command('deletes', 'list');
     expect(stdout).toMatch(
-      /content +2 +open .*a whole walk did not meet it; its row is younger than 10m 00s \(deletes\.settle\)/,
+      /content +2 +open .*not listed by a full sync; its row is younger than 10m 00s \(deletes\.settle\)/,
     );
   });
 });

@@ -1,0 +1,236 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { Argument, Command } from 'commander';
+import { request } from 'undici';
+import { firstPage } from '../checks/listing-walk.ts';
+import { openWarehouse } from '../database/databases.ts';
+import { pauseResources, readPauses, resumeResources } from '../database/state/server-state.ts';
+import { newMeter } from '../http/client.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import { type ControlAnswer, type ControlRequest, done } from '../server/controls/control-request.ts';
+import { withShortTimeouts } from './check.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import { askServe, caller, findServe } from './command/find-serve.ts';
+import { print } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  silentLog,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  withSourceOptions,
+} from './command/sources.ts';
+
+type ControlOptions = SourceOptions & { now?: true };
+type Action = 'pause' | 'resume' | 'retry';
+
+interface RequestedAction {
+  action: Action;
+  now?: true;
+}
+
+/** `content-sync pause`: stops work on resources until they are resumed. */
+export function pauseCommand(context: CliContext): Command {
+  return resourceCommand('pause', context);
+}
+
+/** `content-sync resume`: ends a pause; deliveries stored meanwhile are processed. */
+export function resumeCommand(context: CliContext): Command {
+  return resourceCommand('resume', context);
+}
+
+/** `content-sync retry`: has the running `serve` try again at once, after a fix. */
+export function retryCommand(context: CliContext): Command {
+  return resourceCommand('retry', context).option(
+    '--now',
+    'Ignore the wait that the service requested, and send one request; works without `serve` too',
+  );
+}
+
+/** `content-sync reload`: has the running `serve` read its config again. */
+export function reloadCommand(context: CliContext): Command {
+  return sourceCommand('reload').action(async (options: ControlOptions) => {
+    const settings = readSettings(context, options);
+    for (const source of Object.values(settings.sources)) {
+      const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
+      const door = await findServe(context, chosen);
+      const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);
+      if (answer !== null) return printAnswers(context, null, [answer]);
+    }
+    throw nothingRuns('reload its config');
+  });
+}
+
+function resourceCommand(action: Action, context: CliContext): Command {
+  return sourceCommand(action)
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: ControlOptions) => {
+      await forEachSource(context, options, names, async (chosen) => {
+        const asked = { action, ...(options.now === true && { now: options.now }) };
+        printAnswers(context, chosen.source.name, await control(context, chosen, asked, names));
+      });
+    });
+}
+
+/** Sends one request for the whole source, or one per named resource. */
+async function control(
+  context: CliContext,
+  chosen: ChosenSource,
+  asked: RequestedAction,
+  names: readonly string[],
+): Promise<ControlAnswer[]> {
+  const { name: source } = chosen.source;
+  const door = await findServe(context, chosen);
+  const requests: ControlRequest[] =
+    names.length === 0 ? [{ ...asked, source }] : chosen.resources.map((resource) => ({ ...asked, source, resource }));
+  const answers: ControlAnswer[] = [];
+  for (const request of door === null ? [] : requests) {
+    const answer = door === null ? null : await askServe(door, request, context.signal);
+    if (answer !== null) answers.push(answer);
+  }
+  return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
+}
+
+/** Stores a pause, so that the next process honours it. */
+async function withoutServe(
+  context: CliContext,
+  chosen: ChosenSource,
+  { action, now }: RequestedAction,
+): Promise<ControlAnswer> {
+  const { clock } = context;
+  const { source, resources } = chosen;
+  if (action === 'retry') {
+    if (now === true) return requestNow(context, chosen);
+    throw nothingRuns('try again');
+  }
+  const what = `${source.name} ${resources.join(', ')}`;
+  return whileOpen(await openWarehouse(source.warehouse, clock), async (warehouse) => {
+    const { own } = warehouse;
+    const paused = await readPauses(own);
+    const left = resources.filter((resource) => paused.has(resource) !== (action === 'pause'));
+    const by = `${caller()} (command)`;
+    const change = action === 'pause' ? pauseResources(own, left, { at: clock.now(), by }) : resumeResources(own, left);
+    if (left.length > 0) await warehouse.apply(change);
+    return done(
+      action === 'pause'
+        ? `${what}: paused; no serve runs just now, and the next one honours it`
+        : `${what}: ${left.length === 0 ? 'nothing of it was paused' : 'resumed; the next serve or sync goes on'}`,
+    );
+  });
+}
+
+/** Deletes the stored wait, and sends one request to see whether the service responds. Throws if it does not. */
+async function requestNow(context: CliContext, { source, resources, log }: ChosenSource): Promise<ControlAnswer> {
+  const once = { ...source.profile, http: { ...source.profile.http, attempts: 1 } };
+  return withApp(context, { source: withShortTimeouts({ ...source, profile: once }), log }, async (app) => {
+    await app.retry(true);
+    const { client, listing } = app;
+    const { clock, signal } = context;
+    const profiles = resources.flatMap((resource) => app.source.profile.resources[resource] ?? []);
+    const profile = profiles.find(({ partitions, windows }) => partitions === null && windows === null);
+    if (profile === undefined) return done(`${source.name}: the wait is forgotten; run content-sync sync`);
+    await firstPage({ profile, listing, client, clock, signal, meter: newMeter() }, 'incremental', {});
+    return done(`${source.name}: the wait is forgotten, and the service answers; run content-sync sync`);
+  });
+}
+
+function printAnswers(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
+  const [first] = answers;
+  if (context.json !== true) print(context, answers.map(({ message }) => message).join('\n'));
+  else if (source === null) print(context, { done: true, message: first?.message ?? '', ...first?.result });
+  else print(context, { source, done: true, messages: answers.map(({ message }) => message) });
+}
+
+function nothingRuns(what: string): SyncError {
+  return new SyncError('serve_missing', `no serve runs that could ${what}`, {
+    recovery: 'stop',
+    hint: 'start it: content-sync serve; or see `control` in the settings, which must be the same for both',
+  });
+}
+
+type HealthOptions = SourceOptions & { port?: string };
+type ProcessName = 'serve' | 'worker';
+
+const REQUEST_TIMEOUT_MS = 4_000;
+
+/** `content-sync health`: whether the `serve` or `worker` of this config lives on this machine, for container and init systems. */
+export function healthCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('health'))
+    .addArgument(
+      new Argument('[process]', 'Process to ask (default: the first that responds)').choices(['serve', 'worker']),
+    )
+    .option('--port <number>', 'Port, if it was not started with that of the config')
+    .action(async (asked: ProcessName | undefined, options: HealthOptions) => {
+      context.exit(await health(context, asked, options));
+    });
+}
+
+async function health(context: CliContext, named: ProcessName | undefined, options: HealthOptions): Promise<ExitCode> {
+  const main = mainProcessArguments();
+  const running = named ?? (main?.[0] === 'serve' || main?.[0] === 'worker' ? main[0] : undefined);
+  if (main !== null && running === undefined) {
+    print(context, `this container runs ${main[0] ?? 'nothing'}, which is not checked`);
+    return EXIT_CODES.ok;
+  }
+  return checkListeners(context, running, { ...findOptions(main ?? []), ...options });
+}
+
+/** The arguments of content-sync if it is the main process of this container; null elsewhere. */
+function mainProcessArguments(): string[] | null {
+  try {
+    const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0').slice(0, -1);
+    const script = words.indexOf(process.argv[1] ?? '');
+    return script < 0 ? null : words.slice(script + 1);
+  } catch {
+    return null;
+  }
+}
+
+/** The options of that process which say where it listens. */
+function findOptions(args: readonly string[]): HealthOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    strict: false,
+    options: { port: { type: 'string' }, config: { type: 'string', short: 'c' } },
+  });
+  const { port, config } = values;
+  return { ...(typeof port === 'string' && { port }), ...(typeof config === 'string' && { config }) };
+}
+
+async function checkListeners(
+  context: CliContext,
+  asked: ProcessName | undefined,
+  options: HealthOptions,
+): Promise<ExitCode> {
+  const settings = readSettings(context, options);
+  const places = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
+  const urls = places.flatMap((place) => urlOf(place, options.port) ?? []);
+  const answers = await Promise.all(urls.map(requestHealth));
+  const well = answers.find(({ isWell }) => isWell);
+  for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
+  if (answers.length === 0) print(context, 'no port is configured');
+  return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
+}
+
+/** The health URL of an address; one that listens everywhere is requested on this machine. */
+function urlOf(
+  { host, port: set }: { host: string; port: number | null },
+  port = set === null ? undefined : String(set),
+): string | null {
+  if (port === undefined) return null;
+  const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
+  return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;
+}
+
+async function requestHealth(url: string): Promise<{ url: string; isWell: boolean; said: string }> {
+  try {
+    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    await body.dump();
+    return { url, isWell: statusCode === 200, said: `responds ${statusCode}` };
+  } catch (error) {
+    return { url, isWell: false, said: `does not respond: ${messageOf(error)}` };
+  }
+}
