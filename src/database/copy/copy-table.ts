@@ -221,7 +221,7 @@ const time: ValueKind = {
 };
 
 /** By the name that Postgres gives the type. */
-export const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
+const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
   boolean: { form: /^[01]$/, written: textOf, canonical: (cell) => TRUTHS[textOf(cell)] ?? textOf(cell) },
   integer: plain,
   bigint: plain,

@@ -178,9 +178,7 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
   );
   const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
     // The statement declares the type of its rows.
-    // oxlint-disable-next-line no-unsafe-type-assertion
-    const query = CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>;
-    const { rows: found } = await db.executeQuery(query);
+    const { rows: found } = await db.executeQuery<Row>(CompiledQuery.raw<Row>(text, [...values]));
     return { rows: found, rowCount: found.length };
   };
   const noViews = { views: [], retyped: [], detached: new Map(), options: new Map() };

@@ -236,6 +236,6 @@ export async function lockTables(
 }
 
 /** Runs statements in one round trip. */
-export async function runTogether({ execute }: Session, statements: readonly string[]): Promise<void> {
+async function runTogether({ execute }: Session, statements: readonly string[]): Promise<void> {
   if (statements.length > 0) await execute(statements.join('; '));
 }

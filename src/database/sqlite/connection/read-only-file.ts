@@ -2,7 +2,6 @@ import { existsSync, statSync, renameSync, rmSync, type BigIntStats } from 'node
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
-import type { Database } from 'better-sqlite3';
 import { Kysely, SqliteDialect, type SqliteDatabase } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { databaseError, BUSY_TIMEOUT_MS } from './errors.ts';
@@ -105,7 +104,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
       statement.setReadBigInts(true);
       statement.setReturnArrays(true);
       // The types do not follow `setReturnArrays`.
-      // oxlint-disable-next-line no-unsafe-type-assertion
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return statement.iterate() as unknown as Iterator<SQLOutputValue[]>;
     },
     close: () => {
@@ -137,7 +136,7 @@ function snapshotLost(file: string): SyncError {
 function kyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
   const statement = db.prepare(text);
   // Kysely binds the values of our queries, all of which SQLite can hold.
-  // oxlint-disable-next-line no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const bound = (values: readonly unknown[]): SQLInputValue[] => [...values] as SQLInputValue[];
   return {
     reader: true,
@@ -204,7 +203,7 @@ export interface NamedFile {
   /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
   /** Closes the file without leaving its log beside another file that has taken its path. */
-  close(db: Database, close: () => Promise<void>): Promise<void>;
+  close(db: Database.Database, close: () => Promise<void>): Promise<void>;
 }
 
 export function namedFile(file: string): NamedFile {
@@ -253,7 +252,7 @@ function pathLost(file: string): SyncError {
 }
 
 /** Copies the log into its file. Returns false if a program that reads the log prevents that. */
-function checkpointAll(db: Database): boolean {
+function checkpointAll(db: Database.Database): boolean {
   try {
     return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
   } catch {
