@@ -4,7 +4,7 @@ import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/source-path.ts';
 import { readShapes } from '../database/state/column-catalog.ts';
 import { readViews, type StoredView } from '../database/state/view-catalog.ts';
-import type { ReadColumn, SnapshotReader } from '../database/database.ts';
+import type { ReadColumn, SnapshotReader } from '../database/snapshot-reader.ts';
 
 /** A column of a table to export, with what is known of it. */
 export interface ChosenColumn extends ReadColumn {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { SnapshotReader, ViewCell, ViewQuery } from '../database/database.ts';
+import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ChosenTable } from './choose-tables.ts';
 import type { ExportColumn } from './formats/format.ts';
 import { type Layout, monthOf, nextMonth, NO_MONTH } from './layout.ts';

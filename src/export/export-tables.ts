@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { openSnapshot } from '../database/databases.ts';
-import type { SnapshotReader } from '../database/database.ts';
+import type { SnapshotReader } from '../database/snapshot-reader.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { exportTable } from './export-table.ts';
 import { CSV } from './formats/csv.ts';

@@ -1,4 +1,4 @@
-import type { ViewCell } from '../database/database.ts';
+import type { ViewCell } from '../database/snapshot-reader.ts';
 import { LIVE, type ChosenColumn, type ChosenTable } from './choose-tables.ts';
 
 /** By which column a table is cut into slices, and in what order its rows are written. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ViewCell } from '../database/database.ts';
+import type { ViewCell } from '../database/snapshot-reader.ts';
 import type { ExportColumn, FileForm, Format } from './formats/format.ts';
 import type { Layout } from './layout.ts';
 import type { PartFile } from './manifest.ts';

@@ -2,7 +2,7 @@ import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
-import type { ColumnIndex, KeyPlan } from '../database/warehouse.ts';
+import type { ColumnIndex, KeyPlan } from '../database/key-plan.ts';
 
 type References = KeyPlan['references'];
 

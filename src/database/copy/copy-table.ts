@@ -9,7 +9,7 @@ import { errorCode } from '../postgres/connection/errors.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
 import { copyCell } from '../postgres/pages/write-page.ts';
 import type { LeaseProof } from '../warehouse.ts';
-import type { SourceFile } from './source-file.ts';
+import type { SourceCell, SourceFile } from './source-file.ts';
 
 interface TableCopy {
   table: string;
@@ -199,9 +199,6 @@ function toCondition(columns: readonly Column[], row: readonly SourceCell[]): st
 function toLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
-
-/** A cell as SQLite returns it, integers as bigint. */
-export type SourceCell = string | number | bigint | Buffer | null;
 
 /** How values of one Postgres type are written, and how those of both databases are compared. */
 export interface ValueKind {

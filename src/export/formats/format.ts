@@ -1,4 +1,4 @@
-import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/database.ts';
+import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/snapshot-reader.ts';
 
 /** A column as files hold it. */
 export interface ExportColumn extends ReadColumn {

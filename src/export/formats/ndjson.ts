@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ViewCell } from '../../database/database.ts';
+import type { ViewCell } from '../../database/snapshot-reader.ts';
 import { isoText, type Format } from './format.ts';
 
 /** One JSON object a line: JSON stays JSON, long integers and decimals stand by their digits. */

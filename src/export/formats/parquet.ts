@@ -1,7 +1,7 @@
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { misfit, type ReadColumn, type ViewCell } from '../../database/database.ts';
+import { misfit, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ExportColumn, FileForm, Format, PartEncoder } from './format.ts';
 
 /** What is held in memory at once, a few times over. */

@@ -7,7 +7,7 @@ import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { VersionRow } from '../../database/own-tables.ts';
-import type { SnapshotReader } from '../../database/database.ts';
+import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import {
   differingFields,
   hashRows,

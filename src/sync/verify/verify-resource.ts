@@ -17,7 +17,7 @@ import { lastWalkBegan } from '../../database/state/runs.ts';
 import { saveVerification } from '../../database/state/run-history.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
-import type { SnapshotReader } from '../../database/database.ts';
+import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';

@@ -133,11 +133,14 @@ function snapshotLost(file: string): SyncError {
   });
 }
 
+/** Kysely binds the values of our queries, all of which SQLite can hold. */
+function bound(values: readonly unknown[]): SQLInputValue[] {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return [...values] as SQLInputValue[];
+}
+
 function kyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
   const statement = db.prepare(text);
-  // Kysely binds the values of our queries, all of which SQLite can hold.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const bound = (values: readonly unknown[]): SQLInputValue[] => [...values] as SQLInputValue[];
   return {
     reader: true,
     all: (values: readonly unknown[]) => guarded(() => statement.all(...bound(values))),

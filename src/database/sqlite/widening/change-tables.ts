@@ -4,9 +4,6 @@ import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { ShapeChange, Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import {
-  PARENT_KEY,
-  parentKey,
-  parentTable,
   growthOutdated,
   InUse,
   type ShapeGrowth,
@@ -15,6 +12,7 @@ import {
   type TableStaging,
   type TableSwap,
 } from '../../warehouse.ts';
+import { PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ViewChange } from '../../view-dialect.ts';
