@@ -72,7 +72,10 @@ export async function findDependents(
     retyped,
     [...detached.keys()],
   ]);
-  return rows.map(({ origins, ...row }) => ({ ...row, origins: z.array(originSchema).parse(JSON.parse(origins)) }));
+  return Array.from(rows, ({ origins, ...row }) => ({
+    ...row,
+    origins: z.array(originSchema).parse(JSON.parse(origins)),
+  }));
 }
 
 /** Throws `InUse` for views whose owner we could not restore. */
