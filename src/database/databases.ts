@@ -2,7 +2,8 @@ import { type DatabaseKind, readAddress, SCHEMES, type WarehouseAddress } from '
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Coordination } from './coordination.ts';
-import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase, SnapshotReader } from './database.ts';
+import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase } from './database.ts';
+import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Inbox, InboxViewer } from './inbox.ts';
 import { declareDatabase as postgres } from './postgres/database.ts';
 import type { WarehouseReader } from './reading.ts';

@@ -287,6 +287,12 @@ function insertEffect({ differs_from }: NewDelivery): InboxEffect {
   return differs_from === undefined ? 'new' : 'different';
 }
 
+/** True if the query returns a row. */
+function* isChanged(query: { compile(): CompiledQuery }): Statements<boolean> {
+  const [rows = []] = yield [query.compile()];
+  return rows.length > 0;
+}
+
 /**
  * A repeat of the sender's own id is counted, unless the first one is dead: then it waits again. If the id is only the
  * hash of the body, the same body may be a new event: a finished one waits again, a waiting one is not settled unread.
@@ -304,10 +310,6 @@ function* storeDelivery(own: Kysely<InboxTables>, delivery: NewDelivery): Statem
   const again = is_id_sent ? waitsAgain.where('state', '=', 'dead') : waitsAgain.where('state', '<>', 'waiting');
   const counted = is_id_sent ? repeated.where('state', '<>', 'dead') : event.where('state', '=', 'waiting');
   const other = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);
-  const isChanged = function* (query: { compile(): CompiledQuery }): Statements<boolean> {
-    const [rows = []] = yield [query.compile()];
-    return rows.length > 0;
-  };
   // Another process may settle or delete the row between two statements: then all of them are tried again.
   for (;;) {
     if (yield* isChanged(insertStatement(own, [delivery]).returning('seq'))) return insertEffect(delivery);
@@ -321,7 +323,7 @@ function* storeDelivery(own: Kysely<InboxTables>, delivery: NewDelivery): Statem
 
 function* settle(own: Kysely<InboxTables>, settlements: readonly Settlement[]): Statements<InboxEffect[]> {
   if (settlements.length === 0) return [];
-  const updated = yield settlements.map(({ seq, readEvents, erases: _, ...columns }) => {
+  const updated = yield settlements.map(({ seq, readEvents, erases: _erases, ...columns }) => {
     const { reason, kind, record_id } = columns;
     const texts = { reason: storable(reason), kind: storable(kind), record_id: storable(record_id) };
     const row = own

@@ -108,6 +108,7 @@ interface RowQueryDialect {
 }
 
 /** The queries as single statements that are the same on all databases. */
+// oxlint-disable-next-line max-lines-per-function
 export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQueries {
   const { named, tableNames, timestamp, isUntimed } = dialect;
   const readCount = async (query: RawBuilder<{ n: number }>): Promise<number> =>

@@ -5,9 +5,9 @@ export interface ViewDialect {
   /** The types of columns, as users of the warehouse know them. */
   readonly types: Readonly<Record<ColumnType, string>>;
   /** A quoted name. */
-  id(name: string): string;
+  id: (name: string) => string;
   /** A text as a literal. */
-  literal(text: string): string;
+  literal: (text: string) => string;
   /** A value converted to another type: the nearest number, the UTC day of a time; NULL if that is impossible. */
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */

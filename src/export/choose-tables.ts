@@ -1,4 +1,4 @@
-import type { ReadColumn, SnapshotReader } from '../database/database.ts';
+import type { ReadColumn, SnapshotReader } from '../database/snapshot-reader.ts';
 import { readShapes } from '../database/state/column-catalog.ts';
 import { readViews, type StoredView } from '../database/state/view-catalog.ts';
 import { ConfigError } from '../model/errors.ts';

@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { SnapshotReader, ViewCell, ViewQuery } from '../database/database.ts';
+import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ChosenTable } from './choose-tables.ts';
 import type { ExportColumn, ExportFormat, FileForm } from './formats/format.ts';

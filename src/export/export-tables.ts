@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { SnapshotReader } from '../database/database.ts';
 import { openSnapshot } from '../database/databases.ts';
+import type { SnapshotReader } from '../database/snapshot-reader.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';

@@ -1,4 +1,4 @@
-import type { ViewCell } from '../database/database.ts';
+import type { ViewCell } from '../database/snapshot-reader.ts';
 import { type ChosenColumn, type ChosenTable, isLiveView, liveTableName } from './choose-tables.ts';
 
 /** How a table is cut into files, and the order of its rows. */

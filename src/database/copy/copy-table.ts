@@ -9,7 +9,7 @@ import { errorCode } from '../postgres/connection/errors.ts';
 import { execute, transact, type Database } from '../postgres/connection/transact.ts';
 import { copyCell } from '../postgres/pages/write-page.ts';
 import type { LeaseProof } from '../warehouse.ts';
-import type { SourceFile } from './source-file.ts';
+import type { SourceCell, SourceFile } from './source-file.ts';
 
 interface TableCopy {
   table: string;
@@ -200,9 +200,6 @@ function toLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** A cell as SQLite returns it, integers as bigint. */
-export type SourceCell = string | number | bigint | Buffer | null;
-
 /** How values of one Postgres type are written, and how those of both databases are compared. */
 export interface ValueKind {
   /** How its texts look in SQLite; Postgres would take others too (`yesterday`), and make something else of them. */
@@ -221,7 +218,7 @@ const time: ValueKind = {
 };
 
 /** By the name that Postgres gives the type. */
-export const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
+const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
   boolean: { form: /^[01]$/, written: textOf, canonical: (cell) => TRUTHS[textOf(cell)] ?? textOf(cell) },
   integer: plain,
   bigint: plain,

@@ -1,7 +1,9 @@
 import Database from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';
 import { databaseError } from '../sqlite/connection/errors.ts';
-import type { SourceCell } from './copy-table.ts';
+
+/** A cell as SQLite returns it, integers as bigint. */
+export type SourceCell = string | number | bigint | Buffer | null;
 
 /** The rows that are in memory at a time. */
 const CHUNK_BYTES = 2 * 1_048_576;

@@ -3,7 +3,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { readAddress } from '../../config/warehouse-address.ts';
-import { shownAddress, type PostgresAddress } from '../postgres/database.ts';
+import { shownAddress, type PostgresAddress } from '../postgres/address.ts';
 import { INBOX_TABLES, openDatabase } from '../postgres/connection/open-database.ts';
 import { borrowDatabase } from '../postgres/connection/pools.ts';
 import type { Session } from '../postgres/connection/session.ts';

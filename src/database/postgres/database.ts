@@ -1,22 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
-
-/** The database of a source's tables, as `pg` connects to it, and their schema. */
-export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;
-
-/** For operators: host, database and schema, without user and password. */
-export function shownAddress({ connection, schema }: PostgresAddress): string {
-  const { host, pathname } = new URL(connection);
-  return `postgres://${host}${pathname}?schema=${schema}`;
-}
-
-/** Identifies a database without its password. */
-export function connectionName(connection: string): string {
-  return createHash('sha256').update(connection).digest('hex');
-}
+import { connectionName, type PostgresAddress, shownAddress } from './address.ts';
 
 /** Loaded when a database is first opened: a process that works on files alone needs no client of the server. */
 const opening = () => import('./warehouse.ts');

@@ -1,7 +1,7 @@
 import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../warehouse.ts';
+import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,
@@ -10,7 +10,7 @@ import {
   type SnapshotReader,
   type ViewCell,
   type ViewQuery,
-} from '../database.ts';
+} from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
 import { sessionOf } from './connection/session.ts';

@@ -1,7 +1,8 @@
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { Readers, ReadersRequest, StoredSizes, SnapshotReader } from '../database.ts';
+import type { Readers, ReadersRequest, StoredSizes } from '../database.ts';
+import type { SnapshotReader } from '../snapshot-reader.ts';
 import { type InboxTables, type InboxViewer, inboxViewer } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
@@ -31,7 +32,7 @@ import {
   executeInUtc,
   transact,
 } from './connection/transact.ts';
-import type { PostgresAddress } from './database.ts';
+import type { PostgresAddress } from './address.ts';
 import { maintainKeys, withoutTooLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';

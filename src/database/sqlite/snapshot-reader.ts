@@ -1,6 +1,6 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../warehouse.ts';
+import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,
@@ -10,7 +10,7 @@ import {
   type SnapshotReader,
   type ViewCell,
   type ViewQuery,
-} from '../database.ts';
+} from '../snapshot-reader.ts';
 import type { ReadOnlyFile } from './connection/read-only-file.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 

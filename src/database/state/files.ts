@@ -297,7 +297,7 @@ export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
     .orderBy('field')
     .orderBy('status')
     .execute();
-  return rows.map((row) => ({ ...row, files: Number(row.files), bytes: Number(row.bytes ?? 0) }));
+  return Array.from(rows, ({ files, bytes, ...row }) => ({ ...row, files: Number(files), bytes: Number(bytes ?? 0) }));
 }
 
 /** The columns of a file that could not be fetched, for operators. */

@@ -88,7 +88,7 @@ export function askToForget(
 ): CompiledQuery[] {
   const { resource, ids, version, at } = asked;
   const open = { erased_at: null, cleaned_at: null, counts: null };
-  const rows = ids.map((record_id) => ({
+  const rows = Array.from(ids, (record_id) => ({
     resource,
     fingerprint: forgottenFingerprint(key, source, resource, record_id),
     record_id,

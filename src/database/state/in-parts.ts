@@ -35,8 +35,7 @@ export function upsertRows<Table extends keyof OwnTables>(
       // oxlint-disable-next-line no-unsafe-type-assertion
       .values(part as never)
       .onConflict((conflict) => {
-        // oxlint-disable-next-line no-unsafe-type-assertion
-        const existing = conflict.columns(key as never);
+        const existing = conflict.columns(key);
         // oxlint-disable-next-line no-unsafe-type-assertion
         return columns.length === 0 ? existing.doNothing() : existing.doUpdateSet(newest(columns) as never);
       })

@@ -139,7 +139,7 @@ async function readRejects(
     .orderBy('record_id')
     .limit(MOST_REJECTS)
     .execute();
-  return rows.map(({ resolved_at, ...reject }) => ({ ...reject, is_resolved: resolved_at !== null }));
+  return Array.from(rows, ({ resolved_at, ...reject }) => ({ ...reject, is_resolved: resolved_at !== null }));
 }
 
 function toRecord(row: RunRow): RunRecord {

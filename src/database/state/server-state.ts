@@ -65,7 +65,7 @@ export interface ToldAlert {
 /** All alerts that the channels have sent for a source. */
 export async function readTold(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
-  return rows.map(({ since, told_at, gone_at, over_at, ...row }) => ({
+  return Array.from(rows, ({ since, told_at, gone_at, over_at, ...row }) => ({
     ...row,
     source,
     since: timestampMs(since),

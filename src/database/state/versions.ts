@@ -75,10 +75,10 @@ export async function lastBodiesAfter(
     .where('v.resource', '=', resource)
     .where('v.id', '>', after)
     .where('v.body', 'is not', null)
-    .where(({ exists, not, selectFrom }) => {
-      const later = selectFrom('_sync_versions as w').select('w.version').where('w.resource', '=', resource);
+    .where((is) => {
+      const later = is.selectFrom('_sync_versions as w').select('w.version').where('w.resource', '=', resource);
       const withId = later.whereRef('w.id', '=', 'v.id').whereRef('w.version', '>', 'v.version');
-      return not(exists(withId.where('w.body', 'is not', null)));
+      return is.not(is.exists(withId.where('w.body', 'is not', null)));
     });
   return withBody(await last.orderBy('v.id').limit(limit).execute());
 }

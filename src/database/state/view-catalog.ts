@@ -47,7 +47,7 @@ export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQu
 
 /** Stores views as they are created; a column that a view already had keeps its `first_seen`. */
 export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[], at: TimestampText): CompiledQuery[] {
-  const views = made.map(({ columns: _, ...view }) => ({ ...view, made_at: at }));
+  const views = made.map(({ columns: _columns, ...view }) => ({ ...view, made_at: at }));
   const columns = made.flatMap(({ view_name, columns: all }) =>
     all.map((column, position) => ({ view_name, position, first_seen: at, ...column })),
   );

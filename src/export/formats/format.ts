@@ -1,4 +1,4 @@
-import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/database.ts';
+import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/snapshot-reader.ts';
 
 /** A column in a file. */
 export interface ExportColumn extends ReadColumn {

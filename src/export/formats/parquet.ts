@@ -1,6 +1,6 @@
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
-import { misfit, type ReadColumn, type ViewCell } from '../../database/database.ts';
+import { misfit, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './format.ts';
 

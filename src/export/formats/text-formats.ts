@@ -1,4 +1,4 @@
-import type { ViewCell } from '../../database/database.ts';
+import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportFormat } from './format.ts';
 

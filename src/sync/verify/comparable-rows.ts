@@ -7,7 +7,7 @@ import type { ShapeRecord } from '../../rows/write-rows.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
 import { canonicalDecimal, canonicalJson } from '../../database/copy/copy-table.ts';
-import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/database.ts';
+import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
 interface ComparableRow {

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { SnapshotReader } from '../../database/database.ts';
 import { ownColumns } from '../../database/own-columns.ts';
 import type { VersionRow } from '../../database/own-tables.ts';
+import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -14,14 +14,7 @@ import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
 import { planKeys } from '../../views/key-plan.ts';
-import {
-  type CopiedPage,
-  type CopiedRecord,
-  differingFields,
-  hashRows,
-  readCopiedPages,
-  rowsOfRecords,
-} from './comparable-rows.ts';
+import { type CopiedPage, type CopiedRecord, differingFields, hashRows, readCopiedPages, rowsOfRecords } from './comparable-rows.ts';
 import type { Difference } from './report.ts';
 import type { VerifyContext } from './service-listing.ts';
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { ExecuteSql } from '../../database.ts';
 import { INBOX_MIGRATIONS, isUpToDate, migrate, type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
-import type { PostgresAddress } from '../database.ts';
+import type { PostgresAddress } from '../address.ts';
 import { findDependents, inUse, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
@@ -176,9 +176,11 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
     Map.groupBy(rows, ({ table }) => table),
     ([table, times]) => ({ table, columns: times.map(({ name }) => name) }),
   );
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
     // The statement declares the type of its rows.
-    // oxlint-disable-next-line no-unsafe-type-assertion
+    // The statement declares the type of its rows.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const query = CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>;
     const { rows: found } = await db.executeQuery(query);
     return { rows: found, rowCount: found.length };

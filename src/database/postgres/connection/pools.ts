@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
-import { connectionName, type PostgresAddress, shownAddress } from '../database.ts';
+import { connectionName, type PostgresAddress, shownAddress } from '../address.ts';
 import { VALUE_PARSERS } from './column-types.ts';
 import type { Database } from './transact.ts';
 

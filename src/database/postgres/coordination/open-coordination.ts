@@ -16,7 +16,7 @@ import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
 import { COMMON_SCHEMA, type Database, execute, NOW_MS, retrying } from '../connection/transact.ts';
-import type { PostgresAddress } from '../database.ts';
+import type { PostgresAddress } from '../address.ts';
 
 const COORDINATION_TABLES = {
   migrations: { '001-hub': firstTables, '002-tokens': tokenTables, '003-controls': controlTables },

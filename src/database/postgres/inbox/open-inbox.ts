@@ -14,7 +14,7 @@ import {
   writeEntries,
 } from '../../inbox.ts';
 import { cleanTables, INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
-import type { PostgresAddress } from '../database.ts';
+import type { PostgresAddress } from '../address.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { execute, transact, type TransactOptions } from '../connection/transact.ts';
 

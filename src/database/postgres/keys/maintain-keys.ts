@@ -1,16 +1,8 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
-import {
-  columnText,
-  INDEX,
-  type KeyPlan,
-  PARENT_KEY,
-  parentKey,
-  parentTable,
-  type Reference,
-  type LeaseProof,
-} from '../../warehouse.ts';
+import { type LeaseProof } from '../../warehouse.ts';
+import { columnText, INDEX, type KeyPlan, PARENT_KEY, parentKey, parentTable, type Reference } from '../../key-plan.ts';
 import { onlyRow } from '../connection/session.ts';
 import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';

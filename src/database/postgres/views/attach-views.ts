@@ -3,19 +3,8 @@ import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
 import { grantViews } from '../connection/schema-rights.ts';
 import type { Session, Step } from '../connection/session.ts';
-import { columnPairs, type Dependent, type TableColumns } from '../widening/dependents.ts';
+import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
-
-/** The effect of a change of tables on the managed views. */
-export interface ViewPlan {
-  views: readonly ViewChange[];
-  /** Names of the views whose types change: they are dropped, and created again with all that depends on them. */
-  retyped: readonly string[];
-  /** Other views on changed columns, each with the statement that empties it: all that depends on them stays. */
-  detached: ReadonlyMap<string, string>;
-  /** `WITH (...)` of the existing views: an administrator may have set `security_invoker`. */
-  options: ReadonlyMap<string, string>;
-}
 
 /** Plans the views around a change of columns. With `isCollated`, columns get another collation, as no view can. */
 export async function planViews(

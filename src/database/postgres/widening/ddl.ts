@@ -163,6 +163,7 @@ export async function updateComments(
   const comments: ColumnComment[] = [...described, ...ofOwnColumns];
   const ofViews = views
     .filter(({ isChanged }) => isChanged)
+    // oxlint-disable-next-line no-map-spread
     .flatMap(({ name: view, description, columns }) => [
       { view, column: null, comment: description },
       ...columns.map((column) => ({ view, column: column.name, comment: column.description ?? '' })),

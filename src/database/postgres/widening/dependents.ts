@@ -2,7 +2,18 @@ import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import type { ViewPlan } from '../views/attach-views.ts';
+import type { ViewChange } from '../../view-dialect.ts';
+
+/** The effect of a change of tables on the managed views. */
+export interface ViewPlan {
+  views: readonly ViewChange[];
+  /** Names of the views whose types change: they are dropped, and created again with all that depends on them. */
+  retyped: readonly string[];
+  /** Other views on changed columns, each with the statement that empties it: all that depends on them stays. */
+  detached: ReadonlyMap<string, string>;
+  /** `WITH (...)` of the existing views: an administrator may have set `security_invoker`. */
+  options: ReadonlyMap<string, string>;
+}
 
 /** Columns of one table. */
 export interface TableColumns {
@@ -61,7 +72,10 @@ export async function findDependents(
     retyped,
     [...detached.keys()],
   ]);
-  return rows.map((row) => ({ ...row, origins: z.array(originSchema).parse(JSON.parse(row.origins)) }));
+  return Array.from(rows, ({ origins, ...row }) => ({
+    ...row,
+    origins: z.array(originSchema).parse(JSON.parse(origins)),
+  }));
 }
 
 /** Throws `InUse` for views whose owner we could not restore. */

@@ -14,7 +14,7 @@ import {
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, type Database, execute, isLocked, transact } from '../connection/transact.ts';
-import { clearNames, createViews, dropViews, planViews, type ViewPlan } from '../views/attach-views.ts';
+import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
 import { updateComments, addColumns, createDeletedIndex, createTable, type Widening, widenStatements } from './ddl.ts';
 import {
   type Dependent,
@@ -24,6 +24,7 @@ import {
   refuseLosses,
   refuseOthersViews,
   refuseRowTypes,
+  type ViewPlan,
 } from './dependents.ts';
 
 /** A change of existing tables. */
@@ -236,6 +237,6 @@ export async function lockTables(
 }
 
 /** Runs statements in one round trip. */
-export async function runTogether({ execute }: Session, statements: readonly string[]): Promise<void> {
+async function runTogether({ execute }: Session, statements: readonly string[]): Promise<void> {
   if (statements.length > 0) await execute(statements.join('; '));
 }

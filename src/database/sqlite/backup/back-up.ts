@@ -237,7 +237,7 @@ function readDecision(decision: string): readonly string[] | null {
 }
 
 /** Makes the names in a file's folder durable, on systems that support it. */
-export function syncFolder(file: string): void {
+function syncFolder(file: string): void {
   try {
     const folder = openSync(path.dirname(file), 'r');
     try {

@@ -1,10 +1,10 @@
-import { existsSync, statSync, renameSync, rmSync, type BigIntStats } from 'node:fs';
+import { type BigIntStats, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
-import { Kysely, SqliteDialect, type SqliteDatabase } from 'kysely';
+import { Kysely, type SqliteDatabase, SqliteDialect } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
-import { databaseError, BUSY_TIMEOUT_MS } from './errors.ts';
+import { BUSY_TIMEOUT_MS, databaseError } from './errors.ts';
 
 /** A writer that is just starting holds the lock for a moment. */
 const READ_TIMEOUT_MS = 5_000;
@@ -104,7 +104,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
       statement.setReadBigInts(true);
       statement.setReturnArrays(true);
       // The types do not follow `setReturnArrays`.
-      // oxlint-disable-next-line no-unsafe-type-assertion
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return statement.iterate() as unknown as Iterator<SQLOutputValue[]>;
     },
     close: () => {
@@ -133,11 +133,14 @@ function snapshotLost(file: string): SyncError {
   });
 }
 
+/** Kysely binds the values of our queries, all of which SQLite can hold. */
+function bound(values: readonly unknown[]): SQLInputValue[] {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return [...values] as SQLInputValue[];
+}
+
 function kyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
   const statement = db.prepare(text);
-  // Kysely binds the values of our queries, all of which SQLite can hold.
-  // oxlint-disable-next-line no-unsafe-type-assertion
-  const bound = (values: readonly unknown[]): SQLInputValue[] => [...values] as SQLInputValue[];
   return {
     reader: true,
     all: (values: readonly unknown[]) => guarded(() => statement.all(...bound(values))),

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../warehouse.ts';
+import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../key-plan.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
 /** Types that are aggregated per record, and the times that such queries filter by. */

@@ -4,9 +4,6 @@ import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { ShapeChange, Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import {
-  PARENT_KEY,
-  parentKey,
-  parentTable,
   growthOutdated,
   InUse,
   type ShapeGrowth,
@@ -15,6 +12,7 @@ import {
   type TableStaging,
   type TableSwap,
 } from '../../warehouse.ts';
+import { PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ViewChange } from '../../view-dialect.ts';
@@ -190,7 +188,7 @@ const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
  * `CREATE TABLE` with the shape's columns; internal columns come right after the key, before any long text. `tables` are
  * all of its resource. The foreign key is for readers: our own connection does not check it.
  */
-export function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly TableShape[]): CompiledQuery {
+function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly TableShape[]): CompiledQuery {
   const keys = table.key.map(
     (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
   );
@@ -217,18 +215,18 @@ function columnDefinition({ name, type }: Column): RawBuilder<unknown> {
 }
 
 /** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
-export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
+function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
   const name = sql.id(`_sync_deleted_${table.name}`);
   return sql`CREATE INDEX IF NOT EXISTS ${name} ON ${sql.id(table.name)} ("_deleted_at")
     WHERE "_deleted_at" IS NOT NULL`.compile(own);
 }
 
-export function addColumn(own: Kysely<OwnTables>, table: string, column: Column): CompiledQuery {
+function addColumn(own: Kysely<OwnTables>, table: string, column: Column): CompiledQuery {
   return sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${columnDefinition(column)}`.compile(own);
 }
 
 /** Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column. */
-export function widenColumn(own: Kysely<OwnTables>, change: ShapeChange): CompiledQuery[] {
+function widenColumn(own: Kysely<OwnTables>, change: ShapeChange): CompiledQuery[] {
   const { table: tableName, column, from } = change;
   if (from === null) return [];
   const [table, name] = [sql.id(tableName), sql.id(column.name)];

@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import type { WarehouseAddress } from '../../config/warehouse-address.ts';
+
+/** The database of a source's tables, as `pg` connects to it, and their schema. */
+export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;
+
+/** For operators: host, database and schema, without user and password. */
+export function shownAddress({ connection, schema }: PostgresAddress): string {
+  const { host, pathname } = new URL(connection);
+  return `postgres://${host}${pathname}?schema=${schema}`;
+}
+
+/** Identifies a database without its password. */
+export function connectionName(connection: string): string {
+  return createHash('sha256').update(connection).digest('hex');
+}
