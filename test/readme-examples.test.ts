@@ -6,12 +6,12 @@ import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadSettings } from '../src/config/load-settings.ts';
 import { journey } from './support/journey.ts';
-import { READMES, codeBlocks, readReadme } from './support/readme.ts';
+import { PAGES, codeBlocks, readPage } from './support/readme.ts';
 
 const MAIN = path.join(import.meta.dirname, '..', 'src/main.ts');
-const readme = readReadme();
-const reference = readReadme('config/README.md');
-const sandbox = readReadme('src/sandbox/README.md');
+const readme = readPage();
+const reference = readPage('config/README.md');
+const sandbox = readPage('src/sandbox/README.md');
 
 /** A source with secrets for the scheme that a profile has. */
 function sourceFor(profile: string): string {
@@ -53,7 +53,7 @@ describe('what the READMEs say to type', () => {
       id: 'id',
       records: 'data',
     });
-    for (const block of READMES.flatMap((file) => codeBlocks(readReadme(file).text, 'yaml'))) {
+    for (const block of PAGES.flatMap((file) => codeBlocks(readPage(file).text, 'yaml'))) {
       for (const document of parseAllDocuments(block)) expect(document.errors).toEqual([]);
     }
   });

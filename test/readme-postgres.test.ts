@@ -2,10 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadSettings } from '../src/config/load-settings.ts';
-import { codeBlocks, readReadme } from './support/readme.ts';
+import { codeBlocks, readPage } from './support/readme.ts';
 import { tempFolder } from './support/temp-warehouse.ts';
 
-const readme = readReadme('config/README.md');
+const readme = readPage('config/README.md');
 const env = {
   CONTENT_API_KEY: 'a-key',
   DATABASE_URL: 'postgres://content@db.example.com/warehouse?sslmode=verify-full',

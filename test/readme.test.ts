@@ -9,15 +9,15 @@ import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile
 import { DELIVERY_STATES } from '../src/database/inbox.ts';
 import { FLOORS } from './support/floors.ts';
 import { GENERATED } from './support/generated-tables.ts';
-import { codeBlocks, codeIn, proseOf, READMES, readReadme, tableRows } from './support/readme.ts';
+import { codeBlocks, codeIn, proseOf, PAGES, readPage, tableRows } from './support/readme.ts';
 
 const root = path.join(import.meta.dirname, '..');
-const readme = readReadme();
-const config = readReadme('config/README.md');
-const migrations = readReadme('migrations/README.md');
-const house = readReadme('src/README.md');
-const sandbox = readReadme('src/sandbox/README.md');
-const all = READMES.map(readReadme);
+const readme = readPage();
+const config = readPage('config/README.md');
+const migrations = readPage('migrations/README.md');
+const house = readPage('src/README.md');
+const sandbox = readPage('src/sandbox/README.md');
+const all = PAGES.map(readPage);
 const { scripts }: { scripts: Record<string, string> } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
 );
@@ -150,7 +150,7 @@ describe('the READMEs', () => {
   });
 
   it.each(Object.entries(GENERATED))('%s has the tables that `npm run docs` writes', (file, upToDate) => {
-    const { text } = readReadme(file);
+    const { text } = readPage(file);
     expect(upToDate(text)).toBe(text);
   });
 
@@ -288,7 +288,7 @@ function codesListed(section: string): string[] {
 }
 
 function anchorsOf(file: string): string[] {
-  const prose = proseOf(readReadme(file).text);
+  const prose = proseOf(readPage(file).text);
   return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()

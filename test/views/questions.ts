@@ -1,4 +1,4 @@
-import { codeBlocks, readReadme } from '../support/readme.ts';
+import { codeBlocks, readPage } from '../support/readme.ts';
 import type { Row } from './oracle/rows.ts';
 import type { Expected } from './oracle/copy.ts';
 import * as history from './oracle/of-history.ts';
@@ -40,7 +40,7 @@ export interface Question {
 
 /** All of them; one that has two queries for one answer has one for each database, SQLite's first. */
 export function questionsFor(database: 'sqlite' | 'postgres'): Question[] {
-  const readme = readReadme('src/views/README.md');
+  const readme = readPage('src/views/README.md');
   return Object.entries(ANSWERS).flatMap(([heading, answers]) => {
     const blocks = codeBlocks(readme.section(heading), 'sql');
     const isShared = blocks.length === answers.length;
@@ -52,7 +52,7 @@ export function questionsFor(database: 'sqlite' | 'postgres'): Question[] {
 
 /** The headings of all questions in the README. */
 export function headingsInReadme(): string[] {
-  const { section } = readReadme('src/views/README.md');
+  const { section } = readPage('src/views/README.md');
   return [...section('Twenty questions').matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
 }
 
