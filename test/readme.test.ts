@@ -3,13 +3,14 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
 import { runCli } from '../src/cli/commands.ts';
-import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
+import { ERROR_EXPLANATIONS } from '../src/cli/explain.ts';
 import { RATE_PRESETS } from '../src/config/profile/rate-dialect.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/database/inbox.ts';
+import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { FLOORS } from './support/floors.ts';
 import { GENERATED } from './support/generated-tables.ts';
-import { codeBlocks, codeIn, proseOf, PAGES, readPage, tableRows } from './support/readme.ts';
+import { codeBlocks, codeIn, PAGES, proseOf, readPage, tableRows } from './support/readme.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const readme = readPage();
@@ -34,6 +35,7 @@ const WITHOUT_SOURCES = new Set([
   'config alerts test',
   'export monitoring',
   'export deployment',
+  'explain',
 ]);
 
 /** Commands and their options as the help of each lists them. */
@@ -186,7 +188,8 @@ describe('the READMEs', () => {
 
   it('have every error code that a person may meet, and none that does not exist', () => {
     const codes = codesInSource();
-    const tables = ['Error codes', 'Warnings'].map((heading) => codesListed(config.section(heading)));
+    const explained = Object.values(ERROR_EXPLANATIONS).flat();
+    const tables = [explained.flatMap((each) => each.codes.split(' ')), codesListed(config.section('Warnings'))];
     for (const table of tables) expect(sorted(table)).toHaveLength(table.length);
     const listed = tables.flat();
     expect(listed.filter((code) => !codes.quoted.has(code))).toEqual([]);
@@ -273,7 +276,7 @@ function codesInSource(): { thrown: Set<string>; quoted: Set<string> } {
   const folder = path.join(root, 'src');
   const [thrown, quoted] = [new Set<string>(), new Set<string>()];
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.ts') || /^(?:sandbox|cli.demo)\b/.test(file)) continue;
+    if (!file.endsWith('.ts') || /^(?:sandbox|cli.(?:demo|explain))\b/.test(file)) continue;
     const text = readFileSync(path.join(folder, file), 'utf8');
     for (const [, code = ''] of THROWN.flatMap((pattern) => Array.from(text.matchAll(pattern)))) thrown.add(code);
     for (const [, code = ''] of text.matchAll(/'([a-z_]+)'|^ +([a-z_]+): \{ isPartial/gm)) quoted.add(code);

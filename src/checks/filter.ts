@@ -49,10 +49,10 @@ export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 /** Requests nothing, everything and some of a listing. `now` is the service's clock in epoch milliseconds. */
 export async function observeFilter(
   request: RequestSince,
-  { plain, now, overlap }: { plain: ListedPage; now: number; overlap: number },
+  { plain, now, lookback }: { plain: ListedPage; now: number; lookback: number },
 ): Promise<FilterObservations> {
   const since = async (at: number): Promise<SinceAnswer> => ({ at, page: await request(at) });
-  const middleAt = chooseMoment(plain.records, overlap);
+  const middleAt = chooseMoment(plain.records, lookback);
   const ahead = await since(now + FAR_AHEAD_MS);
   const back = await since(FAR_BACK_MS);
   return { plain, ahead, back, middle: middleAt === null ? null : await since(middleAt) };
@@ -62,14 +62,14 @@ export async function observeFilter(
  * A moment with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
  * are preferred, because a service that compares texts of two forms errs within a day only. Null if all have one time.
  */
-function chooseMoment(records: readonly ListedRecord[], overlap: number): number | null {
+function chooseMoment(records: readonly ListedRecord[], lookback: number): number | null {
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   const gaps = times.slice(1).map((at, index) => ({ before: times[index] ?? at, at }));
   const middle = gaps[Math.ceil((times.length - 1) / 2) - 1] ?? gaps.at(-1);
   const later = gaps.toSorted((a, b) => b.at - a.at);
   const chosen = middle && isOneDay(middle) ? middle : (later.find(isOneDay) ?? middle);
   if (chosen === undefined) return null;
-  return chosen.at - Math.min(overlap, Math.floor((chosen.at - chosen.before) / 2));
+  return chosen.at - Math.min(lookback, Math.floor((chosen.at - chosen.before) / 2));
 }
 
 function isOneDay({ before, at }: { before: number; at: number }): boolean {
@@ -209,7 +209,7 @@ export async function filterFinding(
   const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
     const query = querySince(context, asked, plain);
     const request: RequestSince = (at) => requestFirstPage(context, query(at));
-    const observed = await observeFilter(request, { plain, now, overlap: asked.overlap });
+    const observed = await observeFilter(request, { plain, now, lookback: asked.lookback });
     return judgeFilter(observed, (at) => filterText(asked, query(at)));
   };
   let verdict = await judge(incremental);
@@ -222,7 +222,7 @@ export async function filterFinding(
   if (verdict.is === 'works') return { check, status: 'ok', detail: `${name} ${verdict.detail}` };
   const isAccepted = verdict.is === 'ignored' || profile.accept.includes('filter');
   const found = { check, status: isAccepted ? ('warn' as const) : ('fail' as const), detail: verdict.detail };
-  if (chooseMoment(plain.records, incremental.overlap) !== null) {
+  if (chooseMoment(plain.records, incremental.lookback) !== null) {
     for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
       if ((await judge({ ...incremental, format })).is !== 'works') continue;
       const hint = `set incremental.format to "${format}" in the profile: with that it lists what it should`;

@@ -74,7 +74,7 @@ export function listingWalk(
   const isFiltered = extraQuery.values?.['since'] !== undefined;
   const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
-  const oldest = profile.incremental?.overlap;
+  const oldest = profile.incremental?.lookback;
   const options = {
     ...asked,
     runAhead: 0,

@@ -20,11 +20,11 @@ interface Looks {
 type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
 
 /**
- * The moment from which changes are asked for: the cursor less the overlap, in a form that `momentOf` reads; a date
- * pattern is only applied when it is sent (`sentMoment`). The overlap re-reads what was committed late and what shares a
- * moment with the cursor; unchanged rows cost nothing. Once a walk has looked a whole overlap after the cursor was first
+ * The moment from which changes are asked for: the cursor less the look-back, in a form that `momentOf` reads; a date
+ * pattern is only applied when it is sent (`sentMoment`). The look-back re-reads what was committed late and what shares a
+ * moment with the cursor; unchanged rows cost nothing. Once a walk has looked a whole look-back after the cursor was first
  * seen, it is the moment after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
- * again for ever. A format that shows minutes or less never leaves the overlap out, and begins one of its steps before
+ * again for ever. A format that shows minutes or less never leaves the look-back out, and begins one of its steps before
  * it, because a service may take all of a day for one.
  * Null if the cursor is not a moment that we can read: then everything must be walked.
  *
@@ -33,7 +33,7 @@ type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalP
  */
 export function sinceValue(
   cursor: string,
-  incremental: MomentForm & Pick<IncrementalProfile, 'overlap'>,
+  incremental: MomentForm & Pick<IncrementalProfile, 'lookback'>,
   looks: Looks | null,
   zone: TimeZone | null = null,
   like = cursor,
@@ -48,8 +48,8 @@ export function sinceValue(
     fractionDigits(cursor) <= 3 &&
     !/^\d{15,}/.test(cursor) &&
     looks !== null &&
-    isSettled(at, { overlap: incremental.overlap, step }, looks);
-  const from = isPast ? at + step : at - incremental.overlap - (isFine ? 0 : step);
+    isSettled(at, { lookback: incremental.lookback, step }, looks);
+  const from = isPast ? at + step : at - incremental.lookback - (isFine ? 0 : step);
   return isNamedFormat(incremental.format)
     ? writtenMoment(from, incremental, like, zone)
     : new Date(from).toISOString();
@@ -116,15 +116,15 @@ function localOf(epochMs: number, zone: TimeZone): number {
 }
 
 /**
- * Nothing that the overlap allows for can still come before the moment after the cursor: the last walk would have seen
+ * Nothing that the look-back allows for can still come before the moment after the cursor: the last walk would have seen
  * it.
  */
 function isSettled(
   cursor: number,
-  { overlap, step }: { overlap: number; step: number },
+  { lookback, step }: { lookback: number; step: number },
   { first, last }: Looks,
 ): boolean {
-  return last - first >= overlap && last - cursor >= overlap + Math.max(roundness(cursor), step === 1 ? 0 : step);
+  return last - first >= lookback && last - cursor >= lookback + Math.max(roundness(cursor), step === 1 ? 0 : step);
 }
 
 /** A service whose times are rounded down to the hour still writes this hour's time when most of it has passed. */

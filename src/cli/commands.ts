@@ -101,6 +101,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'the config file: its schema, known services, a profile for another one, a test of alerts',
     load: async () => (await import('./config.ts')).configCommand,
   },
+  explain: {
+    about: 'print cause and fix of an error code',
+    load: async () => (await import('./explain.ts')).explainCommand,
+  },
   demo: {
     about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
     load: async () => (await import('./demo.ts')).demoCommand,

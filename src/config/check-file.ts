@@ -23,6 +23,8 @@ export interface CheckedFile<T> {
   secrets: string[];
   /** True if a secret stands in the file itself. */
   holdsSecret: boolean;
+  /** Fields of its profiles under a former name, as shown to a person. */
+  deprecated: string[];
 }
 
 /** Where the file of a source stands beside others: what the config says for all of them. */
@@ -56,7 +58,7 @@ export function checkFile<T extends { sources: SourcesFile | string; privacy_key
   const faults = [...all.map(locate), ...loaded.faults];
   const secrets = [...filled.secrets, ...loaded.secrets];
   const holdsSecret = holdsLiteralSecret(value, filled.paths);
-  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret };
+  return { data, faults, profiles: loaded.profiles, secrets, holdsSecret, deprecated: loaded.deprecated };
 }
 
 function hasPrivacyKey(data: { privacy_key?: string | undefined } | null): boolean {
@@ -73,6 +75,7 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
     findings: [],
     faults: [],
     secrets: [],
+    deprecated: [],
   };
   const sources = valueAt(value, ['sources']);
   for (const source of Object.keys(isPlainMap(sources) ? sources : {})) {
@@ -87,6 +90,7 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
     if (result.profile !== null) loaded.profiles.set(source, result.profile);
     loaded.faults.push(...result.faults);
     loaded.secrets.push(...result.secrets);
+    loaded.deprecated.push(...result.deprecated);
   }
   return loaded;
 }
@@ -101,6 +105,7 @@ export interface SourceFile {
   secrets: string[];
   /** True if a secret stands in the file itself, and others may read it. */
   isExposed: boolean;
+  deprecated: string[];
 }
 
 /** Reads every source of a folder, in the order of their names. Ignores hidden files, folders and other kinds of files. */
@@ -133,7 +138,7 @@ function readSource(
 ): SourceFile {
   const name = fileName.replace(/\.ya?ml$/, '');
   const file = place.shown(path);
-  const unreadable = { name, file, source: null, secrets: [], isExposed: false };
+  const unreadable = { name, file, source: null, secrets: [], isExposed: false, deprecated: [] };
   if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
     const message = `expected a file name such as blog.yaml, in lower case, got ${JSON.stringify(fileName)}`;
     return { ...unreadable, faults: [{ file, line: 1, column: 1, field: '', message }] };
@@ -148,7 +153,8 @@ function readSource(
   const profile = checked.profiles.get(name);
   const source = settings === undefined || profile === undefined ? null : { settings, profile };
   const isExposed = checked.holdsSecret && isReadableByOthers(path);
-  return { name, file, source, faults: checked.faults, secrets: checked.secrets, isExposed };
+  const { faults: found, secrets, deprecated } = checked;
+  return { name, file, source, faults: found, secrets, isExposed, deprecated };
 }
 
 /** Addresses to which a source's credential would be sent without encryption, unless `allow_insecure` says so. */

@@ -27,6 +27,10 @@ export function profileJsonSchema(): JsonSchema {
 
 function loosen(schema: JsonSchema): void {
   delete schema.required;
+  const { lookback } = schema.properties ?? {};
+  if (schema.properties !== undefined && lookback !== undefined) {
+    schema.properties['overlap'] = { deprecated: true, description: 'Former name of lookback', type: 'string' };
+  }
   // A part of a map may fit several branches of a union, which `oneOf` would refuse.
   if (schema.oneOf === undefined) return;
   schema.anyOf = schema.oneOf;

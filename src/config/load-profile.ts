@@ -8,6 +8,7 @@ import {
   isPlainMap,
   partAt,
   pathKey,
+  replaceAt,
   type SettingsFinding,
   valueAt,
 } from './file/fault.ts';
@@ -21,6 +22,8 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
+  /** Fields under a former name, each with its file and line, as shown to a person. */
+  deprecated: string[];
 }
 
 /** The surroundings that profiles are loaded in. */
@@ -33,6 +36,7 @@ export interface ProfilePlace extends Surroundings {
 interface Layer {
   read: YamlFile;
   filled: Filled;
+  deprecated: string[];
 }
 
 const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
@@ -57,18 +61,20 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readChain(path, place, []);
   const secrets = layers.flatMap(({ filled }) => [...filled.secrets, ...secretsIn(filled.value, filled.paths)]);
-  if (faults.length > 0) return { profile: null, faults, secrets };
+  const deprecated = layers.flatMap((layer) => layer.deprecated);
+  if (faults.length > 0) return { profile: null, faults, secrets, deprecated };
   const value = layers
     .map(({ filled }) => filled.value)
     .filter(isPlainMap)
     .reduceRight((base, over) => extendProfile(base, over), {});
   const inherited = inheritResources(value);
   const checked = checkInherited(inherited, new Set(layers.flatMap(({ filled }) => [...filled.paths])));
-  if (checked.findings === null) return { profile: checked.data, faults, secrets };
+  if (checked.findings === null) return { profile: checked.data, faults, secrets, deprecated };
   return {
     profile: null,
     faults: checked.findings.map((finding) => locateInChain(layers, finding)),
     secrets,
+    deprecated,
   };
 }
 
@@ -113,8 +119,9 @@ function missingProfile(name: string, shown: string): string {
 function readChain(path: string, place: ProfilePlace, above: readonly string[]): { layers: Layer[]; faults: Fault[] } {
   const { read, faults } = readYamlFile(path, place.shown(path));
   if (read === null) return { layers: [], faults };
-  const filled = interpolate(read.value, place);
-  const layer: Layer = { read, filled };
+  const { value, renamed } = withCurrentNames(read.value);
+  const filled = interpolate(value, place);
+  const layer: Layer = { read, filled, deprecated: renamed.map((field) => renderDeprecated(read.locate(field))) };
   const found = [...filled.findings, ...shapeFindings(filled.value)].map((finding) => read.locate(finding));
   const base = valueAt(filled.value, ['extends']);
   if (typeof base !== 'string' || base === '') return { layers: [layer], faults: found };
@@ -123,6 +130,30 @@ function readChain(path: string, place: ProfilePlace, above: readonly string[]):
   if (problem !== null) return { layers: [layer], faults: [...found, read.locate(problem)] };
   const rest = readChain(basePath, place, [...above, path]);
   return { layers: [layer, ...rest.layers], faults: [...found, ...rest.faults] };
+}
+
+/** Gives the fields that have a former name (`overlap`) their current one; a map that has both keeps both. */
+function withCurrentNames(value: unknown): { value: unknown; renamed: SettingsFinding[] } {
+  const resources = valueAt(value, ['resources']);
+  const names = isPlainMap(resources) ? Object.keys(resources) : [];
+  const renamed: SettingsFinding[] = [];
+  let current = value;
+  for (const resource of [['defaults'], ...names.map((name) => ['resources', name])]) {
+    for (const part of ['incremental', 'delete_feed']) {
+      const path = [...resource, part];
+      const fields = valueAt(value, path);
+      if (!isPlainMap(fields) || fields['overlap'] === undefined || fields['lookback'] !== undefined) continue;
+      const { overlap: lookback, ...others } = fields;
+      current = replaceAt(current, path, { ...others, lookback });
+      const message = 'deprecated: write lookback instead of overlap';
+      renamed.push({ path: [...path, 'overlap'], part: 'key', message });
+    }
+  }
+  return { value: current, renamed };
+}
+
+function renderDeprecated({ file, line, field, message }: Fault): string {
+  return `${file}:${line}  ${field}: ${message}`;
 }
 
 function baseProblem(

@@ -104,6 +104,7 @@ function readWhole(file: YamlFile, place: ConfigPlace): Loaded {
     refused: [],
     secrets: checked.secrets,
     exposed,
+    deprecated: checked.deprecated,
   };
   return { settings: assemble(file.path, parts, place), faults };
 }
@@ -148,6 +149,7 @@ function readFolder(file: YamlFile, place: ConfigPlace): Loaded {
     refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
     secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
     exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
+    deprecated: files.flatMap(({ deprecated }) => deprecated),
   };
   return { settings: assemble(file.path, parts, place), faults };
 }
@@ -183,6 +185,7 @@ interface Parts extends Omit<SettingsFile, 'sources'>, Pick<CheckedFile<never>, 
   sources: SourcesFile;
   refused: readonly RefusedSource[];
   exposed: readonly string[];
+  deprecated: readonly string[];
 }
 
 function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settings {
@@ -215,6 +218,7 @@ function assemble(path: string, parts: Parts, { env, cwd }: ConfigPlace): Settin
     sources: Object.fromEntries(sources),
     refused,
     exposed,
+    deprecated: [...new Set(parts.deprecated)],
     file_mode,
     serve,
     worker,

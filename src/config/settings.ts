@@ -161,7 +161,7 @@ const deletesSchema = z.strictObject({
   max_rows: documented(z.int().min(0).default(500))('More deletes than this in a sweep, or in 24 h, are held'),
   max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
   settle: documented(duration.nullable().default(null))(
-    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the overlap of the filter, or 10m',
+    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the `lookback` of the filter, or 10m',
   ),
   keep_days: documented(z.int().min(1).nullable().default(null))(
     'Days after which deleted rows and their versions are removed for good; null for never',
@@ -286,6 +286,8 @@ export interface Settings {
   readonly file_mode: number;
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
+  /** Fields of profiles under a former name, each with its file and line. */
+  readonly deprecated: readonly string[];
   readonly serve: ServeSettings;
   /** Absolute path of the control socket; null for none. */
   readonly control: string | null;

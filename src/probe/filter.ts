@@ -73,7 +73,7 @@ const MAX_SINGLE = 6;
 /** Forms that change the answer and are no filter by time. */
 const MAX_DISTURBING = 3;
 /** Before a record's time, as a sync asks. */
-const OVERLAP_MS = 600_000;
+const LOOKBACK_MS = 600_000;
 
 interface Filter {
   form: FilterForm;
@@ -256,7 +256,7 @@ async function verify(
       last = answer;
       return records === null ? 'refused' : toListed(subject, records, subject.isWhole === true);
     };
-    const observed = await observeFilter(request, { plain: listed, now, overlap: OVERLAP_MS });
+    const observed = await observeFilter(request, { plain: listed, now, lookback: LOOKBACK_MS });
     const { back, middle } = observed;
     if (back.page === 'refused' || back.page.records.length < listed.records.length) continue;
     if (judgeFilter(observed, String).is !== 'works') continue;

@@ -102,7 +102,15 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
 }
 
 /** Not compared: what stands for the file itself, and what is compared source by source. */
-const NOT_COMPARED: ReadonlySet<string> = new Set(['path', 'sources', 'refused', 'exposed', 'secrets', 'memory']);
+const NOT_COMPARED: ReadonlySet<string> = new Set([
+  'path',
+  'sources',
+  'refused',
+  'exposed',
+  'deprecated',
+  'secrets',
+  'memory',
+]);
 /** What takes effect with the next start only. */
 const AT_START: ReadonlySet<string> = new Set(['serve.host', 'serve.port', 'worker.host', 'worker.port', 'control']);
 

@@ -61,9 +61,10 @@ function endedSecrets({ name, webhook }: SourceSettings, now: number): ServeWarn
 /** Warns of settings files that hold secrets and that other users may read, and of settings that have no effect. */
 export function settingsWarnings({
   exposed,
+  deprecated,
   worker,
   memory,
-}: Pick<Settings, 'exposed' | 'worker' | 'memory'>): readonly ServeWarning[] {
+}: Pick<Settings, 'exposed' | 'deprecated' | 'worker' | 'memory'>): readonly ServeWarning[] {
   const files = exposed.map((file) => ({
     message: `${file} holds secrets, and others than its owner may read it`,
     hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
@@ -71,6 +72,7 @@ export function settingsWarnings({
   const ignored = { 'worker.range_pages': worker.range_pages, memory };
   return [
     ...files,
+    ...deprecated.map((message) => ({ message, hint: 'rename the field' })),
     ...Object.entries(ignored).flatMap(([name, value]) => {
       const message = `${name} in the settings is deprecated and has no effect`;
       return value === undefined ? [] : [{ message, hint: 'remove the line' }];

@@ -98,7 +98,7 @@ function knownUnder(plan: WalkPlan, known: NewCredential | null): WalkPlan {
 /**
  * A full walk that took long, because it was interrupted or because there is much, has missed what changed meanwhile on
  * pages that it had read. If the service has a filter, these changes are fetched at once, so that `ok` means the same
- * for all. Null if the walk was quicker than the overlap of the next one, and no record moved meanwhile.
+ * for all. Null if the walk was quicker than the look-back of the next one, and no record moved meanwhile.
  */
 async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }: WholeWalk): Promise<WalkPlan | null> {
   const { owned, profile, credential, clock, warehouse } = context;
@@ -106,7 +106,7 @@ async function planCatchUp(context: RunContext, plan: WalkPlan, { needsCatchUp }
   const begun = plan.checkpoint.walk_started_at;
   const now = clock.now();
   if (plan.mode !== 'full' || profile.incremental === null || begun === null) return null;
-  if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.overlap) return null;
+  if (!needsCatchUp && now - timestampMs(begun) <= profile.incremental.lookback) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
   if (stored !== null && readDoubt(stored, profile.incremental) !== null) {
     context.progress.warnings.push(unprovedCatchUp(filterOf(context, profile.incremental)));

@@ -2,6 +2,7 @@ import { hiddenText, requestBare } from '../checks/listing.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { fieldMask, keyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/fingerprint.ts';
+import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { RecordMask } from '../config/profile/record-fields.ts';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
@@ -85,7 +86,12 @@ function sectionOf(path: string): string {
 
 /** The path and its section as it was verified: another value is not. */
 function markFor(profile: ResourceProfile): (path: string) => string {
-  const sections: Readonly<Record<string, unknown>> = profile;
+  const { incremental, delete_feed } = profile;
+  const sections: Readonly<Record<string, unknown>> = {
+    ...profile,
+    incremental: incremental && withStoredNames(incremental),
+    delete_feed: delete_feed && withStoredNames(delete_feed),
+  };
   return (path) =>
     `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
 }

@@ -26,7 +26,7 @@ async function checked(
 }
 
 function format(name: string) {
-  return { incremental: { param: 'updated_since', format: name, overlap: '10m' } };
+  return { incremental: { param: 'updated_since', format: name, lookback: '10m' } };
 }
 
 /** `updated_at:>='2026-11-20 12:00:00'`, and nothing else. */

@@ -3,7 +3,7 @@ import { timeZone } from '../../src/model/time-zone.ts';
 import { sentMoment, sinceValue } from '../../src/checks/since.ts';
 
 const MINUTE = 60_000;
-const filter = { param: 'updated_since', format: 'as_sent', overlap: 10 * MINUTE } as const;
+const filter = { param: 'updated_since', format: 'as_sent', lookback: 10 * MINUTE } as const;
 
 describe('sinceValue', () => {
   it.each([
@@ -60,19 +60,19 @@ describe('sinceValue', () => {
     ['2026-11-20T12:00:00.123456Z', '2026-11-20T12:00:00.123000Z'],
     ['2026-11-20T12:00:00.123000Z', '2026-11-20T12:00:00.123000Z'],
     ['1763640000123456', '1763640000123000'],
-  ])('without an overlap never begins after the microsecond of the cursor %s', (written, since) => {
+  ])('without a look-back never begins after the microsecond of the cursor %s', (written, since) => {
     const look = Date.parse('2026-12-01T00:00:00Z');
-    expect(sinceValue(written, { ...filter, overlap: 0 }, { first: look, last: look })).toBe(since);
+    expect(sinceValue(written, { ...filter, lookback: 0 }, { first: look, last: look })).toBe(since);
   });
 
   const cursor = '2026-11-20T12:00:00.250Z';
   const at = Date.parse(cursor);
   it.each([
     ['seen first when it was new, looked at again a minute later', at, at + MINUTE, '2026-11-20T11:50:00.250Z'],
-    ['looked at again just before the overlap has passed', at, at + 10 * MINUTE - 1, '2026-11-20T11:50:00.250Z'],
-    ['looked at again when the overlap had passed', at, at + 10 * MINUTE, '2026-11-20T12:00:00.251Z'],
+    ['looked at again just before the look-back has passed', at, at + 10 * MINUTE - 1, '2026-11-20T11:50:00.250Z'],
+    ['looked at again when the look-back had passed', at, at + 10 * MINUTE, '2026-11-20T12:00:00.251Z'],
     ['old when it was seen first', at + 60 * MINUTE, at + 69 * MINUTE, '2026-11-20T11:50:00.250Z'],
-    ['old when it was seen first, and an overlap ago', at + 60 * MINUTE, at + 70 * MINUTE, '2026-11-20T12:00:00.251Z'],
+    ['old when it was seen first, and a look-back ago', at + 60 * MINUTE, at + 70 * MINUTE, '2026-11-20T12:00:00.251Z'],
   ])('of a cursor %s', (_, first, last, since) => {
     expect(sinceValue(cursor, filter, { first, last })).toBe(since);
   });
@@ -112,7 +112,7 @@ describe('sinceValue', () => {
     expect(sentMoment(sinceValue(from, form, null) ?? '', form)).toBe(since);
   });
 
-  it('never leaves the overlap out where the form shows minutes or less', () => {
+  it('never leaves the look-back out where the form shows minutes or less', () => {
     const looks = { first: at, last: at + 10_000 * MINUTE };
     const asked = (format: string) => sinceValue(cursor, { ...filter, format }, looks);
     expect(asked('yyyy-MM-dd HH:mm:ss')).toBe('2026-11-20T12:00:01.250Z');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { extendProfile } from '../../src/config/load-profile.ts';
+import { config, load as loadFiles } from './in-folder.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([
@@ -22,9 +23,9 @@ describe('a profile over the one that it extends', () => {
     ],
     [
       'replaces the places of a filter as a whole',
-      { incremental: { query: { from: '{since}' }, overlap: '1h' } },
+      { incremental: { query: { from: '{since}' }, lookback: '1h' } },
       { incremental: { query: { after: '{since}' } } },
-      { incremental: { query: { after: '{since}' }, overlap: '1h' } },
+      { incremental: { query: { after: '{since}' }, lookback: '1h' } },
     ],
     [
       'merges a page of the same style, or of none named',
@@ -41,5 +42,30 @@ describe('a profile over the one that it extends', () => {
     const over = { resources: { a: { b: 2 } } };
     extendProfile(base, over);
     expect([base, over]).toEqual([{ resources: { a: { b: 1 } } }, { resources: { a: { b: 2 } } }]);
+  });
+});
+
+describe('the former name of lookback', () => {
+  const load = (profile: string) =>
+    loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
+
+  it('is read as lookback, below another profile as well, and reported with its line', () => {
+    const settings = load(`extends: content-service
+resources:
+  content: { incremental: { param: since, overlap: 2h } }
+`);
+    expect(settings.sources['blog']?.profile.resources['content']?.incremental).toMatchObject({ lookback: 7_200_000 });
+    expect(settings.deprecated).toEqual([
+      'p.yaml:3  resources.content.incremental.overlap: deprecated: write lookback instead of overlap',
+    ]);
+  });
+
+  it('is refused beside lookback', () => {
+    expect(() =>
+      load(`extends: content-service
+resources:
+  content: { incremental: { param: since, overlap: 2h, lookback: 1h } }
+`),
+    ).toThrow('take it out, because lookback is its name');
   });
 });

@@ -10,10 +10,10 @@ const FEED = {
   at: 'timestamp',
   filter: [{ field: 'collection', in: ['report'] }],
   format: 'iso',
-  overlap: '1m',
+  lookback: '1m',
 };
 const ITEM = { item: '/report/{id}', item_record: 'data', gone: { status: [403] } };
-const FILTER = { param: 'updated_since', overlap: '1s' };
+const FILTER = { param: 'updated_since', lookback: '1s' };
 
 interface Row {
   id: string;

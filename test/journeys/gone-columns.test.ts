@@ -73,7 +73,7 @@ async function changingService(database: TestDatabase, count: number, profile: F
   let records = Array.from({ length: count }, (_, index) => record(index));
   const resource = {
     page: { style: 'cursor' },
-    incremental: { param: 'since', overlap: '1s' },
+    incremental: { param: 'since', lookback: '1s' },
     history: 'all',
     accept: ['end', 'filter'],
     ...profile,

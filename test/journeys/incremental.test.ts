@@ -160,7 +160,7 @@ describe('ties and late commits', () => {
     for (let index = 0; index < BULK; index += 1) put(`r${index}`, { updated_at, bulk: true });
     expect(await run('sync')).toMatchObject({ updated: BULK });
     clock.push(11 * MINUTE);
-    // The overlap has passed since they were first seen: once more, to be sure, and then no more.
+    // The look-back has passed since they were first seen: once more, to be sure, and then no more.
     expect(await run('sync')).toMatchObject({ updated: 0 });
     clock.push(MINUTE);
     expect(await run('sync')).toMatchObject({ records: 0, asked: 1 });

@@ -15,7 +15,7 @@ interface Row {
   [field: string]: unknown;
 }
 
-const FILTER = { param: 'since', overlap: '10m' };
+const FILTER = { param: 'since', lookback: '10m' };
 const ZURICH = { modified: 'Europe/Zurich', 'visits.at': 'Europe/Zurich' };
 
 /** A service in Zurich that writes and compares the time on its wall, a record a page; the test sets its clock, and ours. */
@@ -155,7 +155,7 @@ describe.for(DATABASES)('times with microseconds, on $name', (database) => {
     // As a service that compares texts.
     const stage = await ownService(
       database,
-      { history: 'all', incremental: { param: 'since', format: 'as_sent', overlap: '0s' } },
+      { history: 'all', incremental: { param: 'since', format: 'as_sent', lookback: '0s' } },
       ({ searchParams }) => {
         const since = searchParams.get('since') ?? '';
         const data = [...times].flatMap(([id, updated_at]) => (updated_at >= since ? [{ id, updated_at }] : []));

@@ -28,7 +28,7 @@ function unlike(stage: Journey): Promise<number> {
 }
 
 describe('a full walk that is taken up again', () => {
-  it('brings in what changed behind its back, where it has taken longer than the overlap', async () => {
+  it('brings in what changed behind its back, where it has taken longer than the look-back', async () => {
     const stage = await changedBehindTheWalk();
     await stage.write("UPDATE _sync_checkpoints SET walk_started_at = '2026-01-01 00:00:00.000'");
     stage.sandbox.requests.clear();

@@ -89,7 +89,7 @@ class MovingListing {
 /** The profile of such a service. */
 function movingProfile({ style, total, filter }: ListingDialect, size: number): Record<string, unknown> {
   const page = { style: style === 'link-pages' ? 'link' : style, size, ...(total ? { total: 'total' } : {}) };
-  return { page, item: '/report/{id}', incremental: filter ? { param: 'updated_since', overlap: '1s' } : null };
+  return { page, item: '/report/{id}', incremental: filter ? { param: 'updated_since', lookback: '1s' } : null };
 }
 
 type Dialects = readonly [name: string, dialect: ListingDialect][];

@@ -20,7 +20,7 @@ function respond(url: URL) {
 
 describe.for(eitherDatabase(import.meta.filename))('another version of the API, on $name', (database) => {
   it('is copied whole by the next sync, also where nothing has changed since', async () => {
-    const fields = { incremental: { param: 'updated_since', overlap: '1s' }, item: null };
+    const fields = { incremental: { param: 'updated_since', lookback: '1s' }, item: null };
     const stage = await ownService(database, fields, respond);
     const use = (edition: string): void => stage.setReport(fields, { version: { query: { edition } } });
     use('1');

@@ -89,7 +89,7 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
   });
 
   it('is asked for by whole walks alone, and not where a total shows that there are no others', async () => {
-    const filter = { incremental: { param: 'since', overlap: '10m' } };
+    const filter = { incremental: { param: 'since', lookback: '10m' } };
     const filtered = await stageOf(database, { from: 1, count: 12 }, filter);
     expect(endOf(await filtered.run('backfill'))).toBe('ok');
     expect(filtered.asked()).toContain(0);

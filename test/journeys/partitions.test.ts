@@ -201,7 +201,7 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
       page: STYLES[style],
       partitions: { values: LOCALES, param: 'locale', field: 'locale' },
       item: '/articles/{id}',
-      incremental: { param: 'since', overlap: '1m' },
+      incremental: { param: 'since', lookback: '1m' },
       ...fields,
     };
     return { docs, ...(await stageFor(database, { articles }, respond)) };
@@ -315,7 +315,7 @@ describe.for(eitherDatabase(import.meta.filename))('a listing for each row of a 
         path: '/posts',
         page,
         item: '/posts/{id}',
-        incremental: { param: 'since', overlap: '1m' },
+        incremental: { param: 'since', lookback: '1m' },
       },
     };
     return { posts, comments, ...(await stageFor(database, resources, respond)) };

@@ -31,7 +31,7 @@ interface Found {
 
 const READER = new URL('readers-invariants.ts', import.meta.url);
 const RESOURCES = ['content', 'images', 'analytics'] as const;
-/** Apart by more than the overlap with which an incremental walk looks back. */
+/** Apart by more than the look-back with which an incremental walk looks back. */
 const GENERATION_MS = 3_600_000;
 const TAGS = ['a', 'b', 'c', 'd'] as const;
 /** A full refresh of everything, and the changes alone, in turn. */

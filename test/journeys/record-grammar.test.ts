@@ -156,7 +156,7 @@ describe.for(eitherDatabase(import.meta.filename))('unwrapped values on $name', 
     unwrap: [{ field: '__type', equals: 'Date', value: 'iso' }, { only: '$oid' }, { keys: ['en', 'de'], value: 'en' }],
     item: '/report/{id}',
     item_record: 'data[0]',
-    incremental: { param: 'since', overlap: '20s' },
+    incremental: { param: 'since', lookback: '20s' },
   };
   const open = () => store(database, fields, (entries) => ({ data: entries.map(([, doc]) => doc) }));
 
@@ -194,7 +194,7 @@ describe.for(eitherDatabase(import.meta.filename))('a filter on fields on $name'
   ];
   const fields = { records: 'data', updated: 'at', filter };
   const item = { item: '/report/{id}', item_record: 'data[0]' };
-  const incremental = { incremental: { param: 'since', overlap: '20s' } };
+  const incremental = { incremental: { param: 'since', lookback: '20s' } };
   const live = 'SELECT id FROM report WHERE _deleted_at IS NULL ORDER BY id';
 
   it.each([

@@ -26,7 +26,7 @@ describe.for(eitherDatabase(import.meta.filename))('a search by POST, on $name',
       method: 'POST',
       body: { key: 'canary-in-the-body', filter: { kind: 'post' } },
       updated: 'at',
-      incremental: { param: 'body:filter.from', overlap: '1s' },
+      incremental: { param: 'body:filter.from', lookback: '1s' },
       page: { style: 'cursor', cursor_param: 'body:page.after', size_param: 'body:page.size', size: 5 },
     };
     const stage = await ownService(database, profile, search(records, asked));

@@ -11,7 +11,7 @@ interface Post {
 }
 
 const ITEM = { item: '/report/{id}', item_record: '' };
-const FILTER = { param: 'updated_since', overlap: '1s' };
+const FILTER = { param: 'updated_since', lookback: '1s' };
 const BY_TIME = { incremental: FILTER, deleted: { field: 'deletedAt' } };
 
 /** A service that keeps what is deleted and lists it with the time of its delete. */
@@ -67,7 +67,7 @@ describe.for(eitherDatabase(import.meta.filename))('a tombstone on $name', (data
     const versions = await all("SELECT op, valid_to FROM _sync_versions WHERE id = 'p3' ORDER BY version");
     expect(versions.map(({ op }) => op)).toEqual(['upsert', 'delete']);
     expect(versions[0]?.['valid_to']).not.toBeNull();
-    // It is met again within the overlap, and in each whole walk.
+    // It is met again within the look-back, and in each whole walk.
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
     expect(await run('backfill')).toEqual(['full', 'ok', 0, []]);
     expect(await live()).toEqual(listed());

@@ -89,9 +89,9 @@ export async function tellProbed(seed: number): Promise<ProbedDialect> {
     broken.push(
       ...found.map(({ promise, differences }) => `${at} ${command}: ${promise} ${JSON.stringify(differences[0])}`),
     );
-    clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
+    clock.push(dialect.lateMs + dialect.lookbackMs + HOUR);
     if (at < 2) for (let edits = random.whole(0, 5); edits > 0; edits -= 1) editor.edit(service.now());
-    clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
+    clock.push(dialect.lateMs + dialect.lookbackMs + HOUR);
   }
   return { ...outcome, result: told, runs, broken };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ERROR_EXPLANATIONS } from '../../src/cli/explain.ts';
 import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
 import { configJsonSchema } from '../../src/config/json-schema.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
@@ -94,28 +95,51 @@ function isBelow(field: string, start: string): boolean {
 
 const MARKED = /<!-- table: ([\w-]+) -->\n\n([\s\S]*?)<!-- end -->/g;
 
-/** Names of the tables that pages can hold between `<!-- table: name -->` and `<!-- end -->`. */
-export const TABLE_NAMES: readonly string[] = [
-  ...Object.keys(SETTINGS).map((name) => `settings-${name}`),
-  ...Object.keys(PROFILE).map((name) => `profile-${name}`),
-  'faults',
-];
+/** What pages can hold between `<!-- table: name -->` and `<!-- end -->`, by name. */
+const TABLES: Readonly<Record<string, (before: string) => string>> = {
+  errors: () => errorList(),
+  faults: () => formatTable([['fault', 'what it does', 'parameters'], ...faultRows()]),
+  ...fieldTables('settings', SETTINGS, () => schemaFields(configJsonSchema())),
+  ...fieldTables('profile', PROFILE, profileFields),
+};
+
+export const TABLE_NAMES: readonly string[] = Object.keys(TABLES);
 
 /** The text of a page with its generated tables brought up to date. */
 export function updateTables(page: string): string {
-  if (!page.includes('<!-- table: ')) return page;
-  const settings = assignFields(SETTINGS, schemaFields(configJsonSchema()));
-  const profile = assignFields(PROFILE, profileFields());
   return page.replaceAll(MARKED, (_, name: string, before: string) => {
-    const [, kind = '', table = ''] = /^(settings|profile)-(.*)$/.exec(name) ?? [];
-    const written =
-      name === 'faults'
-        ? formatTable([['fault', 'what it does', 'parameters'], ...faultRows()])
-        : kind === 'settings'
-          ? fieldTable(settings.get(table) ?? [], SETTINGS[table]?.under ?? '', before, false)
-          : fieldTable(profile.get(table) ?? [], PROFILE[table]?.under ?? '', before, true);
-    return `<!-- table: ${name} -->\n\n${written}\n<!-- end -->`;
+    const table = TABLES[name];
+    if (table === undefined) throw new Error(`no table is called ${name}`);
+    return `<!-- table: ${name} -->\n\n${table(before)}\n<!-- end -->`;
   });
+}
+
+function fieldTables(
+  kind: 'settings' | 'profile',
+  tables: Readonly<Record<string, FieldTable>>,
+  readFields: () => ReadonlyMap<string, SchemaField>,
+): Record<string, (before: string) => string> {
+  let assigned: Map<string, [string, SchemaField][]> | null = null;
+  return Object.fromEntries(
+    Object.entries(tables).map(([name, { under = '' }]) => [
+      `${kind}-${name}`,
+      (before: string) => {
+        assigned ??= assignFields(tables, readFields());
+        return fieldTable(assigned.get(name) ?? [], under, before, kind === 'profile');
+      },
+    ]),
+  );
+}
+
+function errorList(): string {
+  const sections = Object.entries(ERROR_EXPLANATIONS).map(([subject, explanations]) => {
+    const lines = explanations.map(({ codes, cause, fix }) => {
+      const named = codes.split(' ').map((code) => `\`${code}\``);
+      return `- ${named.join(', ')}: ${cause} **Fix:** ${fix}\n`;
+    });
+    return `### ${subject}\n\n${lines.join('')}`;
+  });
+  return sections.join('\n');
 }
 
 const MAX_CELL = 160;

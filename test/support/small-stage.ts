@@ -7,7 +7,7 @@ import { smallService, type Behaviour, type SmallService } from './small-service
 /** The profile that fits a small service. */
 const FITS = {
   page: { style: 'page', page_param: 'page', size: 10, total: 'total' },
-  incremental: { param: 'updated_since', overlap: '10m' },
+  incremental: { param: 'updated_since', lookback: '10m' },
   history: 'all',
 };
 

@@ -6,7 +6,7 @@ import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
 import { profileWith, type ProfileChoice } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
-const FILTER = { incremental: { param: 'updated_since', overlap: '10m' } };
+const FILTER = { incremental: { param: 'updated_since', lookback: '10m' } };
 const FULL = {
   walk_mode: 'full',
   walk_position: '/v1/content?page=7',
@@ -133,7 +133,7 @@ describe('planWalk', () => {
     ['history', { history: 'all' }],
     ['max_columns', { max_columns: 300 }],
     ['item', { item: '/content/{id}' }],
-    ['overlap', { incremental: { param: 'updated_since', overlap: '1h' } }],
+    ['lookback', { incremental: { param: 'updated_since', lookback: '1h' } }],
   ])('goes on under another %s', (_, change) => {
     expect(plan({ stored: left(FULL), profile: { ...FILTER, ...change } }).resumed).toBe(true);
   });

@@ -26,7 +26,7 @@ function judged(codes: readonly Doubt['code'][], profile: object = {}, former: W
   return { isProved, mayRepeat, maySweep, needsCatchUp };
 }
 
-const FILTER = { incremental: { param: 'since', format: 'iso', overlap: '1s' } };
+const FILTER = { incremental: { param: 'since', format: 'iso', lookback: '1s' } };
 
 describe('the end of a walk', () => {
   it.each<[string, readonly Doubt['code'][], object, object]>([

@@ -127,8 +127,8 @@ describe('a record that is gone', () => {
 });
 
 describe('a record that cannot be read alone', () => {
-  // A row that was written within the overlap before the walk proves nothing.
-  const content = { item: null, incremental: { param: 'updated_since', overlap: '1ms' } };
+  // A row that was written within the look-back before the walk proves nothing.
+  const content = { item: null, incremental: { param: 'updated_since', lookback: '1ms' } };
 
   it('is left to a walk', async () => {
     const stage = await stageFor({ profile: { resources: { content } } });

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { Option, type Command } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { umaskOf, type Settings, type SourceSettings } from '../../config/settings.ts';
@@ -54,6 +55,7 @@ export async function forEachSource(
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
   const codes = await tellRefused(context, settings);
+  warnOfDeprecated(context, settings, options);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
@@ -69,6 +71,16 @@ export async function forEachSource(
   const code = worstExitCode(codes);
   context.exit(code);
   return code;
+}
+
+/** On a terminal the log is off, so the warnings are printed. */
+function warnOfDeprecated(context: CliContext, settings: Settings, options: SourceOptions): void {
+  const { stderr, secrets } = context;
+  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
+  for (const message of settings.deprecated) {
+    if (stderr.isTTY === true) stderr.write(`${visibleText(message)}\n`);
+    else log.warn(message);
+  }
 }
 
 function chooseSources(

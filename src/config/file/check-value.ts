@@ -242,6 +242,10 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
     'resources.*.incremental.body',
     'name the place in `param`, such as body:filter.from, or write {since} into body of the resource',
   ],
+  ...['incremental', 'delete_feed'].map(
+    (part) =>
+      [`resources.*.${part}.overlap`, 'take it out, because lookback is its name and is there as well'] as const,
+  ),
   ['version.prefix', 'write it as version_prefix'],
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];

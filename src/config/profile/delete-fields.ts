@@ -68,7 +68,7 @@ export const itemFields = {
 
 export type GoneRule = z.output<typeof goneSchema>;
 
-const { format, overlap } = incrementalSchema.shape;
+const { format, lookback } = incrementalSchema.shape;
 
 /** Which entries of a feed are about the resource. */
 export const entryFilter = z
@@ -102,7 +102,7 @@ const deleteFeedFields = z.strictObject({
     description: 'How `{since}` is written, as in `incremental.format`.',
     examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],
   }),
-  overlap: documented(overlap)('How far before the last known delete the next reading begins.', ['10m']),
+  lookback: documented(lookback)('How far before the last known delete the next reading begins.', ['10m']),
 });
 
 /** A listing of deletes, beside that of the records. */

@@ -55,7 +55,7 @@ const filterFields = z.strictObject({
     'Zone of a moment that a date pattern writes without one. By default that of `updated` in `times`, and UTC without any.',
     ['Europe/Zurich', '+02:00'],
   ),
-  overlap: duration.prefault('10m').meta({
+  lookback: duration.prefault('10m').meta({
     description: 'How far before the cursor the walk starts; covers late commits and ties.',
     examples: ['10m', '1d'],
   }),
@@ -87,6 +87,11 @@ export const incrementalFields = {
     }),
   incremental: incrementalSchema.nullable().default(null),
 };
+
+/** The fields by the names that stored hashes were made from: `lookback` was called `overlap`. */
+export function withStoredNames<T extends { lookback: number }>({ lookback, ...fields }: T) {
+  return { ...fields, overlap: lookback };
+}
 
 export type IncrementalProfile = z.output<typeof incrementalSchema>;
 

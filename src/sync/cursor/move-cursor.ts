@@ -131,9 +131,9 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
 }
 
 /**
- * The clock of the last page: what the walk has seen was there by then. A walk that asked for the overlap again and
+ * The clock of the last page: what the walk has seen was there by then. A walk that asked for the look-back again and
  * moved nothing leaves it open: whoever proves that the filter has listed the cursor's record may say since when
- * (`filter/verify-filter.ts`), and only from then on the overlap may be left out.
+ * (`filter/verify-filter.ts`), and only from then on the look-back may be left out.
  */
 function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
   const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;

@@ -26,7 +26,7 @@ const USUAL_DELAY_MS = 600_000;
 
 /** Milliseconds by which the listing may be late: a row that is younger may still be missing in it. */
 export function listingDelayMs({ deletes, profile }: Pick<ResourceContext, 'deletes' | 'profile'>): number {
-  return deletes.settle ?? profile.incremental?.overlap ?? USUAL_DELAY_MS;
+  return deletes.settle ?? profile.incremental?.lookback ?? USUAL_DELAY_MS;
 }
 
 /**

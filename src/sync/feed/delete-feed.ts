@@ -8,6 +8,7 @@ import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { fieldAt, recordKey } from '../../rows/records/record-key.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
+import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { readSuspects, suspectStated } from '../../database/state/suspects.ts';
@@ -42,7 +43,7 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   const place = {
     resource: owned.resource,
     feed: 'deletes',
-    fingerprint: canonicalHash({ ...feed, page: feed.page && cutOf(feed.page) }),
+    fingerprint: canonicalHash({ ...withStoredNames(feed), page: feed.page && cutOf(feed.page) }),
   } as const;
   const known = await readFeed(warehouse.own, place);
   const from = known === null ? await firstMoment(context, feed) : known.cursor;
@@ -127,7 +128,7 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, since: string
 /** As the request takes it; null for all that the feed holds. */
 function sinceFor(feed: DeleteFeed, from: string | null): string | null {
   const zone = feed.zone === null ? null : timeZone(feed.zone);
-  const form = { format: feed.format, zone: feed.zone, overlap: feed.overlap };
+  const form = { format: feed.format, zone: feed.zone, lookback: feed.lookback };
   const since = from === null ? null : sinceValue(from, form, null, zone);
   return since === null ? null : sentMoment(since, form, zone);
 }

@@ -66,7 +66,7 @@ export async function lookForFiles(context: Look, resource: string): Promise<voi
 }
 
 /** So much earlier than the last look: what was under way then is found as well, while a source is at work. */
-const OVERLAP_MS = 60_000;
+const LOOKBACK_MS = 60_000;
 
 /** Whether `lookForFiles` is due, as far as one question tells. */
 export async function haveRecordsChanged(
@@ -79,7 +79,7 @@ export async function haveRecordsChanged(
   if (passage === null) return true;
   const isFull = await isFullDue({ warehouse, now }, resource, passage, fingerprintOf(settings.kept[resource] ?? []));
   if (isFull || isRecheckDue(settings, passage, now)) return true;
-  const since = timestampText(timestampMs(passage.looked_at) - OVERLAP_MS);
+  const since = timestampText(timestampMs(passage.looked_at) - LOOKBACK_MS);
   const { rows } =
     await sql`SELECT 1 FROM ${warehouse.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`.execute(
       warehouse.own,

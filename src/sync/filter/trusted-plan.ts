@@ -7,7 +7,7 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import type { TableShape } from '../../model/table.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';
-import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
+import { filterName, type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -145,7 +145,7 @@ export function notBelieved({ resource, isAccepted }: Doubt, key: string, filter
   return {
     code: 'filter_not_believed',
     message: `${filter} does not list the record ${key}, which changed after that: ${isAccepted ? ACCEPTED : WALKED}`,
-    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, template, format and overlap right, or \`incremental: null\``,
+    hint: `see what \`content-sync check ${resource}\` says of the filter; set incremental.param, template, format and lookback right, or \`incremental: null\``,
   };
 }
 
@@ -215,9 +215,9 @@ export function readDoubt({ filter_doubt }: CheckpointRow, incremental: Incremen
 /** Fields that earlier versions had, without a value: doubts that they stored are found by the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
-/** The overlap is no part of a question. */
+/** The look-back is no part of a question. */
 function hashFilter(incremental: IncrementalProfile): string {
-  return canonicalHash({ ...incremental, ...FORMER_FIELDS, overlap: 0 });
+  return canonicalHash({ ...withStoredNames(incremental), ...FORMER_FIELDS, overlap: 0 });
 }
 
 /** Stores the question that the filter failed; null stores that it is trusted. */

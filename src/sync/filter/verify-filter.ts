@@ -138,7 +138,7 @@ async function failedQuestion(context: RunContext, plan: WalkPlan, walked: Whole
   const { evidence } = walked;
   if (evidence.witness === null) return null;
   if (evidence.hasWitness) {
-    await leaveOutOverlap(context, plan, walked);
+    await skipLookback(context, plan, walked);
     return null;
   }
   const question = { since: plan.checkpoint.walk_since ?? '', keys: [evidence.witness] };
@@ -158,14 +158,10 @@ async function isAnswered(context: RunContext, question: FilterQuestion): Promis
 }
 
 /**
- * The filter is verified for this cursor. If the overlap holds more than a page, the next scans may leave it out; if it
+ * The filter is verified for this cursor. If the look-back holds more than a page, the next scans may leave it out; if it
  * holds less, asking for it costs nothing and verifies the filter each time.
  */
-async function leaveOutOverlap(
-  context: RunContext,
-  plan: WalkPlan,
-  { checkpoint, evidence }: WholeWalk,
-): Promise<void> {
+async function skipLookback(context: RunContext, plan: WalkPlan, { checkpoint, evidence }: WholeWalk): Promise<void> {
   const before = plan.checkpoint;
   const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
   if (checkpoint.cursor !== before.cursor || pages <= 1) return;
@@ -221,7 +217,7 @@ export async function testFilter(context: RunContext, walked: WholeWalk): Promis
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || readDoubt(stored, incremental) !== null) return;
   // What changed since then may not be shown by the filter yet, and is asked for by the next scan in any case.
-  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.overlap;
+  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
   const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
   const witnesses = walked.evidence.latest.filter(({ at }) => at <= until);
   const question = questionFor(witnesses, { profile, incremental, cursor });
@@ -246,8 +242,8 @@ function questionFor(
   const earliest = witnesses.at(-1);
   if (earliest === undefined) return null;
   const before = latest.find(({ at }) => at < earliest.at)?.at ?? -Infinity;
-  const overlap = Math.min(incremental.overlap, Math.floor((earliest.at - before) / 2));
+  const lookback = Math.min(incremental.lookback, Math.floor((earliest.at - before) / 2));
   const from = cursorFor(earliest, cursor, profile);
-  const since = sinceValue(from, { ...incremental, overlap }, null, updatedZone(profile));
+  const since = sinceValue(from, { ...incremental, lookback }, null, updatedZone(profile));
   return since === null ? null : { since, keys: witnesses.map(({ key }) => key) };
 }

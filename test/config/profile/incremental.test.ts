@@ -11,7 +11,7 @@ describe('the grammar of a filter', () => {
   it('has the moment itself in its parameter where nothing else is said', () => {
     const filter = incrementalSchema.parse({ param: 'updated_since' });
     expect(filterPlaces(filter)).toEqual([['updated_since', '{since}']]);
-    expect(filter).toMatchObject({ format: 'as_sent', overlap: 600_000 });
+    expect(filter).toMatchObject({ format: 'as_sent', lookback: 600_000 });
   });
 
   it('needs no parameter where its query takes the moment', () => {

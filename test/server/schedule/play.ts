@@ -93,7 +93,7 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   return { runs, stored, failures, paused, scheduler: create(), restart: create };
 }
 
-const FILTER = incrementalSchema.parse({ param: 'updated_since', overlap: '10m' });
+const FILTER = incrementalSchema.parse({ param: 'updated_since', lookback: '10m' });
 
 function after(before: StoredSuccess | null, command: SyncCommand, now: number): StoredSuccess {
   const whole = walkedAt(now);

@@ -32,7 +32,7 @@ function feed(args: Arguments, { graves }: Posts): Answer | null {
   return { status: 200, body: new Map([['data', entries]]) };
 }
 
-function fed({ places, overlapMs }: Dialect, fields: Record<string, unknown>): Said {
+function fed({ places, lookbackMs }: Dialect, fields: Record<string, unknown>): Said {
   const delete_feed = {
     path: '/activity',
     query: { action: 'delete', from: '{since}' },
@@ -42,7 +42,7 @@ function fed({ places, overlapMs }: Dialect, fields: Record<string, unknown>): S
     at: 'timestamp',
     filter: [{ field: 'about', in: ['content'] }],
     format: 'iso',
-    overlap: `${overlapMs}ms`,
+    lookback: `${lookbackMs}ms`,
   };
   return { resource: { ...fields, delete_feed } };
 }

@@ -163,7 +163,7 @@ export interface Dialect {
   refused: { place: string; status: 403 | 422 | 500 } | null;
   /** How long a change may be written before it is seen; its time is so much older. */
   lateMs: number;
-  overlapMs: number;
+  lookbackMs: number;
   answerMs: number;
   /** How long a token lives. */
   lifeMs: number;
@@ -245,7 +245,7 @@ function drawOnce(random: Random, tables: Tables): Dialect {
     odd: drawOddities(random),
     refused: isRefused ? { place: random.pick(places.values ?? []), status: random.pick([403, 422, 500]) } : null,
     lateMs: random.pick([0, 0, 2_000, 30_000]),
-    overlapMs: random.pick([60_000, 600_000, 600_000]),
+    lookbackMs: random.pick([60_000, 600_000, 600_000]),
     answerMs: random.pick([20, 100, 400]),
     lifeMs: random.pick([1_000, 5_000, 600_000]),
     drift: random.pick([0, 0, 0.1, 0.3]),

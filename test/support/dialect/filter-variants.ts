@@ -123,7 +123,7 @@ const byArgument =
 const incremental = (dialect: Dialect, fields: Record<string, unknown>): Said => ({
   resource: {
     updated: 'updated_at',
-    incremental: { format: dialect.times.format, overlap: `${dialect.overlapMs}ms`, ...fields },
+    incremental: { format: dialect.times.format, lookback: `${dialect.lookbackMs}ms`, ...fields },
   },
 });
 

@@ -124,16 +124,16 @@ async function playQuietly(story: Story): Promise<void> {
   const { random, clock, service, dialect } = story;
   service.isBusy = false;
   editSome(story, 5);
-  clock.push(dialect.lateMs + dialect.overlapMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
+  clock.push(dialect.lateMs + dialect.lookbackMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
   await play(story, 'sync', false);
   const differences = await differencesAfterEvents(story, random.whole(1, 4));
   if (differences.length > 0)
     story.broken.push({ promise: 'an event ends in a row', differences, run: story.runs.length });
   editSome(story, 3);
-  clock.push(dialect.lateMs + dialect.overlapMs + HOUR);
+  clock.push(dialect.lateMs + dialect.lookbackMs + HOUR);
   await play(story, 'backfill', false);
   // Where nothing can be read alone, a second walk confirms what the first one missed.
-  clock.push(dialect.overlapMs + HOUR);
+  clock.push(dialect.lookbackMs + HOUR);
   await play(story, 'backfill', true);
 }
 

@@ -7,7 +7,7 @@ export interface Written {
   resource: Record<string, unknown> & { page: Record<string, unknown> };
   wrong: string | null;
   size: number;
-  overlapMs: number;
+  lookbackMs: number;
   /** What identifies a record. */
   id: string | string[];
   history: 'all' | 'latest';
@@ -68,7 +68,7 @@ const SLIPS: Readonly<Record<string, Slip>> = {
 /** The profile that the service's documentation leads to; sometimes with one thing that is not so. */
 export function writeProfile(behaviour: Behaviour, random: Random): Written {
   const size = random.pick([2, 3, 5, 8, 20]);
-  const overlapMs = random.pick([1_000, 60_000, 600_000, 600_000, 3_600_000]);
+  const lookbackMs = random.pick([1_000, 60_000, 600_000, 600_000, 3_600_000]);
   const history = random.pick(['all', 'all', 'latest'] as const);
   const id = behaviour.ids === 'composite' ? ['space', 'ref'] : 'id';
   const resource: Written['resource'] = {
@@ -77,7 +77,7 @@ export function writeProfile(behaviour: Behaviour, random: Random): Written {
     id,
     updated: behaviour.times.name,
     page: { ...PAGES[behaviour.style](behaviour), size, ...totalIn(behaviour) },
-    incremental: filterIn(behaviour, overlapMs),
+    incremental: filterIn(behaviour, lookbackMs),
     item: behaviour.item.kind === 'none' || behaviour.ids === 'composite' ? null : '/content/{id}',
     item_record: behaviour.item.recordAt,
     history,
@@ -85,7 +85,7 @@ export function writeProfile(behaviour: Behaviour, random: Random): Written {
     ...furtherFields(behaviour, random),
   };
   const wrong = random.chance(0.3) ? slip(resource, behaviour, random) : null;
-  return { resource, wrong, size, overlapMs, id, history };
+  return { resource, wrong, size, lookbackMs, id, history };
 }
 
 /** The one place for fields of the profile that the product learns to read. */
@@ -125,10 +125,10 @@ function urlPage({ nextAt, end }: Behaviour): Record<string, unknown> {
   return { style: 'next-url', next_url: nextAt, absent_is_end: end === 'absent' };
 }
 
-function filterIn({ filter, times }: Behaviour, overlapMs: number): Record<string, unknown> | null {
+function filterIn({ filter, times }: Behaviour, lookbackMs: number): Record<string, unknown> | null {
   if (filter.kind === 'none') return null;
   const format = times.form.startsWith('epoch') ? times.form : 'as_sent';
-  return { param: filter.param, format, overlap: `${overlapMs}ms` };
+  return { param: filter.param, format, lookback: `${lookbackMs}ms` };
 }
 
 function slip(resource: Written['resource'], behaviour: Behaviour, random: Random): string | null {

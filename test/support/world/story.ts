@@ -37,7 +37,7 @@ interface Outcome {
 
 /**
  * A service drawn from a seed is copied while it moves: a backfill, some runs, and, when everything is quiet and the
- * overlap has passed, a sync and a backfill. After each run the copy is held against the service's own records.
+ * look-back has passed, a sync and a backfill. After each run the copy is held against the service's own records.
  */
 export async function tellStory(seed: number): Promise<Outcome> {
   const random = randomFrom(seed);
@@ -135,7 +135,7 @@ async function playQuietly(story: Story): Promise<void> {
     behaviour.lag.ms +
       behaviour.cache.ms +
       behaviour.times.lateMs +
-      written.overlapMs +
+      written.lookbackMs +
       random.pick([MINUTE, HOUR, 30 * HOUR]),
   );
   await play(story, 'sync', false);
@@ -196,7 +196,7 @@ function brokenOk(db: Database.Database, run: EndedRun, { behaviour, written, re
     const truth = truthOf(behaviour, records, isSure, isQuiet ? Infinity : sureBefore);
     return broken(isQuiet ? 'ok after a full walk' : 'ok after a full walk while it moved', db, truth, isQuiet);
   }
-  if (!isOverlapEnough(behaviour, written)) return [];
+  if (!isLookbackEnough(behaviour, written)) return [];
   const isTold = (entry: Entry): boolean => isSure(entry) && entry.isHonest && entry.isListed;
   return broken('ok after an incremental walk', db, truthOf(behaviour, records, isTold, -Infinity), false);
 }
@@ -211,10 +211,10 @@ function canTellOrder({ item, ids }: Behaviour): boolean {
   return (item.kind === 'same' || item.kind === 'no_drafts') && !item.isLagging && ids !== 'composite';
 }
 
-/** Lag, lateness and cut times that the overlap covers; else a sync may miss what it was told not to look for. */
-function isOverlapEnough({ lag, cache, times, clock }: Behaviour, { overlapMs }: Written): boolean {
+/** Lag, lateness and cut times that the look-back covers; else a sync may miss what it was told not to look for. */
+function isLookbackEnough({ lag, cache, times, clock }: Behaviour, { lookbackMs }: Written): boolean {
   const second = 1_000;
-  return lag.ms + cache.ms + times.lateMs + times.resolution + 2 * second + clock.answerMs < overlapMs;
+  return lag.ms + cache.ms + times.lateMs + times.resolution + 2 * second + clock.answerMs < lookbackMs;
 }
 
 /** By key: what must be there, and, where it went before `goneBefore`, what must not. */

@@ -78,7 +78,7 @@ describe.for(eitherDatabase(import.meta.filename))('a filter after a full walk, 
   });
 
   it('is not trusted again because a wider look-back lists the record that speaks against it', async () => {
-    const incremental = { param: 'after', format: 'iso', overlap: '3h' };
+    const incremental = { param: 'after', format: 'iso', lookback: '3h' };
     const stage = await blog(database, 'created', { ...ALONE, incremental });
     // The question begins at 29:03, so that p28 and p29 are missing; three hours before p29 it is listed.
     for (const [index, hour] of [31.1, 31.2, 31.3, 31.4].entries()) stage.edit(`p${28 + index}`, hour);
@@ -124,7 +124,7 @@ describe.for(eitherDatabase(import.meta.filename))('a filter after a full walk, 
     expect(await stage.unlike()).toEqual([]);
   });
 
-  it('may not show yet what changed within the overlap, and is believed all the same', async () => {
+  it('may not show yet what changed within the look-back, and is believed all the same', async () => {
     const stage = await blog(database, 'updated', ALONE);
     const post = { ...newPost(0), id: 'now', updated: new Date(Date.now() - 60_000).toISOString() };
     stage.posts.set('now', post);

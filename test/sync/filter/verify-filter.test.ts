@@ -46,7 +46,7 @@ const WRONG: readonly [what: string, filter: Filter, profile: Record<string, unk
 // What is believed is decided above the databases: the soak tries the other one.
 describe.for([USUAL])('a filter that is not what the profile says, on $name', (database) => {
   it.for(WRONG)('is not trusted if it %s: all is walked, and the run says why', async ([, filter, format]) => {
-    const incremental = { param: 'updated_since', overlap: '10m', ...format };
+    const incremental = { param: 'updated_since', lookback: '10m', ...format };
     const stage = await smallStage({ filter }, { incremental }, { database });
     await changed(stage);
     const report = await stage.walk();
@@ -59,7 +59,7 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
   it.for(sampled(WRONG, 3))(
     'is found out although the record that set the cursor is gone, if it %s',
     async ([, filter, format]) => {
-      const incremental = { param: 'updated_since', overlap: '10m', ...format };
+      const incremental = { param: 'updated_since', lookback: '10m', ...format };
       const stage = await smallStage({ filter }, { incremental }, { database });
       await changed(stage);
       stage.service.records.delete('e');
@@ -138,7 +138,7 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
 });
 
 describe.for([USUAL])('a filter that works, on $name', (database) => {
-  it('is asked for the overlap again as long as that costs one page, so that a filter that breaks is noticed', async () => {
+  it('is asked for the look-back again as long as that costs one page, so that a filter that breaks is noticed', async () => {
     const stage = await smallStage({}, {}, { database });
     await changed(stage);
     for (let run = 0; run < 3; run += 1) {
