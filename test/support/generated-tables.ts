@@ -98,7 +98,7 @@ const MARKED = /<!-- table: ([\w-]+) -->\n\n([\s\S]*?)<!-- end -->/g;
 /** What pages can hold between `<!-- table: name -->` and `<!-- end -->`, by name. */
 const TABLES: Readonly<Record<string, (before: string) => string>> = {
   errors: () => errorList(),
-  faults: () => formatTable([['fault', 'what it does', 'parameters'], ...faultRows()]),
+  faults: () => faultList(),
   ...fieldTables('settings', SETTINGS, () => schemaFields(configJsonSchema())),
   ...fieldTables('profile', PROFILE, profileFields),
 };
@@ -144,6 +144,9 @@ function errorList(): string {
 
 const MAX_CELL = 160;
 
+/** What `schemaFields` has for a field without a default, or without an example. */
+const NONE = '–';
+
 /**
  * A table of fields, and below it what does not fit into a cell. A description of the schema wins; a field without one
  * keeps the meaning that its row has in the page.
@@ -162,7 +165,8 @@ function fieldTable(
     if (meaning === '') throw new Error(`${path} has no meaning: describe it in its schema, or in the table`);
     const cut = meaning.length > MAX_CELL ? cutAt(meaning) : meaning.length;
     if (cut < meaning.length) notes.push(`- \`${name}\`: ${capitalize(meaning.slice(cut + 1).trim())}.\n`);
-    return [`\`${name}\``, meaning.slice(0, cut).replace(/[.;:,]$/, ''), hasExamples ? valueCell(preset, example) : preset];
+    const value = hasExamples ? valueCell(preset, example) : preset;
+    return [`\`${name}\``, meaning.slice(0, cut).replace(/[.;:,]$/, ''), value === NONE ? '' : value];
   });
   const head = ['field', 'meaning', hasExamples ? 'default, or example' : 'default'];
   return formatTable([head, ...rows]) + (notes.length > 0 ? `\n${notes.join('')}` : '');
@@ -175,8 +179,8 @@ function described(description: string): string {
 
 /** The default; an example for a field without one. */
 function valueCell(preset: string, example: string): string {
-  const isEmpty = ['–', '`{}`', '`[]`'].includes(preset);
-  if (example === '–' || example.length > MAX_CELL || !(isEmpty || preset.startsWith('required'))) return preset;
+  const isEmpty = [NONE, '`{}`', '`[]`'].includes(preset);
+  if (example === NONE || example.length > MAX_CELL || !(isEmpty || preset.startsWith('required'))) return preset;
   return isEmpty ? `e.g. ${example}` : `${preset}, e.g. ${example}`;
 }
 
@@ -190,11 +194,12 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function faultRows(): string[][] {
-  return Object.entries(FAULTS).map(([name, { about, defaults }]) => {
+function faultList(): string {
+  const lines = Object.entries(FAULTS).map(([name, { about, defaults }]) => {
     const parameters = Object.keys(defaults).map((parameter) => `\`${parameter}\``);
-    return [`\`${name}\``, about, parameters.join(', ')];
+    return `- \`${name}\`${parameters.length > 0 ? ` (${parameters.join(', ')})` : ''}: ${about}\n`;
   });
+  return lines.join('');
 }
 
 const PRINT_WIDTH = 120;
@@ -204,7 +209,7 @@ function formatTable([head = [], ...rows]: string[][]): string {
   const widths = head.map((_, at) => Math.max(3, ...[head, ...rows].map((row) => row[at]?.length ?? 0)));
   const isWide = widths.reduce((sum, width) => sum + width + 3, 1) > PRINT_WIDTH;
   const line = (cells: string[]): string =>
-    `| ${cells.map((cell, at) => (isWide ? cell : cell.padEnd(widths[at] ?? 0))).join(' | ')} |\n`.replaceAll('|  |', '| |');
+    `| ${cells.map((cell, at) => (isWide ? cell : cell.padEnd(widths[at] ?? 0))).join(' | ')} |\n`;
   const rule = widths.map((width) => '-'.repeat(isWide ? 3 : width));
   return [head, rule, ...rows].map(line).join('');
 }
