@@ -53,6 +53,8 @@ const REPEATED: readonly string[] = [
   'about.',
   'webhooks.signature.also[]',
   'rate_limit.body[].',
+  'outcomes[].header.',
+  'outcomes[].body.',
   ...['', 'delete_feed.', 'incremental.'].map((part) => `${RESOURCE}${part}filter[]`),
   ...['page.', 'path', 'method', 'query', 'headers', 'body'].map((part) => `${RESOURCE}delete_feed.${part}`),
   ...['deleted.', 'deleted[]', 'expired.', 'method', 'headers', 'body'].map((part) => `${RESOURCE}incremental.${part}`),
@@ -161,12 +163,14 @@ function fieldTable(
   const notes: string[] = [];
   const rows = fields.map(([path, { preset, description, example }]) => {
     const name = path.slice(under.length);
-    const meaning = described(description).replaceAll('|', '\\|') || meanings.get(name) || '';
-    if (meaning === '') throw new Error(`${path} has no meaning: describe it in its schema, or in the table`);
-    const cut = meaning.length > MAX_CELL ? cutAt(meaning) : meaning.length;
-    if (cut < meaning.length) notes.push(`- \`${name}\`: ${capitalize(meaning.slice(cut + 1).trim())}.\n`);
+    const meaning = described(description).replaceAll('|', '\\|');
+    const written = meanings.get(name) ?? '';
+    if (meaning === '' && (written === '' || written.length > MAX_CELL))
+      throw new Error(`${path} needs a description in its schema, or a meaning of at most ${MAX_CELL} letters in the table`);
+    const [cell, rest] = splitText(meaning || written);
+    if (rest !== '') notes.push(`- \`${name}\`: ${rest.charAt(0).toUpperCase()}${rest.slice(1)}.\n`);
     const value = hasExamples ? valueCell(preset, example) : preset;
-    return [`\`${name}\``, meaning.slice(0, cut).replace(/[.;:,]$/, ''), value === NONE ? '' : value];
+    return [`\`${name}\``, cell, value === NONE ? '' : value];
   });
   const head = ['field', 'meaning', hasExamples ? 'default, or example' : 'default'];
   return formatTable([head, ...rows]) + (notes.length > 0 ? `\n${notes.join('')}` : '');
@@ -184,14 +188,13 @@ function valueCell(preset: string, example: string): string {
   return isEmpty ? `e.g. ${example}` : `${preset}, e.g. ${example}`;
 }
 
-/** Where a sentence or part of one ends that still fits into a cell. */
-function cutAt(text: string): number {
+/** What fits into a cell, up to the end of a sentence or of a part of one, and the rest. */
+function splitText(text: string): [string, string] {
+  if (text.length <= MAX_CELL) return [text, ''];
   const part = text.slice(0, MAX_CELL);
-  return Math.max(part.lastIndexOf('. '), part.lastIndexOf('; '), part.lastIndexOf(': ')) || part.lastIndexOf(', ');
-}
-
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  const sentence = Math.max(...['. ', '; ', ': '].map((mark) => part.lastIndexOf(mark)));
+  const at = sentence > 0 ? sentence : part.lastIndexOf(', ');
+  return [text.slice(0, at), text.slice(at + 2)];
 }
 
 function faultList(): string {
