@@ -10,7 +10,7 @@ const LONGEST_BYTES = 100;
 
 /** The setting `control`. */
 export const controlSchema = documented(z.string().min(1).nullable().optional())(
-  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
+  'Socket for commands to a running `serve`; by default beside the warehouse, else beside the config; null for none',
   ['/run/content-sync/control.sock'],
 );
 

@@ -244,7 +244,7 @@ export const warehouseSchema = z
   })
   .meta({
     description:
-      'sqlite:<path> or postgres://user:password@host/database; {source} in the path or in ?schema= stands for the name of the source',
+      '`sqlite:<path>` or `postgres://user:password@host/database`; {source} in the path or in ?schema= is the name of the source',
     // `${…}` is filled in before the address is read.
     pattern: String.raw`^(${ALL.map(({ editorPattern }) => editorPattern).join('|')}|.*\$\{.+)$`,
   });

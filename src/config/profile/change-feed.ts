@@ -13,10 +13,10 @@ const request = {
       .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
       .nullable()
       .default(null),
-  )('Path of the request; null: that of the resource, for `start` that of the feed.', ['/_changes']),
+  )('Path of the request; null: that of the resource.', ['/_changes']),
   method,
   query: documented(z.record(z.string().min(1), templateSchema(['cursor', 'page', 'partition'])).default({}))(
-    'Query parameters. Each is a template; one with a variable that has no value is left out.',
+    'Query parameters, as templates.',
     [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
   ),
   headers,
@@ -27,13 +27,13 @@ const startSchema = z.union([
   z.strictObject({
     ...request,
     cursor: answerPlace.meta({
-      description: 'Where the answer names the present end of the feed: a path in the body, or `header:` and a name.',
+      description: 'Where the response has the current end of the feed.',
       examples: ['last_seq', 'header:X-Sequence'],
     }),
   }),
   z.strictObject({
     walk: answerPlace.meta({
-      description: 'Where the last page of a whole walk names the place from which changes are to be asked for.',
+      description: 'Where the last page of a full scan has the first cursor.',
       examples: ['nextSyncToken'],
     }),
   }),
@@ -49,7 +49,7 @@ export const changeFeedSchema = z
       ['results'],
     ),
     record: documented(bodyPath.nullable().default(''))(
-      'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
+      'Path of the record within an entry; null if entries only have ids, which are fetched individually.',
       ['doc', '', null],
     ),
     id: z
@@ -63,31 +63,28 @@ export const changeFeedSchema = z
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
     }),
     next: documented(answerPlace.nullable().default(null))(
-      'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
+      'Where the response has the next cursor: a path, or `header:` and a name.',
       ['last_seq', 'nextSyncUrl'],
     ),
     last: documented(fieldPath.nullable().default(null))(
-      'In place of `next`: the field of the last entry that is the next cursor.',
+      'Instead of `next`: the field of the last entry that is the next cursor.',
       ['id'],
     ),
     next_page: documented(answerPlace.nullable().default(null))(
-      'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
+      'Where a response names its next page, `{page}` in templates; the last one names the cursor.',
       ['nextPageToken'],
     ),
-    url: documented(z.boolean().default(false))(
-      'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
-      [true],
-    ),
+    url: documented(z.boolean().default(false))('True if `next`, `next_page` and `start` are URLs.', [true]),
     more: documented(answerPlace.nullable().default(null))(
-      'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
+      'Where a response says that more follows. Null: an empty page or an unchanged cursor ends it.',
       ['pending', 'has_more'],
     ),
     start: documented(startSchema.nullable().default(null))(
-      'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
+      'Where the first cursor comes from: a request before a full scan, or its last page. Null: read from the beginning.',
       [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
     ),
     expired: documented(goneSchema.prefault({ status: [400, 404, 410] }))(
-      'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
+      'Responses that mean that the cursor is unknown: everything is scanned again.',
       [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
     ),
   })
