@@ -22,12 +22,7 @@ describe('the floors', () => {
   });
 
   it.each([
-    [
-      'an import that rises',
-      'src/http/budget.ts',
-      "import { run } from '../sync/run.ts';",
-      'http may not see sync',
-    ],
+    ['an import that rises', 'src/http/budget.ts', "import { run } from '../sync/run.ts';", 'http may not see sync'],
     [
       'the sandbox seen from below cli',
       'src/sync/run.ts',

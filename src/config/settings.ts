@@ -92,7 +92,7 @@ const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 
 
 /** Of all sources. */
 const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
-  'Secret of `forget`, and default of `hash_key`. Keep it as long as the warehouse: without it, runs are refused',
+  'Secret of `forget`, and default of `hash_key`. Keep it as long as the warehouse: after an erasure, runs need it',
   ['${CONTENT_PRIVACY_KEY}'],
 );
 

@@ -14,7 +14,9 @@ interface FieldTable {
 }
 
 const SETTINGS: Readonly<Record<string, FieldTable>> = {
-  general: { fields: ['warehouse', 'sources', 'privacy_key', 'file_mode', 'control', 'log', 'memory', 'keep_runs', 'alerts'] },
+  general: {
+    fields: ['warehouse', 'sources', 'privacy_key', 'file_mode', 'control', 'log', 'memory', 'keep_runs', 'alerts'],
+  },
   source: { under: 'sources.<name>.', fields: [''] },
   'source-auth': { under: 'sources.<name>.auth.', fields: [''] },
   'source-schedule': { under: 'sources.<name>.', fields: ['schedule', 'ping'] },
@@ -166,7 +168,9 @@ function fieldTable(
     const meaning = described(description).replaceAll('|', '\\|');
     const written = meanings.get(name) ?? '';
     if (meaning === '' && (written === '' || written.length > MAX_CELL))
-      throw new Error(`${path} needs a description in its schema, or a meaning of at most ${MAX_CELL} letters in the table`);
+      throw new Error(
+        `${path} needs a description in its schema, or a meaning of at most ${MAX_CELL} letters in the table`,
+      );
     const [cell, rest] = splitText(meaning || written);
     if (rest !== '') notes.push(`- \`${name}\`: ${rest.charAt(0).toUpperCase()}${rest.slice(1)}.\n`);
     const value = hasExamples ? valueCell(preset, example) : preset;

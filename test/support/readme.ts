@@ -91,7 +91,7 @@ export function tableRows(text: string): string[][] {
   );
 }
 
-/** What stands in backticks in a text, in order. */
+/** The code spans of a text, in order. */
 export function codeIn(text: string): string[] {
   return [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
 }

@@ -45,7 +45,7 @@ export const changeFeedSchema = z
     mode: z.literal('feed'),
     ...request,
     records: documented(recordsPath.nullable().default(null))(
-      "Path of the array of entries in an answer; null: the resource's `records`.",
+      "Path of the entries in a response; null: the resource's `records`.",
       ['results'],
     ),
     record: documented(bodyPath.nullable().default(''))(
