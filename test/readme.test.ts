@@ -14,9 +14,9 @@ import { codeBlocks, codeIn, type Page, PAGES, proseOf, readPage, tableRows } fr
 
 const root = path.join(import.meta.dirname, '..');
 const all = PAGES.map(readPage);
-const [readme, commands, errors] = ['README.md', 'config/commands.md', 'config/errors.md'].map((file) =>
-  readPage(file),
-);
+const readme = readPage();
+const commands = readPage('config/commands.md');
+const errors = readPage('config/errors.md');
 const source = readPage('src/README.md');
 const { scripts }: { scripts: Record<string, string> } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
@@ -167,7 +167,7 @@ describe('the docs', () => {
     expect(tables.toSorted()).toEqual(TABLE_NAMES.toSorted());
     for (const { text } of all) expect(updateTables(text)).toBe(text);
     const cells = all.flatMap(({ text }) => tableRows(text).flat());
-    expect(cells.filter((cell) => cell.length > 160)).toEqual([]);
+    expect(cells.filter((cell) => cell.replaceAll(/\]\([^)]*\)/g, '').length > 160)).toEqual([]);
   });
 
   it('name every choice of a setting', () => {

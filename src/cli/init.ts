@@ -308,7 +308,7 @@ function configText({ warehouse, source, baseUrl, auth, profile, existing }: Con
     return document.toString({ lineWidth: 0 });
   }
   return [
-    '# Settings of content-sync; config/README.md explains each, and ${VAR} is filled in from the environment or .env.',
+    '# Settings of content-sync; config/settings.md explains each, and ${VAR} is filled in from the environment or .env.',
     stringify(settings, { lineWidth: 0 }),
   ].join('\n');
 }

@@ -100,39 +100,32 @@ function isBelow(field: string, start: string): boolean {
 const MARKED = /<!-- table: ([\w-]+) -->\n\n([\s\S]*?)<!-- end -->/g;
 
 /** What pages can hold between `<!-- table: name -->` and `<!-- end -->`, by name. */
-const TABLES: Readonly<Record<string, (before: string) => string>> = {
-  errors: () => errorList(),
-  faults: () => faultList(),
-  ...fieldTables('settings', SETTINGS, () => schemaFields(configJsonSchema())),
-  ...fieldTables('profile', PROFILE, profileFields),
-};
+const TABLES: ReadonlyMap<string, (before: string) => string> = new Map([
+  ['errors', errorList],
+  ['faults', faultList],
+  ...fieldTables('settings', SETTINGS, schemaFields(configJsonSchema())),
+  ...fieldTables('profile', PROFILE, profileFields()),
+]);
 
-export const TABLE_NAMES: readonly string[] = Object.keys(TABLES);
+export const TABLE_NAMES: readonly string[] = [...TABLES.keys()];
 
 /** The text of a page with its generated tables brought up to date. */
 export function updateTables(page: string): string {
   return page.replaceAll(MARKED, (_, name: string, before: string) => {
-    const table = TABLES[name];
-    if (table === undefined) throw new Error(`no table is called ${name}`);
-    return `<!-- table: ${name} -->\n\n${table(before)}\n<!-- end -->`;
+    const written = TABLES.get(name)?.(before) ?? `no table is called ${name}\n`;
+    return `<!-- table: ${name} -->\n\n${written}\n<!-- end -->`;
   });
 }
 
 function fieldTables(
   kind: 'settings' | 'profile',
   tables: Readonly<Record<string, FieldTable>>,
-  readFields: () => ReadonlyMap<string, SchemaField>,
-): Record<string, (before: string) => string> {
-  let assigned: Map<string, [string, SchemaField][]> | null = null;
-  return Object.fromEntries(
-    Object.entries(tables).map(([name, { under = '' }]) => [
-      `${kind}-${name}`,
-      (before: string) => {
-        assigned ??= assignFields(tables, readFields());
-        return fieldTable(assigned.get(name) ?? [], under, before, kind === 'profile');
-      },
-    ]),
-  );
+  fields: ReadonlyMap<string, SchemaField>,
+): [string, (before: string) => string][] {
+  return Array.from(assignFields(tables, fields), ([name, own]) => [
+    `${kind}-${name}`,
+    (before) => fieldTable(own, tables[name]?.under ?? '', before, kind === 'profile'),
+  ]);
 }
 
 function errorList(): string {

@@ -50,7 +50,7 @@ export async function findService(context: CliContext, questions: Questions, wan
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   if (!isAskedAuth(type)) {
     throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md shows what stands under auth',
+      hint: 'write the config by hand: config/profile-auth.md lists the secrets of each scheme',
     });
   }
   const { url, user } = wanted;
