@@ -106,7 +106,7 @@ const sized = {
   ),
   size: documented(z.int().min(1).max(100_000).default(100))('Records requested per page.', [50]),
   total: documented(answerPlace.nullable().optional())(
-    'Location of the number of all records. Null: totals at usual places count something else.',
+    'Location of the number of all records: a scan with fewer is incomplete. Null: totals at usual places count something else.',
     ['meta.pagination.total', 'header:X-WP-Total', null],
   ),
   ignored_totals: documented(z.array(answerPlace).default([]))(
@@ -199,7 +199,7 @@ export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('keyset'),
     cursor_field: documented(bodyPath.min(1).default('id'))(
-      'Field by which the listing is sorted; its last value is the next cursor. If it is not unique, a total is needed too.',
+      'Field by which the listing is sorted; its last value is the next cursor. If it is not the `id`, a total is needed too.',
       ['id'],
     ),
     cursor_param: cursorParam.default('since_id'),
