@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { EXIT_CODES } from '../src/cli/command/exit-code.ts';
+import { EXIT_CODES } from '../src/cli/command/context.ts';
 import { runCli } from '../src/cli/commands.ts';
 import { ERROR_EXPLANATIONS } from '../src/cli/explain.ts';
 import { RATE_PRESET_NAMES } from '../src/config/profile/rate-dialect.ts';

@@ -1,35 +1,34 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { ConfigError, SyncError } from '../model/errors.ts';
-import { bytesText, countOf } from '../observe/figures.ts';
 import type { SourceSettings } from '../config/settings.ts';
-import { resourcesLeft } from '../database/state/forgotten.ts';
-import { refuseWhileOwned } from '../database/state/leases.ts';
 import type { RestoreReport } from '../database/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { resourcesLeft } from '../database/state/forgotten.ts';
+import { refuseWhileOwned } from '../database/state/leases.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { bytesText, countOf } from '../observe/figures.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { findServe } from './command/find-serve.ts';
-import { print } from './command/output.ts';
+import { printReport } from './command/output.ts';
 import {
   type ChosenSource,
   forEachSource,
   readSettings,
   type SourceOptions,
-  withSourceOptions,
+  whileOpen,
+  withApp,
+  sourceCommand,
 } from './command/sources.ts';
-import { whileOpen, withApp } from './command/with-app.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
 
-type BackupOptions = SourceOptions & { json?: true };
+type BackupOptions = SourceOptions;
 
-const FILE = 'the file of the backup; {source} in it stands for the name of the source';
+const FILE = 'File of the backup; {source} stands for the name of the source';
 
 /** `content-sync backup FILE`: warehouse and inbox as of one moment in one file, also while `serve` runs. */
 export function backupCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('backup'))
+  return sourceCommand('backup')
     .argument('<file>', FILE)
-    .option('--json', 'print one JSON object per source on stdout')
     .action(async (file: string, options: BackupOptions) => {
       const { clock, signal, version } = context;
       await forEachFile(context, options, file, async ({ source }, to) => {
@@ -37,25 +36,27 @@ export function backupCommand(context: CliContext): Command {
         const { takenAt, bytes, hasInbox } = await databaseAt(source.warehouse).backUp({ to, ...about });
         const taken_at = new Date(takenAt).toISOString();
         const open = await stillToErase(context, source);
-        if (options.json === true) {
-          print(context, { source: source.name, file: to, taken_at, bytes, still_to_erase: open });
-          return;
-        }
         const what = hasInbox ? 'warehouse and inbox' : 'warehouse';
-        print(context, `${source.name}: ${to} holds the ${what} as of ${taken_at} (${bytesText(bytes)})`);
-        for (const resource of open) {
-          const again = `content-sync forget ${resource} ends that; then take the backup again`;
-          print(context, `  → records of ${resource} that are to be erased may still be in it: ${again}`);
-        }
+        const lines = [
+          `${source.name}: ${to} contains the ${what} as of ${taken_at} (${bytesText(bytes)})`,
+          ...open.map(
+            (resource) =>
+              `  → run content-sync forget ${resource}, then back up again: records that are to be erased may still be in the file`,
+          ),
+        ];
+        printReport(
+          context,
+          { source: source.name, file: to, taken_at, bytes, still_to_erase: open },
+          lines.join('\n'),
+        );
       });
     });
 }
 
 /** `content-sync restore FILE`: puts the warehouse and the inbox of a backup in the place of those that are there. */
 export function restoreCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('restore'))
+  return sourceCommand('restore')
     .argument('<file>', FILE)
-    .option('--json', 'print one JSON object per source on stdout')
     .action(async (file: string, options: BackupOptions) => {
       const { clock, signal } = context;
       await forEachFile(context, options, file, async (chosen, from) => {
@@ -70,12 +71,11 @@ export function restoreCommand(context: CliContext): Command {
         });
         const taken_at = new Date(report.takenAt).toISOString();
         const { deliveries, forgotten } = report;
-        if (options.json === true) {
-          print(context, { source: source.name, file: from, taken_at, deliveries, forgotten });
-        } else {
-          print(context, `${source.name}: warehouse and inbox are as of ${taken_at}${laterText(deliveries)}`);
-          for (const line of forgottenLines(source, report)) print(context, line);
-        }
+        const lines = [
+          `${source.name}: warehouse and inbox are as of ${taken_at}${laterText(deliveries)}`,
+          ...forgottenLines(source, report),
+        ];
+        printReport(context, { source: source.name, file: from, taken_at, deliveries, forgotten }, lines.join('\n'));
         return finishErasing(context, chosen);
       });
     });

@@ -1,27 +1,24 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { openProbe, type Probe } from '../server/app.ts';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-walk.ts';
+import { storesOf } from '../config/file-stores.ts';
+import { versionText } from '../config/profile/http-fields.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
 import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { percentText, rateText } from '../observe/figures.ts';
-import { storesOf } from '../config/file-stores.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { versionText } from '../config/profile/http-fields.ts';
-import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource, relationFindings } from '../sync/check/check-resource.ts';
-import type { WarehouseReader } from '../database/reading.ts';
-import { type Paint, painter, type Tone } from './command/colour.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type Paint, painter, printReport, type Tone } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
 /** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
@@ -49,15 +46,14 @@ const TONES: Readonly<Record<CheckFinding['status'], Tone>> = { ok: 'good', warn
 
 /** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
 export function checkCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('check'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout')
-    .action(async (names: string[], options: SourceOptions & { json?: true }) => {
+  return sourceCommand('check')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         const chosen = { source: impatiently(source), log };
         const { report, sections } = await checkSource(chosen, resources, context);
         const paint = painter(context);
-        print(context, options.json === true ? report : findingsText(source.name, sections, paint).trimEnd());
+        printReport(context, report, findingsText(source.name, sections, paint).trimEnd());
         const findings = sections.flatMap((section) => section.findings);
         return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
       });

@@ -1,9 +1,8 @@
 import { Command, CommanderError } from 'commander';
+import { withEnvFile } from '../config/env-file.ts';
 import { asStarted } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { withEnvFile } from '../config/env-file.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode, exitCodeOfError } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError } from './command/context.ts';
 import { FIRST_STEPS, tellError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
@@ -22,173 +21,170 @@ interface CommandEntry {
  */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   init: {
-    about: 'start here: ask for address and credential, recognise the service, write a config that works',
+    about: 'Start here: detect a service from its address and credential, and write a working config',
     load: async () => (await import('./init.ts')).initCommand,
   },
   check: {
-    about: 'test config, credential and what the profile assumes against the live service; copies nothing',
+    about: 'Test config, credential and profile against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
   },
   plan: {
-    about: 'what the next run will do, and how many requests the last such run took; sends no request, writes nothing',
+    about: 'Show what the next run will do; sends no request and writes nothing',
     load: async () => (await import('./plan.ts')).planCommand,
   },
   backfill: {
-    about: 'copy everything; resumes at the page where an earlier run stopped, and writes only what changed',
+    about: 'Copy everything; resumes where an earlier run stopped',
     load: async () => (await import('./sync.ts')).backfillCommand,
   },
   sync: {
-    about: 'bring in what changed since the last run; a resource that was never copied whole is backfilled',
+    about: 'Copy what changed since the last run; backfills what was never copied',
     load: async () => (await import('./sync.ts')).syncCommand,
   },
   serve: {
-    about: 'keep every source fresh: schedule, webhooks, deletes; with a status page, metrics and health checks',
+    about: 'Keep every source fresh: schedule, webhooks, deletes, status page, metrics, health checks',
     load: async () => (await import('./serve.ts')).serveCommand,
   },
   worker: {
-    about: 'share the work of a `serve` on Postgres: as many of them as you like, on any machines',
+    about: 'Share the work of a `serve` on Postgres, with any number of workers on any machine',
     load: async () => (await import('./worker.ts')).workerCommand,
   },
   control: {
-    about: 'the running `serve`: pause, resume, retry, reload, health',
+    about: 'Control the running `serve`: pause, resume, retry, reload, health',
     load: () => groupOf('control'),
   },
   status: {
-    about: 'rows, last success, cursor, records set aside and lag of every resource; asks only the warehouse',
+    about: 'Show rows, last success, cursor, rejected records and lag of every resource; reads only the warehouse',
     secretsOptional: true,
     load: async () => (await import('./status.ts')).statusCommand,
   },
   runs: {
-    about:
-      'past runs and how they ended, the newest first; `runs show <run>` tells all of one; asks only the warehouse',
+    about: 'List past runs, newest first; `runs show <run>` shows one in full; reads only the warehouse',
     secretsOptional: true,
     load: async () => (await import('./runs.ts')).runsCommand,
   },
   verify: {
-    about: 'prove the copy: read the service again and compare, without writing; --internal, --repair',
+    about: 'Compare the copy with the service; --repair fixes what differs',
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
   files: {
-    about: 'pictures and other files of records: status, verify, prune, get',
+    about: 'Manage pictures and other files of records: status, verify, prune, get',
     load: async () => (await import('./files/files.ts')).filesCommand,
   },
   warehouse: {
-    about: 'the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
+    about: 'Manage the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
     load: () => groupOf('warehouse'),
   },
   forget: {
-    about: 'erase records with all their traces, for good: no later walk, webhook or copy brings them back',
+    about: 'Erase records with all their traces, for good',
     load: async () => (await import('./forget.ts')).forgetCommand,
   },
   deletes: {
-    about: 'deletes that wait: list them, let them go on (confirm) or forget them (discard)',
+    about: 'List, confirm or discard deletes that are held',
     load: async () => (await import('./deletes.ts')).deletesCommand,
   },
   deliveries: {
-    about: 'what came in by webhook: list it, show one delivery, work on some again (replay)',
+    about: 'List, show or replay webhook deliveries',
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   webhooks: {
-    about: '`webhooks send` tries out how the service signs its webhooks',
+    about: 'Test how webhooks are signed',
     load: async () => (await import('./webhooks.ts')).webhooksCommand,
   },
   export: {
-    about:
-      'write what BI reads as files for other tools: parquet, csv, ndjson, dbt; and the dictionary of what there is',
+    about: 'Write files for other tools: parquet, csv, ndjson, dbt, dictionary, deployment, monitoring',
     load: async () => (await import('./export.ts')).exportCommand,
   },
   config: {
-    about: 'the config file: its schema, known services, a profile for another one, a test of alerts',
+    about: 'Work with the config file: schema, known profiles, probe, test of alerts',
     load: async () => (await import('./config.ts')).configCommand,
   },
   explain: {
-    about: 'print cause and fix of an error code',
+    about: 'Print cause and fix of an error code',
     load: async () => (await import('./explain.ts')).explainCommand,
   },
   demo: {
-    about: 'start a content service on this machine, copy it, change it, sync again and query the copy',
+    about: 'Start a content service on this machine, copy it, change it, sync again and query the copy',
     load: async () => (await import('./demo.ts')).demoCommand,
   },
   probe: {
-    about: 'find out a profile for a service by asking it, politely and at most 60 times; writes nothing there',
+    about: 'Find a profile for a service by experiment, with at most 60 requests; changes nothing there',
     in: 'config',
     load: async () => (await import('./probe.ts')).probeCommand,
   },
   health: {
-    about: 'ask the `serve` or `worker` of this config on this machine whether it lives; for containers',
+    about: 'Ask the `serve` or `worker` of this config on this machine whether it is healthy',
     secretsOptional: true,
     in: 'control',
     load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
-    about: 'stop work on a source or resource until it is resumed, restarts included; webhooks are kept meanwhile',
+    about: 'Stop work on a source or resource until it is resumed; webhooks are stored meanwhile',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control/control.ts')).pauseCommand,
+    load: async () => (await import('./control.ts')).pauseCommand,
   },
   resume: {
-    about: 'go on with what was paused; webhooks that came meanwhile are worked on',
+    about: 'Continue what was paused, and process the webhooks stored meanwhile',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control/control.ts')).resumeCommand,
+    load: async () => (await import('./control.ts')).resumeCommand,
   },
   retry: {
-    about:
-      'have the running `serve` try again now, after a fix; `--now` also forgets how long the service asked to wait',
+    about: 'Have the running `serve` try again now; --now also ignores the wait that the service requested',
     in: 'control',
-    load: async () => (await import('./control/control.ts')).retryCommand,
+    load: async () => (await import('./control.ts')).retryCommand,
   },
   reload: {
-    about: 'have the running `serve` read its config anew; a bad one is refused, and the old one stays',
+    about: 'Have the running `serve` read its config again; an invalid config is refused',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control/control.ts')).reloadCommand,
+    load: async () => (await import('./control.ts')).reloadCommand,
   },
   dictionary: {
-    about: 'tables, columns, relations, freshness, queries to begin with: as a page or JSON; asks only the warehouse',
+    about: 'Describe tables, columns, relations and freshness as a page or JSON; reads only the warehouse',
     secretsOptional: true,
     in: 'export',
     load: async () => (await import('./dictionary.ts')).dictionaryCommand,
   },
   grants: {
-    about: 'let a role of Postgres read the copied tables and views, and nothing else; --revoke takes it back',
+    about: 'Let a Postgres role read the copied tables and views; --revoke undoes it',
     secretsOptional: true,
     in: 'warehouse',
     load: async () => (await import('./grants.ts')).grantsCommand,
   },
   rebuild: {
-    about: 'make tables anew from the stored bodies, after a change of depth, json or fields; sends no request',
+    about: 'Rebuild tables from the stored bodies, after a change of depth, json or fields; sends no request',
     in: 'warehouse',
     load: async () => (await import('./rebuild.ts')).rebuildCommand,
   },
   alerts: {
-    about: 'who is told when something is wrong: `config alerts test` sends a message by each channel of the config',
+    about: 'Send a test message to each alert channel of the config',
     in: 'config',
-    load: async () => (await import('./alerts.ts')).alertsCommand,
+    load: async () => (await import('./config.ts')).alertsCommand,
   },
   backup: {
-    about: 'write the warehouse and the inbox as of one moment into one file, while `serve` goes on',
+    about: 'Write warehouse and inbox into one file while `serve` runs',
     secretsOptional: true,
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
-    about: 'put the warehouse and the inbox of a backup in the place of those that are there: both or none',
+    about: 'Replace warehouse and inbox by those of a backup',
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },
   copy: {
-    about: 'carry a SQLite warehouse over to Postgres, with all that is remembered; nothing is fetched again',
+    about: 'Copy a SQLite warehouse to Postgres; fetches nothing again',
     in: 'warehouse',
     load: async () => (await import('./copy.ts')).copyCommand,
   },
   sandbox: {
-    about: 'run a content service on this machine, to try things out against',
+    about: 'Run a content service on this machine to experiment with',
     in: 'demo',
-    load: async () => (await import('./sandbox.ts')).sandboxCommand,
+    load: async () => (await import('./demo.ts')).sandboxCommand,
   },
   profiles: {
-    about: 'the services that are known already: `config profiles list`, `config profiles show <name>`',
+    about: 'List the shipped profiles, or show one',
     in: 'config',
     load: async () => (await import('./config.ts')).profilesCommand,
   },
@@ -196,12 +192,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 
 const GETTING_STARTED = `
 Getting started:${FIRST_STEPS}
-  content-sync demo        see it work, with a content service on this machine
-  content-sync sync --help the options of one command
+  content-sync demo        Try it with a content service on this machine
+  content-sync sync --help Print the options of one command
 
 Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml.
-Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were set aside),
-4 deferred (the service asks for a longer wait than max_wait), 130 interrupted.`;
+Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were rejected),
+4 deferred (the service requests a longer wait than max_wait), 130 interrupted.`;
 
 /** Runs one command line and returns the exit code. Never throws. Whatever is not given of the context is the process's own. */
 export async function runCli(
@@ -240,11 +236,11 @@ export async function runCli(
 
 async function program(context: CliContext, args: readonly string[]): Promise<Command> {
   const root = new Command('content-sync')
-    .description('Keeps a SQL copy of a content service: its content, images and analytics.')
-    .version(context.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
+    .description('Keep a SQL copy of a content service: its content, images and analytics')
+    .version(context.version, '-V, --version', 'Print the version')
+    .helpOption('-h, --help', 'Print this help')
     .addHelpText('after', GETTING_STARTED)
-    .showHelpAfterError('(add --help for what there is)')
+    .showHelpAfterError('(add --help for usage)')
     // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
     .exitOverride()
     .configureOutput({

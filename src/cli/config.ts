@@ -1,16 +1,23 @@
-import { Command } from 'commander';
-import { configJsonSchema, profileJsonSchema } from '../config/json-schema.ts';
-import type { CliContext } from './command/context.ts';
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '../model/errors.ts';
+import { Command } from 'commander';
+import { z } from 'zod';
+import type { ChannelSettings } from '../config/alerts-schema.ts';
 import { packagedProfiles, profilePath, readPackagedProfile } from '../config/load-profile.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { anySettingsSchema, type Settings } from '../config/settings.ts';
+import { ConfigError } from '../model/errors.ts';
+import { delayText } from '../observe/figures.ts';
+import { alertSettings } from '../server/alerts/alerts.ts';
+import { sendMessage, testMessage } from '../server/alerts/message.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { alignedLines, print } from './command/output.ts';
+import { readSettings, type SourceOptions } from './command/sources.ts';
 
 /** `content-sync config schema`: what an editor needs to help with the files. */
 export function configCommand(context: CliContext): Command {
   const schema = new Command('schema')
-    .description('print the JSON Schema of the config file, for editors')
-    .option('--profile', 'print the one of profiles instead')
+    .description('Print the JSON Schema of the config file, for editors')
+    .option('--profile', 'Print that of profiles instead')
     .action((options: { profile?: true }) => {
       const text = options.profile === true ? profileJsonSchema() : configJsonSchema();
       context.stdout.write(`${JSON.stringify(text, null, 2)}\n`);
@@ -21,16 +28,16 @@ export function configCommand(context: CliContext): Command {
 /** `content-sync profiles`: the services that are known already. */
 export function profilesCommand(context: CliContext): Command {
   const list = new Command('list')
-    .description('list the profiles that come with content-sync, and what each was tried with')
-    .option('--json', 'print one JSON object per profile on stdout')
+    .description('List the shipped profiles, and the version each was tested with')
+    .option('--json', 'Print one JSON object per profile')
     .action((options: { json?: true }) => {
       const entries = packagedProfiles().map(entryOf);
       if (options.json === true) for (const entry of entries) print(context, entry);
       else print(context, textOf(entries));
     });
   const show = new Command('show')
-    .description('print a profile as it is, to read it or to start your own from it')
-    .argument('<name>', 'its name, as `list` shows it')
+    .description('Print a profile, to read it or to start your own')
+    .argument('<name>', 'Name, as `list` shows it')
     .action((name: string) => {
       context.stdout.write(readFileSync(profilePath(known(name), ''), 'utf8'));
     });
@@ -71,4 +78,89 @@ function known(name: string): string {
   throw new ConfigError('usage', `there is no profile "${name}"`, {
     hint: `there are ${names.join(', ')}`,
   });
+}
+
+type TestOptions = SourceOptions;
+
+/** `content-sync alerts`: where problems are reported. */
+export function alertsCommand(context: CliContext): Command {
+  const command = new Command('alerts').helpCommand(false);
+  command
+    .command('test')
+    .description('Send a test message to each channel of the config, and print the result')
+    .argument('[channel]', 'Only this channel')
+    .option('-c, --config <file>', 'Config file (default: CONTENT_SYNC_CONFIG or config/content-sync.yaml)')
+    .option('--json', 'Print one JSON object per channel')
+    .action(async (channel: string | undefined, options: TestOptions) => {
+      const settings = readSettings(context, options);
+      const rows: string[][] = [];
+      let code: ExitCode = EXIT_CODES.ok;
+      for (const [name, own] of choose(settings, channel)) {
+        const tested = await test(context, settings, name, own);
+        const { type, sent, problem, ms } = tested;
+        if (options.json === true) print(context, tested);
+        rows.push([name, type, sent ? `sent in ${delayText(ms)}` : `NOT SENT: ${problem}`]);
+        if (!sent) code = EXIT_CODES.failed;
+      }
+      if (options.json !== true) print(context, alignedLines(rows).join('\n'));
+      context.exit(code);
+    });
+  return command;
+}
+
+function choose({ alerts }: Settings, name: string | undefined): [string, ChannelSettings][] {
+  const channels = Object.entries(alerts);
+  if (channels.length === 0) {
+    throw new ConfigError('usage', 'the config tells nobody: it has no `alerts`', {
+      hint: 'add a channel under alerts, such as ops: { type: slack, url: "${SLACK_WEBHOOK}" }',
+    });
+  }
+  const found = channels.filter(([channel]) => name === undefined || channel === name);
+  if (found.length > 0) return found;
+  throw new ConfigError('usage', `the config has no channel "${name}" under alerts`, {
+    hint: `it has ${channels.map(([channel]) => channel).join(', ')}`,
+  });
+}
+
+async function test({ clock, signal }: CliContext, settings: Settings, channel: string, own: ChannelSettings) {
+  const began = clock.monotonic();
+  const message = testMessage(channel, clock.now(), alertSettings(settings).publicUrl);
+  const failed = await sendMessage(own, message, signal);
+  const problem = failed?.problem ?? null;
+  return { channel, type: own.type, sent: failed === null, problem, ms: Math.round(clock.monotonic() - began) };
+}
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** JSON Schema of the config file, for editors and `content-sync config schema`. */
+export function configJsonSchema(): JsonSchema {
+  return { title: 'content-sync config', ...z.toJSONSchema(anySettingsSchema, { io: 'input' }) };
+}
+
+/**
+ * JSON Schema of a profile, for editors. Nothing is required in it, because a profile with `extends` holds only what
+ * differs from its base, and null leaves a resource out; loading checks that the whole is complete.
+ */
+export function profileJsonSchema(): JsonSchema {
+  const schema = z.toJSONSchema(profileSchema, { io: 'input', override: ({ jsonSchema }) => loosen(jsonSchema) });
+  const resources = schema.properties?.['resources'];
+  if (typeof resources === 'object' && typeof resources.additionalProperties === 'object') {
+    const resource = resources.additionalProperties;
+    resources.additionalProperties = { anyOf: [resource, { type: 'null' }] };
+    const defaults = schema.properties?.['defaults'];
+    if (typeof defaults === 'object') delete Object.assign(defaults, resource).propertyNames;
+  }
+  return { title: 'content-sync profile', ...schema };
+}
+
+function loosen(schema: JsonSchema): void {
+  delete schema.required;
+  const { lookback } = schema.properties ?? {};
+  if (schema.properties !== undefined && lookback !== undefined) {
+    schema.properties['overlap'] = { deprecated: true, description: 'Former name of lookback', type: 'string' };
+  }
+  // A part of a map may fit several branches of a union, which `oneOf` would refuse.
+  if (schema.oneOf === undefined) return;
+  schema.anyOf = schema.oneOf;
+  delete schema.oneOf;
 }

@@ -1,39 +1,36 @@
 import { Command } from 'commander';
-import { ConfigError } from '../model/errors.ts';
-import { countText } from '../observe/figures.ts';
-import { interpolate } from '../config/file/interpolate.ts';
-import { readSecretFile } from '../config/file/secret-fields.ts';
+import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
 import {
-  warehouseTransportFault,
   addressFault,
   addressSecrets,
   shownAddress,
   sourceAddress,
+  warehouseTransportFault,
 } from '../config/warehouse-address.ts';
-import { copyWarehouse, type CopiedTable } from '../sync/copy/copy-warehouse.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { alignedLines, print } from './command/output.ts';
 import { findDatabase } from '../database/databases.ts';
+import { ConfigError } from '../model/errors.ts';
+import { countText } from '../observe/figures.ts';
+import { type CopiedTable, copyWarehouse } from '../sync/copy/copy-warehouse.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { alignedLines, print, printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions } from './command/sources.ts';
 
 /** `content-sync copy`: a SQLite warehouse becomes one on Postgres, so that nobody has to backfill again. */
 export function copyCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('copy'))
+  return sourceCommand('copy')
     .requiredOption(
       '--to <address>',
-      "where to: postgres://host/database, a schema per source; '${VAR}' and '${file:/path}' are filled in, which keeps a password off the command line",
+      "Target, such as postgres://host/database, with a schema per source; '${VAR}' and '${file:/path}' keep a password off the command line",
     )
-    .option('--json', 'print one JSON object per source on stdout')
-    .action(async (options: SourceOptions & { to: string; json?: true }) => {
+    .action(async (options: SourceOptions & { to: string }) => {
       const to = filledIn(context, options.to);
       refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
         const tables = await copySource(context, chosen, to);
-        if (options.json === true) print(context, { source: chosen.source.name, tables });
-        else print(context, formatReport(chosen.source.name, tables));
+        const source = chosen.source.name;
+        printReport(context, { source, tables }, formatReport(source, tables));
       });
-      if (code === EXIT_CODES.ok && options.json === undefined) print(context, nextSteps(to));
+      if (code === EXIT_CODES.ok && context.json !== true) print(context, nextSteps(to));
     });
 }
 

@@ -1,24 +1,22 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { stringify } from 'yaml';
+import type { SourceSettings } from '../config/settings.ts';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { scrubOwn } from '../observe/scrub.ts';
+import { textHash } from '../rows/records/fingerprint.ts';
 import {
   type Dictionary,
   type DictionaryColumn,
   type DictionaryTable,
   readDictionary,
 } from '../server/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../server/status/snapshot.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
 import { timesOf } from '../server/schedule/due.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
-import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
 /** A source as a project is made of it. */
@@ -37,12 +35,11 @@ interface DbtSource {
 
 /** `content-sync export dbt`: a dbt project on the views of the copy; asks only the warehouse. */
 export function dbtCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('dbt'))
-    .description('a dbt project on the live views: sources, staging models, tests, freshness')
-    .argument('<dir>', 'its folder; files in it that were changed by hand are left alone')
-    .option('--force', 'write the files of the project whatever stands in their places')
-    .option('--json', 'print one JSON object on stdout')
-    .action(async (dir: string, options: SourceOptions & { force?: true; json?: true }) => {
+  return sourceCommand('dbt')
+    .description('Write a dbt project on the live views: sources, staging models, tests, freshness')
+    .argument('<dir>', 'Folder for the project; files that were changed by hand are not overwritten')
+    .option('--force', 'Overwrite files that were changed by hand')
+    .action(async (dir: string, options: SourceOptions & { force?: true }) => {
       const sources: DbtSource[] = [];
       const code = await forEachSource(context, options, [], async (chosen) => {
         sources.push(await describe(chosen, context));
@@ -53,7 +50,7 @@ export function dbtCommand(context: CliContext): Command {
       const done = await writeOwnedFiles(folder, projectFiles(sources), choice);
       const leftOut = sources.flatMap((source) => source.leftOut);
       const report = { ...done, ...(leftOut.length === 0 ? {} : { left_out: leftOut }) };
-      print(context, options.json === true ? { folder, ...report } : writtenText(folder, done, leftOut));
+      printReport(context, { folder, ...report }, writtenText(folder, done, leftOut));
     });
 }
 

@@ -1,21 +1,27 @@
 import { Command } from 'commander';
+import { openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import {
-  decidedText,
-  decideDeletes,
-  waitingDeletes,
   type DecidedDeletes,
+  decideDeletes,
+  decidedText,
   type WaitingDelete,
+  waitingDeletes,
 } from '../server/controls/decide-deletes.ts';
-import { openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
-import { forEachSource, type ChosenSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
 import { askServe, findServe } from './command/find-serve.ts';
-import { alignedLines, print } from './command/output.ts';
-import { whileOpen, withApp } from './command/with-app.ts';
+import { alignedLines, printReport } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  withSourceOptions,
+} from './command/sources.ts';
 
-type DeleteOptions = SourceOptions & { json?: true; id?: string[] };
+type DeleteOptions = SourceOptions & { id?: string[] };
 
 const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
   missing: 'a whole walk did not meet it',
@@ -29,10 +35,10 @@ const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
 export function deletesCommand(context: CliContext): Command {
-  const list = inSources(new Command('list'), 'deletes that are held or still to be confirmed, oldest first');
-  const confirm = inSources(new Command('confirm'), 'let them go on: each is read once more where that is possible');
-  const discard = inSources(new Command('discard'), 'forget them: their rows stay live until the next whole walk');
-  for (const command of [confirm, discard]) command.option('--id <id...>', 'only these records');
+  const list = inSources(new Command('list'), 'List deletes that are held or not yet verified, oldest first');
+  const confirm = inSources(new Command('confirm'), 'Confirm deletes; each record is fetched once more if possible');
+  const discard = inSources(new Command('discard'), 'Discard deletes: the rows stay live until the next full sync');
+  for (const command of [confirm, discard]) command.option('--id <id...>', 'Only these records');
   return new Command('deletes')
     .helpCommand(false)
     .addCommand(list.action((names: string[], options: DeleteOptions) => listDeletes(context, names, options)))
@@ -43,10 +49,7 @@ export function deletesCommand(context: CliContext): Command {
 }
 
 function inSources(command: Command, about: string): Command {
-  return withSourceOptions(command)
-    .description(about)
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout');
+  return withSourceOptions(command).description(about).argument('[resource...]', 'Only these resources of the profile');
 }
 
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
@@ -56,7 +59,7 @@ async function listDeletes(context: CliContext, names: string[], options: Delete
       Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
     );
     const deletes = waiting.flat();
-    print(context, options.json === true ? { source: source.name, deletes } : tableOf(deletes));
+    printReport(context, { source: source.name, deletes }, tableOf(deletes));
   });
 }
 
@@ -82,9 +85,9 @@ async function decide(
     const door = names.length <= 1 ? await findServe(context, chosen) : null;
     const asked = { action: decision, source, ...request } as const;
     const answer = door === null ? null : await askServe(door, asked, context.signal);
-    if (answer !== null) return print(context, options.json === true ? { ...answer.result } : answer.message);
+    if (answer !== null) return printReport(context, { ...answer.result }, answer.message);
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
-    print(context, options.json === true ? { source, resources: decided } : decidedText(decided));
+    printReport(context, { source, resources: decided }, decidedText(decided));
   });
 }
 

@@ -1,20 +1,19 @@
 import { Command, Option } from 'commander';
 import { z } from 'zod';
+import { openInboxToRead } from '../database/databases.ts';
+import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';
 import { decodeText } from '../http/body/decode-text.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { findDelivery, replayDeliveries, replayedText, type Replayed } from '../server/controls/replay-deliveries.ts';
-import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';
-import { openInboxToRead } from '../database/databases.ts';
+import { findDelivery, replayDeliveries, type Replayed, replayedText } from '../server/controls/replay-deliveries.ts';
 import type { CliContext } from './command/context.ts';
 import { failureOf, findServe } from './command/find-serve.ts';
-import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from './command/sources.ts';
-import { alignedLines, print } from './command/output.ts';
-import { whileOpen } from './command/with-app.ts';
+import { alignedLines, printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 import { limitFrom } from './runs.ts';
 
-type DeliveryOptions = SourceOptions & { json?: true };
+type DeliveryOptions = SourceOptions;
 
 /** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
 export function deliveriesCommand(context: CliContext): Command {
@@ -26,40 +25,40 @@ export function deliveriesCommand(context: CliContext): Command {
 }
 
 function listCommand(context: CliContext): Command {
-  const state = new Option('--state <state>', 'only those in this state').choices(DELIVERY_STATES);
-  const limit = new Option('--limit <number>', 'how many at most').default(50).argParser(limitFrom);
-  return subcommand('list', 'deliveries and what became of each, newest first')
+  const state = new Option('--state <state>', 'Only deliveries in this state').choices(DELIVERY_STATES);
+  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(limitFrom);
+  return subcommand('list', 'List deliveries with their state, newest first')
     .addOption(state)
     .addOption(limit)
     .action(async (options: DeliveryOptions & { state?: DeliveryState; limit: number }) => {
       const { state, limit } = options;
       await inInboxes(context, options, async (source, inbox) => {
         const rows = await inbox.list({ limit, ...(state === undefined ? {} : { state }) });
-        const isJson = options.json === true;
-        return isJson ? { source, deliveries: rows.map(told) } : `${source}\n${tableOf(rows)}`;
+        const report = { source, deliveries: rows.map(toJson) };
+        printReport(context, report, `${source}\n${tableOf(rows)}`);
       });
     });
 }
 
 function showCommand(context: CliContext): Command {
-  return subcommand('show', 'one delivery with the headers that were kept and its body')
-    .argument('<delivery>', "its number in the list, or the sender's id")
+  return subcommand('show', 'Show one delivery with its stored headers and its body')
+    .argument('<delivery>', "Number in the list, or the sender's id")
     .action(async (name: string, options: DeliveryOptions) => {
       let found = 0;
       await inInboxes(context, options, async (source, inbox) => {
         const row = await findDelivery(inbox, name);
-        if (row === null) return null;
+        if (row === null) return;
         found += 1;
-        return options.json === true ? { source, delivery: { ...told(row), ...content(row) } } : pageOf(source, row);
+        printReport(context, { source, delivery: { ...toJson(row), ...content(row) } }, pageOf(source, row));
       });
       if (found === 0) throw unknownDeliveries([name]);
     });
 }
 
 function replayCommand(context: CliContext): Command {
-  return subcommand('replay', 'work on deliveries again, as if they had just come')
-    .argument('[delivery...]', "their numbers in the list, or the sender's ids")
-    .option('--dead', 'all that are dead')
+  return subcommand('replay', 'Process deliveries again, as if they had just arrived')
+    .argument('[delivery...]', "Numbers in the list, or the sender's ids")
+    .option('--dead', 'All that are dead')
     .action(async (names: string[], options: DeliveryOptions & { dead?: true }) => {
       if ((options.dead === true) === names.length > 0) {
         throw new ConfigError('usage', 'replay needs either deliveries or --dead');
@@ -69,16 +68,14 @@ function replayCommand(context: CliContext): Command {
         const { name: source } = chosen.source;
         const { replayed, unknown } = await replay(context, chosen, options.dead === true ? null : left);
         left = unknown;
-        print(context, options.json === true ? { source, replayed } : `${source}: ${replayedText(replayed)}`);
+        printReport(context, { source, replayed }, `${source}: ${replayedText(replayed)}`);
       });
       if (left.length > 0) throw unknownDeliveries(left);
     });
 }
 
 function subcommand(name: string, about: string): Command {
-  return withSourceOptions(new Command(name))
-    .description(about)
-    .option('--json', 'print one JSON object per source on stdout');
+  return sourceCommand(name).description(about);
 }
 
 /** By the running `serve`, which takes them up at once, or by this process. */
@@ -95,16 +92,15 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
 
 const replayedSchema = z.object({ replayed: z.number(), unknown: z.array(z.string()) });
 
-/** Opens the inbox of each chosen source that receives webhooks, runs `look` on it, and prints what it returns. */
+/** Opens the inbox of each chosen source that receives webhooks, and runs `look` on it. */
 async function inInboxes(
   context: CliContext,
   options: DeliveryOptions,
-  look: (source: string, inbox: Awaited<ReturnType<typeof openInboxToRead>>) => Promise<object | string | null>,
+  look: (source: string, inbox: Awaited<ReturnType<typeof openInboxToRead>>) => Promise<void>,
 ): Promise<void> {
   await forEachReceiving(context, options, async ({ source }) => {
     const opened = await openInboxToRead(source.warehouse, context.clock);
-    const said = await whileOpen(opened, (inbox) => look(source.name, inbox));
-    if (said !== null) print(context, said);
+    await whileOpen(opened, (inbox) => look(source.name, inbox));
   });
 }
 
@@ -123,7 +119,7 @@ async function forEachReceiving(
   });
 }
 
-function told(row: DeliveryRow): object {
+function toJson(row: DeliveryRow): object {
   const { body, headers: _headers, size: _size, ...rest } = row;
   return { ...rest, bytes: body.byteLength };
 }

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { packageRoot } from '../config/load-profile.ts';
 import type { Settings } from '../config/settings.ts';
 import type { CliContext } from './command/context.ts';
-import { print } from './command/output.ts';
+import { printReport } from './command/output.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
@@ -16,23 +16,23 @@ const CONFIG_FOLDER = '/etc/content-sync';
 /** `content-sync export deployment`: files that run content-sync with this config elsewhere; sends no request. */
 export function deploymentCommand(context: CliContext): Command {
   return templatesCommand(context, 'deployment')
-    .description('files to deploy with this config: docker compose, Kubernetes, systemd')
-    .option('--image <name>', 'name of the container image', 'content-sync');
+    .description('Write files that deploy this config: docker compose, Kubernetes, systemd')
+    .option('--image <name>', 'Name of the container image', 'content-sync');
 }
 
 /** `content-sync export monitoring`: rules for Prometheus and a dashboard for Grafana; sends no request. */
 export function monitoringCommand(context: CliContext): Command {
   return templatesCommand(context, 'monitoring').description(
-    'rules and a scrape config for Prometheus, and a dashboard for Grafana',
+    'Write rules and a scrape config for Prometheus, and a dashboard for Grafana',
   );
 }
 
 function templatesCommand(context: CliContext, templates: string): Command {
   return new Command(templates)
-    .argument('<dir>', 'their folder; files in it that were changed by hand are left alone')
-    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
-    .option('--force', 'also overwrite files that were changed by hand')
-    .option('--json', 'print one JSON object on stdout')
+    .argument('<dir>', 'Folder for the files; those that were changed by hand are not overwritten')
+    .option('-c, --config <file>', 'Config file (default: CONTENT_SYNC_CONFIG or config/content-sync.yaml)')
+    .option('--force', 'Overwrite files that were changed by hand')
+    .option('--json', 'Print one JSON object')
     .action((dir: string, options: Options) => writeTemplates(context, templates, dir, options));
 }
 
@@ -49,7 +49,7 @@ async function writeTemplates(context: CliContext, templates: string, dir: strin
   const folder = path.resolve(context.cwd, dir);
   const choice = { force: options.force === true, isWhole: false };
   const done = await writeOwnedFiles(folder, new Map(files), choice);
-  print(context, options.json === true ? { folder, ...done } : writtenText(folder, done));
+  printReport(context, { folder, ...done }, writtenText(folder, done));
 }
 
 function valuesOf({ path: file, serve, worker }: Settings, image: string): Readonly<Record<string, string | number>> {

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, Option } from 'commander';
+import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import {
@@ -9,14 +10,12 @@ import {
   readDictionary,
   type RowCounts,
 } from '../server/dictionary/read-dictionary.ts';
-import { scrubTexts } from '../server/status/snapshot.ts';
-import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import { renderDictionaryPage } from '../server/page/dictionary-page.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
 import type { CliContext } from './command/context.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
-type Options = SourceOptions & { json?: true; out?: string };
+type Options = SourceOptions & { out?: string };
 
 /** What is known of one source. */
 interface Described {
@@ -26,10 +25,9 @@ interface Described {
 
 /** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
 export function dictionaryCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('dictionary'))
-    .addOption(new Option('--html', 'as one HTML page that needs nothing else; the usual form').conflicts('json'))
-    .option('--json', 'as one JSON object per source')
-    .option('-o, --out <file>', 'write it to a file instead of stdout')
+  return sourceCommand('dictionary')
+    .addOption(new Option('--html', 'Write one self-contained HTML page (default)').conflicts('json'))
+    .option('-o, --out <file>', 'Write to a file instead of stdout')
     .action(async (options: Options) => {
       const described: Described[] = [];
       await forEachSource(context, options, [], async (chosen) => {
@@ -37,7 +35,7 @@ export function dictionaryCommand(context: CliContext): Command {
       });
       if (described.length === 0) return;
       const text =
-        options.json === true
+        context.json === true
           ? described.map(({ dictionary, counts }) => `${JSON.stringify(withRows(dictionary, counts))}\n`).join('')
           : renderDictionaryPage(described, { version: context.version, at: context.clock.now() });
       await give(context, text, options.out);

@@ -483,8 +483,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
 /** `content-sync explain`: the cause and the fix of an error code; without a code the list of all. */
 export function explainCommand(context: CliContext): Command {
   return new Command('explain')
-    .argument('[code]', 'the code that an error shows in brackets, such as auth_failed')
-    .option('--json', 'print JSON')
+    .argument('[code]', 'Code that an error shows in brackets, such as auth_failed')
+    .option('--json', 'Print JSON')
     .action((code: string | undefined, { json = false }: { json?: boolean }) => {
       const all = Object.values(ERROR_EXPLANATIONS).flat();
       const codes = all.flatMap((each) => each.codes.split(' '));

@@ -13,11 +13,11 @@ import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import {
   readSettings,
   forEachSource,
-  withSourceOptions,
+  sourceCommand,
   type ChosenSource,
   type SourceOptions,
 } from './command/sources.ts';
-import { alignedLines, print } from './command/output.ts';
+import { alignedLines, printReport } from './command/output.ts';
 
 /** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
@@ -43,37 +43,35 @@ interface ExportOptions extends SourceOptions {
   compression?: string;
   bom?: true;
   escapeFormulas?: true;
-  json?: true;
 }
 
 const ABOUT: Readonly<Record<FormatName, string>> = {
-  parquet: 'with their types, for DuckDB, Spark, BigQuery and the like',
+  parquet: 'typed, for DuckDB, Spark, BigQuery and others',
   csv: 'RFC 4180, with a header',
-  ndjson: 'one JSON object a line',
+  ndjson: 'one JSON object per line',
 };
 
 const OPTIONS: Readonly<Record<FormatOption, string>> = {
-  bom: 'begin each file with a byte order mark, by which Excel knows UTF-8',
-  'escape-formulas': "put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
+  bom: 'Begin each file with a byte order mark, so that Excel detects UTF-8',
+  'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
 };
 
 /** `content-sync export parquet`, and its like: the views as they stand at one moment, as files in a place. */
 function exportTablesCommand(context: CliContext, format: FormatName): Command {
   const { compressions, options: choices } = FORMATS[format];
-  const command = withSourceOptions(new Command(format))
-    .description(`the views that BI reads as ${format} files: ${ABOUT[format]}; a second time only what changed`)
-    .argument('<place>', 'a folder, or s3://bucket/prefix; of several sources each has a folder of its own in it')
+  const command = sourceCommand(format)
+    .description(`Write the views that BI reads as ${format} files (${ABOUT[format]}); later only what changed`)
+    .argument('<place>', 'Folder, or s3://bucket/prefix; each of several sources gets its own folder')
     .option(
       '--tables <names>',
-      'only these views, with commas; else all <table>_live, sync_deletes and sync_dictionary',
+      'Only these views, separated by commas (default: all <table>_live, sync_deletes and sync_dictionary)',
       (names: string) => names.split(',').map((name) => name.trim()),
     )
-    .option('--full', 'write everything anew')
-    .option('--no-partitions', 'no folders by month for tables of facts')
-    .option('--json', 'print one JSON object per source on stdout');
+    .option('--full', 'Write everything again')
+    .option('--no-partitions', 'Write no folders by month for fact tables');
   if (compressions.length > 1) {
     command.addOption(
-      new Option('--compression <kind>', 'how files are compressed').choices(compressions).default(compressions[0]),
+      new Option('--compression <kind>', 'Compression of the files').choices(compressions).default(compressions[0]),
     );
   }
   for (const choice of choices) command.option(`--${choice}`, OPTIONS[choice]);
@@ -87,8 +85,8 @@ function exportTablesCommand(context: CliContext, format: FormatName): Command {
         format,
         options,
       );
-      if (options.json === true) print(context, { source: chosen.source.name, ...report });
-      else print(context, textOf(chosen.source.name, report));
+      const source = chosen.source.name;
+      printReport(context, { source, ...report }, textOf(source, report));
     });
   });
 }

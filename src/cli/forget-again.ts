@@ -1,9 +1,8 @@
-import { eraseUnnamed } from '../sync/files/prune.ts';
-import type { App } from '../server/app.ts';
-import { ConfigError, SyncError } from '../model/errors.ts';
-import { timestampText } from '../model/timestamp-text.ts';
-import { syncedResources } from '../server/start-drain.ts';
 import type { SourceSettings } from '../config/settings.ts';
+import type { RestoredParts } from '../database/database.ts';
+import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
+import type { Inbox } from '../database/inbox.ts';
+import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import {
   askToForget,
@@ -14,14 +13,15 @@ import {
   rememberForgotten,
   unerased,
 } from '../database/state/forgotten.ts';
-import { knownIds } from '../sync/forget/traces.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
+import type { App } from '../server/app.ts';
 import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
-import type { RestoredParts } from '../database/database.ts';
-import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
-import type { Inbox } from '../database/inbox.ts';
-import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
+import { syncedResources } from '../server/start-drain.ts';
+import { eraseUnnamed } from '../sync/files/prune.ts';
+import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
-import { whileOpen } from './command/with-app.ts';
+import { whileOpen } from './command/sources.ts';
 
 /**
  * Has a restored warehouse know of the records that were erased in the one that it replaces, and asks for those that are

@@ -1,40 +1,38 @@
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
-import type { App } from '../server/app.ts';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
+import type { ForgottenRow } from '../database/own-tables.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
+import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
-import { readTables } from '../database/state/column-catalog.ts';
-import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
-import { inParts } from '../database/state/in-parts.ts';
+import type { App } from '../server/app.ts';
 import { countTraces, type FieldValue, findRecords, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
-import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import type { ForgottenRow } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { print } from './command/output.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import { printReport } from './command/output.ts';
 import {
   type ChosenSource,
   forEachSource,
   readSettings,
   type SourceOptions,
-  withSourceOptions,
+  withApp,
+  sourceCommand,
 } from './command/sources.ts';
-import { withApp } from './command/with-app.ts';
 import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
 
-type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true; json?: true };
+type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
 
 /** `content-sync forget`: erases records and their traces, and keeps only fingerprints that tell them when they come again. */
 export function forgetCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('forget'))
-    .argument('<resource>', 'a resource of the profile')
-    .argument('[id...]', 'ids of its records; without any, and without --where, what was interrupted is finished')
-    .option('--where <field=value...>', 'records of which a field has this value; repeated: all of them')
-    .option('--dry-run', 'only count what would be erased')
-    .option('--yes', 'do not ask; needed where there is no terminal')
-    .option('--json', 'print the report as one JSON object on stdout')
+  return sourceCommand('forget')
+    .argument('<resource>', 'Resource of the profile')
+    .argument('[id...]', 'Ids of its records; without ids and --where an interrupted erasure is finished')
+    .option('--where <field=value...>', 'Records whose field has this value; all conditions must hold')
+    .option('--dry-run', 'Only count what would be erased')
+    .option('--yes', 'Do not ask; required without a terminal')
     .action(async (resource: string, ids: string[], options: ForgetOptions) => {
       const named = { ...options, source: soleSource(context, options, resource) };
       await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
@@ -88,7 +86,7 @@ async function forget(
     if (options.dryRun === true) {
       const rows = [...traces.counts.values()].map((found) => ({ fingerprint: null, counts: JSON.stringify(found) }));
       const end = { isErased: false, isClean: false, waiting: traces.waiting };
-      return tell(context, options, reportOf({ ...about, rows, isDry: true, ...end }));
+      return tell(context, reportOf({ ...about, rows, isDry: true, ...end }));
     }
     const found = [...traces.counts.keys()];
     if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
@@ -99,7 +97,7 @@ async function forget(
     const end = isErased
       ? await finishForgetting(context, app, resource)
       : { rows: await openRequests(warehouse.own, resource), waiting: 0, isClean: false };
-    return tell(context, options, reportOf({ ...about, isErased, ...end }));
+    return tell(context, reportOf({ ...about, isErased, ...end }));
   });
 }
 
@@ -155,8 +153,8 @@ async function findTraces(
 
 /** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
 async function isConfirmed(
-  { stdin, stderr, stdout }: CliContext,
-  { yes, json }: ForgetOptions,
+  { stdin, stderr, stdout, json }: CliContext,
+  { yes }: ForgetOptions,
   resource: string,
   ids: readonly string[],
 ): Promise<boolean> {
@@ -175,8 +173,8 @@ async function isConfirmed(
   }
 }
 
-function tell(context: CliContext, { json }: ForgetOptions, report: ForgetReport): ExitCode {
-  print(context, json === true ? report : reportText(report));
+function tell(context: CliContext, report: ForgetReport): ExitCode {
+  printReport(context, report, reportText(report));
   if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
   return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
 }

@@ -4,22 +4,21 @@ import { countText } from '../observe/figures.ts';
 import { changeReaders } from '../database/databases.ts';
 import type { Readers, ReadersRequest } from '../database/database.ts';
 import type { CliContext } from './command/context.ts';
-import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { print } from './command/output.ts';
+import { forEachSource, sourceCommand, type SourceOptions } from './command/sources.ts';
+import { printReport } from './command/output.ts';
 
 /** `content-sync grants`: lets a role of Postgres read the copied tables and views, or the views alone, and nothing that is ours alone. */
 export function grantsCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('grants'))
-    .requiredOption('--role <name>', 'the role that is to read; made, without a login, where it is missing')
-    .option('--views-only', 'the views and not the tables, also of what is copied later')
-    .option('--revoke', 'take the rights away again; the role itself stays')
-    .option('--json', 'print one JSON object per source on stdout')
-    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true; json?: true }) => {
-      const { role, json } = options;
+  return sourceCommand('grants')
+    .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
+    .option('--views-only', 'Grant the views and not the tables, for later copies too')
+    .option('--revoke', 'Revoke the rights; keeps the role')
+    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true }) => {
+      const { role } = options;
       const request = { role, viewsOnly: options.viewsOnly === true, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
-        print(context, json === true ? reportOf(source.name, request, readers) : textOf(source.name, request, readers));
+        printReport(context, reportOf(source.name, request, readers), textOf(source.name, request, readers));
       });
     });
 }

@@ -3,10 +3,9 @@ import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
 import { request } from 'undici';
 import { messageOf } from '../model/errors.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { print } from './command/output.ts';
-import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { readSettings, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
 type Options = SourceOptions & { port?: string };
 type Asked = 'serve' | 'worker';
@@ -17,9 +16,9 @@ const PATIENCE_MS = 4_000;
 export function healthCommand(context: CliContext): Command {
   return withSourceOptions(new Command('health'))
     .addArgument(
-      new Argument('[process]', 'which one is asked; the first that answers where absent').choices(['serve', 'worker']),
+      new Argument('[process]', 'Process to ask (default: the first that responds)').choices(['serve', 'worker']),
     )
-    .option('--port <number>', 'its port, if it was not started with the one of the config')
+    .option('--port <number>', 'Port, if it was not started with that of the config')
     .action(async (asked: Asked | undefined, options: Options) => {
       context.exit(await health(context, asked, options));
     });

@@ -1,24 +1,23 @@
-import { existsSync, appendFileSync, chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { ConfigError } from '../model/errors.ts';
+import { isMap, parseDocument, stringify } from 'yaml';
 import { placementFindings } from '../config/cross-check.ts';
-import { settingsError } from '../config/file/fault.ts';
-import { readSecretFile } from '../config/file/secret-fields.ts';
+import { ENV_FILE } from '../config/env-file.ts';
+import { readSecretFile } from '../config/file/interpolate.ts';
+import { settingsError } from '../config/file/yaml-file.ts';
 import { packagedProfiles, profileReader, readPackagedProfile } from '../config/load-profile.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
 import { USUAL_WAREHOUSE } from '../config/warehouse-address.ts';
+import { ConfigError } from '../model/errors.ts';
 import { checkSource, findingsText, impatiently, type Section } from './check.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
 import { findService, type FoundService, type Recognised } from './init/find-service.ts';
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { openQuestions, type Questions } from './init/questions.ts';
-import { isMap, parseDocument, stringify } from 'yaml';
-import { ENV_FILE } from '../config/env-file.ts';
 
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {
@@ -40,26 +39,23 @@ const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 /** `content-sync init`: from an address and a credential to a config that works. */
 export function initCommand(context: CliContext): Command {
   return new Command('init')
-    .option('--url <url>', 'address of the content service')
-    .option('--credential-env <name>', 'environment variable that holds the credential')
-    .option('--user <name>', 'user name or client id, for credentials that have one')
+    .option('--url <url>', 'Address of the content service')
+    .option('--credential-env <name>', 'Environment variable that contains the credential')
+    .option('--user <name>', 'User name or client id, for credentials that have one')
     .option(
       '--auth <form>',
-      'how the credential is sent: bearer, basic, header:<name> or query:<name>; else it is found out',
+      'How the credential is sent: bearer, basic, header:<name> or query:<name> (default: detected)',
     )
-    .option(
-      '--path <path...>',
-      'listings to copy, of a service that no shipped profile knows; else they are searched for',
-    )
+    .option('--path <path...>', 'Listings to copy, of a service without a shipped profile (default: detected)')
     .option(
       '--profile <name>',
-      'a shipped profile, the path of your own, or `probe` to find one by experiment; else the service is recognised',
+      'Shipped profile, path of your own, or `probe` to find one by experiment (default: detected)',
     )
-    .option('--source <name>', 'name of the source in the config, to which it is added if that is there')
-    .option('--warehouse <address>', `where the copy is kept (else ${USUAL_WAREHOUSE})`)
-    .option('-c, --config <file>', `config file to write (else ${DEFAULT_CONFIG})`)
-    .option('-y, --yes', 'take the usual answer to every question that has one')
-    .option('--force', 'replace files that are there')
+    .option('--source <name>', 'Name of the source; added to an existing config')
+    .option('--warehouse <address>', `Database of the copy (default: ${USUAL_WAREHOUSE})`)
+    .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
+    .option('-y, --yes', 'Accept the default of every question')
+    .option('--force', 'Replace existing files')
     .action(async (options: InitOptions) => {
       context.exit(await init(context, options));
     });

@@ -1,21 +1,20 @@
 import { Argument, Command } from 'commander';
 import type { Kysely } from 'kysely';
-import { credentialName } from '../server/app.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { OwnTables } from '../database/own-tables.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { requestsOfLast } from '../database/state/runs.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { countOf } from '../observe/figures.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { requestsOfLast } from '../database/state/runs.ts';
+import { credentialName } from '../server/app.ts';
 import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
-import type { OwnTables } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
+import { printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } from './command/sources.ts';
 
 /** What the next run does to a resource. */
 interface ResourcePlan {
@@ -39,14 +38,13 @@ interface PlanReport {
 
 /** `content-sync plan`: what will the next run do? Sends no request, and writes nothing. */
 export function planCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('plan'))
-    .addArgument(new Argument('[run]', 'the run that is meant').choices(['backfill', 'sync']).default('sync'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout; null is not known')
-    .action(async (run: SyncCommand, names: string[], options: SourceOptions & { json?: true }) => {
+  return sourceCommand('plan')
+    .addArgument(new Argument('[run]', 'Run to plan').choices(['backfill', 'sync']).default('sync'))
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (run: SyncCommand, names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const report = await planSource(context, chosen, run);
-        print(context, options.json === true ? report : planText(report));
+        printReport(context, report, planText(report));
         // What would be refused is a fault of the settings.
         return report.resources.some(({ is_refused }) => is_refused) ? EXIT_CODES.usage : EXIT_CODES.ok;
       });

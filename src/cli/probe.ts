@@ -1,17 +1,16 @@
-import path from 'node:path';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { print } from './command/output.ts';
+import { usualNetwork } from '../config/network.ts';
+import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { isLoopback } from '../config/warehouse-address.ts';
-import { usualNetwork } from '../config/network.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { print } from './command/output.ts';
 
 interface ProbeFlags {
   openapi?: string;
@@ -28,16 +27,16 @@ interface ProbeFlags {
 /** `content-sync probe <url>`: a profile by experiment. Exit code 3 if a line of it was not proved. */
 export function probeCommand(context: CliContext): Command {
   return new Command('probe')
-    .argument('<url>', 'where the API begins, such as https://cms.example.com/api')
-    .option('--path <path>', 'a listing below it; may be given several times', addTo, [])
-    .option('--openapi <file or path>', 'an OpenAPI document: a file, or a path or URL of the service')
-    .option('--credential-env <name>', 'the variable of the environment that holds the key, token or password')
-    .option('--user <name>', 'the name that goes with a password (basic)')
-    .option('--auth <form>', 'try this form only: bearer, basic, header:<name> or query:<name>')
-    .option('--requests <count>', 'most requests that are sent', String(MOST_REQUESTS))
-    .option('--out <file>', 'write the profile to this file instead of printing it')
-    .option('--force', 'overwrite that file if it is there')
-    .option('--allow-insecure', 'send the credential by plain http to other machines too')
+    .argument('<url>', 'Root of the API, such as https://cms.example.com/api')
+    .option('--path <path>', 'Listing below it; repeatable', addTo, [])
+    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
+    .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
+    .option('--user <name>', 'User name for a password (basic)')
+    .option('--auth <form>', 'Only this form: bearer, basic, header:<name> or query:<name>')
+    .option('--requests <count>', 'Max requests', String(MOST_REQUESTS))
+    .option('--out <file>', 'Write the profile to this file instead of stdout')
+    .option('--force', 'Replace an existing file')
+    .option('--allow-insecure', 'Send the credential over plain http to other machines too')
     .action(async (url: string, flags: ProbeFlags) => {
       const out = outFile(context, flags);
       const result = await probeWith(context, url, flags);

@@ -1,56 +1,52 @@
 import { Command } from 'commander';
-import type { App } from '../server/app.ts';
+import { openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
+import type { App } from '../server/app.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
-import { openWarehouseToRead } from '../database/databases.ts';
 import type { CliContext } from './command/context.ts';
-import { print } from './command/output.ts';
-import { forEachSource, withSourceOptions, type SourceOptions } from './command/sources.ts';
-import { withApp } from './command/with-app.ts';
+import { print, printReport } from './command/output.ts';
+import { forEachSource, type SourceOptions, withApp, sourceCommand } from './command/sources.ts';
 
 const LOOK_MS = 200;
 const PATIENCE_MS = 4_000;
 
 /** `content-sync rebuild`: other tables of the same records, without a request. */
 export function rebuildCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('rebuild'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout')
+  return sourceCommand('rebuild')
+    .argument('[resource...]', 'Only these resources of the profile')
     .option(
       '--drop-views',
-      'only make the views again, with the types of the tables; drops views of others that cannot follow, and prints them',
+      'Only create the views again, with the types of the tables; drops and prints external views that are in the way',
     )
-    .action(async (names: string[], options: SourceOptions & { json?: true; dropViews?: true }) => {
+    .action(async (names: string[], options: SourceOptions & { dropViews?: true }) => {
       await forEachSource(context, options, names, async ({ source, resources, log }) => {
         // Without a warehouse there is nothing to rebuild, and none is created.
         await (await openWarehouseToRead(source.warehouse, context.clock)).close();
         await withApp(context, { source, log }, async (app) => {
-          if (options.dropViews === true) return dropViews(context, app, resources, options.json === true);
+          if (options.dropViews === true) return dropViews(context, app, resources);
           const rebuilt: ResourceRebuilt[] = [];
           for (const resource of resources) {
             const one = await whenFree(context, resource, () => app.rebuild(resource, context.signal));
             rebuilt.push(one);
-            if (options.json !== true) print(context, textOf(one));
+            if (context.json !== true) print(context, textOf(one));
           }
-          if (options.json === true) print(context, { source: source.name, resources: rebuilt });
+          if (context.json === true) print(context, { source: source.name, resources: rebuilt });
         });
       });
     });
 }
 
 /** The definition of each view that was dropped is printed, so that it can be made again by hand. */
-async function dropViews(context: CliContext, app: App, resources: readonly string[], json: boolean): Promise<void> {
+async function dropViews(context: CliContext, app: App, resources: readonly string[]): Promise<void> {
   for (const resource of resources) {
     const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));
-    if (json) print(context, { resource, dropped });
-    else
-      print(
-        context,
-        `${visibleText(resource)}: views made again, ${countOf(dropped.length, 'view')} of others dropped`,
-      );
-    for (const { definition } of json ? [] : dropped) print(context, visibleText(definition));
+    const lines = [
+      `${resource}: views created again, dropped ${countOf(dropped.length, 'external view')}`,
+      ...dropped.map(({ definition }) => definition),
+    ];
+    printReport(context, { resource, dropped }, lines.map(visibleText).join('\n'));
   }
 }
 

@@ -1,20 +1,17 @@
 import { Command, Option } from 'commander';
+import { timeSpan } from '../config/profile/basic-fields.ts';
+import { openWarehouseToRead } from '../database/databases.ts';
+import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/run-history.ts';
 import { ConfigError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, delayText, NONE } from '../observe/figures.ts';
 import { runFacts } from '../server/status/source-details.ts';
-import { timeSpan } from '../config/profile/basic-fields.ts';
-import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/run-history.ts';
-import { openWarehouseToRead } from '../database/databases.ts';
-import { type Paint, painter, toneOfStatus } from './command/colour.ts';
 import type { CliContext } from './command/context.ts';
-import { alignedLines, print } from './command/output.ts';
-import { forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
+import { forEachSource, type SourceOptions, whileOpen, withSourceOptions } from './command/sources.ts';
 
 interface RunsOptions extends SourceOptions {
-  json?: true;
   failed?: true;
   since?: string;
   limit: number;
@@ -22,23 +19,23 @@ interface RunsOptions extends SourceOptions {
 
 /** `content-sync runs`: what every run did and how it ended; asks only the warehouse. */
 export function runsCommand(context: CliContext): Command {
-  const limit = new Option('--limit <number>', 'how many at most, of each source').default(50).argParser(limitFrom);
+  const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(limitFrom);
   return withJson(new Command('runs'))
     .helpCommand(false)
-    .argument('[resource...]', 'only runs of these')
-    .option('--failed', 'only runs that did not end well: failed, partial, deferred or interrupted')
-    .option('--since <time>', 'only runs since then: a time (2026-11-20, 2026-11-20T08:00:00Z) or a span (7d, 12h)')
+    .argument('[resource...]', 'Only runs of these resources')
+    .option('--failed', 'Only runs that are failed, partial, deferred or interrupted')
+    .option('--since <time>', 'Only runs since a time (2026-11-20, 2026-11-20T08:00:00Z) or within a span (7d, 12h)')
     .addOption(limit)
     .action((names: string[], options: RunsOptions) => listRuns(context, names, options))
     .addCommand(showCommand(context));
 }
 
 function withJson(command: Command): Command {
-  return withSourceOptions(command).option('--json', 'print one JSON object per source on stdout');
+  return withSourceOptions(command);
 }
 
 async function listRuns(context: CliContext, names: readonly string[], options: RunsOptions): Promise<void> {
-  const { failed, limit, json } = options;
+  const { failed, limit } = options;
   const now = context.clock.now();
   const since = options.since === undefined ? undefined : momentFrom(options.since, now);
   const paint = painter(context);
@@ -47,18 +44,15 @@ async function listRuns(context: CliContext, names: readonly string[], options: 
     const runs = await whileOpen(await openWarehouseToRead(source.warehouse, context.clock), ({ own }) =>
       readRuns(own, chosen),
     );
-    const isJson = json === true;
-    print(
-      context,
-      isJson ? { source: source.name, runs: runs.map(told) } : `${source.name}\n${runsTable(runs, paint)}`,
-    );
+    const report = { source: source.name, runs: runs.map(toJson) };
+    printReport(context, report, `${source.name}\n${runsTable(runs, paint)}`);
   });
 }
 
 function showCommand(context: CliContext): Command {
   return withJson(new Command('show'))
-    .description('one run: figures, requests by outcome, warnings, schema changes, records set aside, the error')
-    .argument('<run>', 'its id, as `runs` and the log tell it')
+    .description('Show one run: counts, requests by outcome, warnings, schema changes, rejected records, the error')
+    .argument('<run>', 'Run id, as `runs` and the log show it')
     .action(async (id: string, _own: object, command: Command) => {
       // Options that the command above has as well are read by it.
       const options: RunsOptions = command.optsWithGlobals();
@@ -68,12 +62,9 @@ function showCommand(context: CliContext): Command {
         const parts = await whileOpen(opened, ({ own }) => readRunDetails(own, id));
         if (parts.length === 0) return;
         isFound = true;
-        const isJson = options.json === true;
-        const asked = { source: source.name, run_id: id };
-        print(
-          context,
-          isJson ? { ...asked, resources: parts.map(toldWhole) } : detailsText(asked, parts, painter(context)),
-        );
+        const run = { source: source.name, run_id: id };
+        const report = { ...run, resources: parts.map(detailsToJson) };
+        printReport(context, report, detailsText(run, parts, painter(context)));
       });
       if (isFound) return;
       throw new ConfigError('usage', `there is no run ${id}`, {
@@ -83,18 +74,18 @@ function showCommand(context: CliContext): Command {
 }
 
 /** One line of the history as JSON: times are UTC text. */
-function told({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
+function toJson({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
   const ended = finished_at === null ? null : timestampText(finished_at);
   const times = { started_at: timestampText(started_at), finished_at: ended };
   const seconds = finished_at === null ? null : (finished_at - started_at) / 1_000;
   return { ...rest, ...times, first_started_at: timestampText(first_started_at), seconds };
 }
 
-function toldWhole({ schema_changes, ...rest }: RunDetails): object {
+function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
   const changes = schema_changes.map(({ changed_at, ...change }) => {
     return Object.assign({ changed_at: timestampText(changed_at) }, change);
   });
-  return { ...told(rest), schema_changes: changes };
+  return { ...toJson(rest), schema_changes: changes };
 }
 
 /** Parses `--limit`. */

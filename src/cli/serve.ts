@@ -1,26 +1,24 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
+import { hiddenFields } from '../config/profile/record-fields.ts';
+import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
+import { inboxAddress } from '../database/databases.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/join-cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
-import { type ServedSources, serveSources } from '../server/serve-sources.ts';
-import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
-import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
-import { hiddenFields } from '../config/profile/record-fields.ts';
-import { inboxAddress } from '../database/databases.ts';
 import { createControlDoor } from '../server/endpoints/control-door.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createDoor, refusalNote } from '../server/endpoints/door.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
 import { createRefusalLog } from '../server/receiver/refusal-log.ts';
-import type { ReceivedSource } from '../server/receiver/setup.ts';
+import type { ReceivedSource, ReceiverNote } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { recipientOf } from '../server/receiver/webhook.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logNote } from './command/log-note.ts';
+import { type ServedSources, serveSources } from '../server/serve-sources.ts';
+import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import {
   readSettings,
   reloadedSettings,
@@ -34,8 +32,8 @@ type ServeOptions = SourceOptions & { host?: string; port?: number };
 /** `content-sync serve`: keeps all sources fresh until it is stopped, and shows how they stand. */
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
-    .option('--host <address>', 'address to listen on, in place of serve.host')
-    .option('--port <number>', 'port to listen on, in place of serve.port; 0 picks a free one', port)
+    .option('--host <address>', 'Address to listen on instead of serve.host')
+    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', port)
     .action(async (options: ServeOptions) => context.exit(await serve(context, options)));
 }
 
@@ -191,4 +189,9 @@ function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): 
   const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   const hidden = hiddenFields(profile);
   return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
+}
+
+/** Logs what the receiver tells of; the name of the event is the code of its error. */
+export function logNote(log: Logger, { level, event, error, ...rest }: ReceiverNote): void {
+  log[level]({ ...rest, ...(error === undefined ? {} : { error: { code: event, message: error } }) }, event);
 }

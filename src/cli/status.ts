@@ -1,4 +1,13 @@
 import { Command } from 'commander';
+import { versionText } from '../config/profile/http-fields.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import { readCheckpoint } from '../database/state/checkpoints.ts';
+import { resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { readLifetime } from '../database/state/notices.ts';
+import { type Pause, readPauses } from '../database/state/pauses.ts';
+import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { lifetimeText } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
@@ -16,21 +25,17 @@ import {
   readResource,
   type StoredResource,
 } from '../server/status/stored.ts';
-import type { SourceSettings } from '../config/settings.ts';
-import { versionText } from '../config/profile/http-fields.ts';
-import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { resourcesNotCopied } from '../database/state/column-catalog.ts';
-import { readLifetime } from '../database/state/notices.ts';
-import { type Pause, readPauses } from '../database/state/pauses.ts';
-import { countWindows, type WindowCounts } from '../database/state/windows.ts';
-import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
-import type { WarehouseReader } from '../database/reading.ts';
-import { type Paint, painter, type Tone, toneOfStatus } from './command/colour.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { alignedLines, print, tellError } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import {
+  alignedLines,
+  type Paint,
+  painter,
+  printReport,
+  tellError,
+  type Tone,
+  toneOfStatus,
+} from './command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceStatus {
@@ -73,24 +78,22 @@ interface SourceStatus {
 }
 
 interface StatusOptions extends SourceOptions {
-  json?: true;
   exitCode?: true;
 }
 
 /** `content-sync status`: what is in the warehouse and how old it is, with no request to the service. */
 export function statusCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('status'))
-    .option('--json', 'print one JSON object per source on stdout')
+  return sourceCommand('status')
     .option(
       '--exit-code',
-      'end with 3 where something needs attention, 1 where a run failed or nothing can be read, 0 where all is fresh',
+      'Exit with 3 if something needs attention, 1 if a run failed or nothing can be read, 0 if all is fresh',
     )
     .action(async (options: StatusOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         try {
           const { status, code } = await statusOfSource(chosen, context, options.exitCode === true);
           const now = context.clock.now();
-          print(context, options.json === true ? status : tableOf(status, now, painter(context)).trimEnd());
+          printReport(context, status, tableOf(status, now, painter(context)).trimEnd());
           return code;
         } catch (error) {
           if (options.exitCode !== true) throw error;

@@ -1,28 +1,29 @@
 import { Command } from 'commander';
-import type { App, AppOptions } from '../server/app.ts';
-import { alertSettings } from '../server/alerts/alerts.ts';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/pauses.ts';
-import type { SyncCommand } from '../sync/plan.ts';
-import type { RunReport } from '../sync/report.ts';
+import { alertSettings } from '../server/alerts/alerts.ts';
+import { SyncError } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { App, AppOptions } from '../server/app.ts';
 import { createPings } from '../server/ping.ts';
 import { dueOf, timesOf } from '../server/schedule/due.ts';
-import type { CliContext } from './command/context.ts';
-import { exitCodeOfStatus } from './command/exit-code.ts';
-import { findServe } from './command/find-serve.ts';
+import type { SyncCommand } from '../sync/plan.ts';
+import { NO_NOTES, type RunReport } from '../sync/report.ts';
+import type { ServeDoor } from '../server/controls/ask-serve.ts';
+import { together } from '../server/controls/create-controls.ts';
+import { logWalks } from '../server/source-watcher.ts';
+import { type CliContext, exitCodeOfStatus } from './command/context.ts';
+import { failureOf, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, withApp, sourceCommand } from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
-import { withApp } from './command/with-app.ts';
-import { followSync } from './control/follow-sync.ts';
 
 interface RunOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
   /** Called before the source is worked on by this process, and not by a `serve`. */
   onOwn?: () => void;
-  json?: true;
   restart?: true;
   due?: true;
 }
@@ -31,7 +32,7 @@ interface RunOptions extends SourceOptions {
 export function backfillCommand(context: CliContext): Command {
   return runCommand('backfill', context).option(
     '--restart',
-    'throw away the copied tables of the resources and copy them anew',
+    'Drop the copied tables of the resources and copy them again',
   );
 }
 
@@ -39,20 +40,19 @@ export function backfillCommand(context: CliContext): Command {
 export function syncCommand(context: CliContext): Command {
   return runCommand('sync', context).option(
     '--due',
-    'only what is due by the schedule of the config, full walks included; for a cron of your own',
+    'Only what is due by the schedule of the config, full syncs included; for your own cron',
   );
 }
 
 function runCommand(name: SyncCommand, context: CliContext): Command {
-  return withSourceOptions(new Command(name))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout at the end')
+  return sourceCommand(name)
+    .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: RunOptions) => {
       const synced: SyncedAlone[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
         const onOwn = (): void => void synced.push({ chosen, settings });
         const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
-        tell(context, report, options);
+        tell(context, report);
         return exitCodeOfStatus(report.status);
       }).finally(() => reportAlerts(context, synced));
     });
@@ -68,12 +68,66 @@ async function runOrFollow(
   // What is due is the business of a serve, and a restart is not asked of one.
   const isOwn = options.restart === true || options.due === true;
   const door = isOwn ? null : await findServe(context, chosen);
-  const { areNamed = false, logLevel } = options;
-  const followed =
-    door === null ? null : await followSync({ context, chosen, door, command, areNamed, live: logLevel === undefined });
-  if (followed !== null) return followed;
+  const { areNamed = false } = options;
+  const report = door === null ? null : await syncByServe({ context, chosen, door, command, areNamed });
+  if (report !== null) return report;
   options.onOwn?.();
   return runSource(command, context, chosen, options);
+}
+
+interface SyncByServe {
+  context: CliContext;
+  chosen: ChosenSource;
+  door: ServeDoor;
+  command: SyncCommand;
+  areNamed: boolean;
+}
+
+const MODES = { sync: 'incremental', backfill: 'full' } as const;
+const OTHER_PROCESS = new SyncError('unknown_source', 'another process keeps the source', { recovery: 'stop' });
+
+/**
+ * Has a running `serve` sync the resources and waits for the end. Null if that process does not keep the source. Throws
+ * the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
+ */
+async function syncByServe({ context, chosen, door, command, areNamed }: SyncByServe): Promise<RunReport | null> {
+  const { source, log } = chosen;
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([context.signal, leaving.signal]);
+  const paused: SyncError[] = [];
+  const syncOne = async (resource: string): Promise<RunReport> => {
+    const request = { action: 'sync', source: source.name, resource, mode: MODES[command] } as const;
+    const { answer, report } = await door.ask(request, signal);
+    if (answer.code === 'unknown_source') throw OTHER_PROCESS;
+    if (report !== null) {
+      log.info({ resource }, `requested from the running serve: ${answer.message}`);
+      const line = visibleText(`${resource}: ${answer.message}`);
+      if (context.stderr.isTTY === true) context.stderr.write(`${line}\n`);
+      const ended = await report;
+      for (const each of ended.resources) logWalks(log, context.clock, 'info').ended(each, NO_NOTES, null);
+      return ended;
+    }
+    const failure = failureOf(answer);
+    if (failure.code !== 'paused' || areNamed) throw failure;
+    log.warn({ resource, hint: failure.hint }, failure.message);
+    paused.push(failure);
+    return { source: source.name, run_id: '', status: 'ok', resources: [] };
+  };
+  try {
+    const report = await together(source, chosen.resources, syncOne);
+    if (report.resources.length === 0 && paused.length > 0) throw paused[0];
+    return report;
+  } catch (error) {
+    if (error === OTHER_PROCESS) return null;
+    if (!context.signal.aborted) throw error;
+    throw new SyncError('interrupted', 'detached: the sync continues in the running serve', {
+      recovery: 'stop',
+      hint: 'content-sync status shows its progress; content-sync pause stops it',
+    });
+  } finally {
+    // If one request failed, the others are not waited for.
+    leaving.abort();
+  }
 }
 
 /** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */
@@ -139,9 +193,9 @@ async function dueCommands(
 }
 
 /** Prints how the run ended if a person watches; a program reads the log, or asks for JSON. */
-function tell(context: CliContext, report: RunReport, { json }: RunOptions): void {
+function tell(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
-  if (json === true) print(context, report);
+  if (context.json === true) print(context, report);
   else if (isWatched) print(context, summaryText(report).trimEnd());
 }
 

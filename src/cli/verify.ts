@@ -1,23 +1,27 @@
 import { Command } from 'commander';
-import type { App } from '../server/app.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
+import type { Verdict } from '../database/own-tables.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import type { SourceSettings } from '../config/settings.ts';
+import type { App } from '../server/app.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
-import type { Verdict } from '../database/own-tables.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/exit-code.ts';
-import { print, tellError } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { whileOpen, withApp } from './command/with-app.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/context.ts';
+import { printReport, tellError } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  sourceCommand,
+} from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;
   repair?: true;
-  json?: true;
 }
 
 const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
@@ -28,11 +32,10 @@ const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
 
 /** `content-sync verify`: does the copy equal the service? Exit code 3 if it does not. */
 export function verifyCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('verify'))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--internal', 'send no request: compare the copy with its own stored bodies and versions')
-    .option('--repair', 'repair what differs, and verify again')
-    .option('--json', 'print one JSON object per resource on stdout')
+  return sourceCommand('verify')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .option('--internal', 'Compare the copy with its own stored bodies and versions; sends no request')
+    .option('--repair', 'Repair what differs, and verify again')
     .action(async (names: string[], options: VerifyOptions) => {
       await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
@@ -77,23 +80,23 @@ async function verifyOne(
   context: CliContext,
   app: App,
   resource: string,
-  { internal, repair, json }: VerifyOptions,
+  { internal, repair }: VerifyOptions,
 ): Promise<ExitCode> {
   const { signal } = context;
   const request = { resource, mode: internal === true ? 'internal' : 'whole', signal } as const;
-  const printReport = (report: VerifyReport, repaired?: Repaired): void => {
+  const show = (report: VerifyReport, repaired?: Repaired): void => {
     const whole = { ...report, ...(repaired === undefined ? {} : { repaired }) };
-    print(context, json === true ? whole : formatReport(report, repaired).trimEnd());
+    printReport(context, whole, formatReport(report, repaired).trimEnd());
   };
   const found = await app.verify(request);
   if (repair !== true || found.report.verdict !== 'differs') {
-    printReport(found.report);
+    show(found.report);
     return EXIT_OF[found.report.verdict];
   }
-  if (json !== true) printReport(found.report);
+  if (context.json !== true) show(found.report);
   const repaired = await app.repair(found, signal);
   const { report } = await app.verify(request);
-  printReport(report, repaired);
+  show(report, repaired);
   return EXIT_OF[report.verdict];
 }
 

@@ -4,12 +4,11 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { request } from 'undici';
-import { ConfigError, SyncError, messageOf } from '../model/errors.ts';
 import type { ServeSettings, Settings, SourceSettings, WebhookSettings } from '../config/settings.ts';
+import { ConfigError, messageOf, SyncError } from '../model/errors.ts';
 import { signDelivery, type SignedDelivery } from '../server/signature/sign-delivery.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES } from './command/exit-code.ts';
-import { readSettings, withSourceOptions, type SourceOptions } from './command/sources.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { readSettings, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
 interface SendOptions extends SourceOptions {
   url?: string;
@@ -32,14 +31,11 @@ const TIMEOUT_MS = 10_000;
 /** `content-sync webhooks`: to try out how deliveries are signed. */
 export function webhooksCommand(context: CliContext): Command {
   const send = withSourceOptions(new Command('send'))
-    .description('sign a file as the service would, and post it to a running receiver')
-    .argument('<file>', 'the body of the delivery; - reads it from stdin')
-    .option(
-      '--url <url>',
-      "address of the receiver (else /webhooks/<source> at the config's serve.host and serve.port)",
-    )
-    .option('--id <id>', 'id of the delivery; made up where absent')
-    .option('--header <name:value>', 'a header to send besides; may be repeated', withHeader)
+    .description('Sign a file as the service would, and post it to a running receiver')
+    .argument('<file>', 'Body of the delivery; - reads stdin')
+    .option('--url <url>', 'Address of the receiver (default: /webhooks/<source> at serve.host and serve.port)')
+    .option('--id <id>', 'Id of the delivery (default: random)')
+    .option('--header <name:value>', 'Additional header; repeatable', withHeader)
     .action((file: string, options: SendOptions) => sendDelivery(context, file, options));
   return new Command('webhooks').helpCommand(false).addCommand(send);
 }

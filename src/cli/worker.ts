@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { SourceActivity } from '../observe/activity.ts';
@@ -7,16 +8,13 @@ import { createLog, lostLines, setLogLevel } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import type { ClusterSource } from '../server/cluster/cluster-work.ts';
 import { Cluster, isShared } from '../server/cluster/join-cluster.ts';
-import { createReloader, type SettingsChange } from '../server/reload.ts';
-import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
-import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
-import type { Settings, SourceSettings } from '../config/settings.ts';
 import { createDoor, refusalNote } from '../server/endpoints/door.ts';
 import { createWorkerPages, type PagesOptions } from '../server/endpoints/pages.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
-import type { CliContext } from './command/context.ts';
-import { EXIT_CODES, type ExitCode } from './command/exit-code.ts';
-import { logNote } from './command/log-note.ts';
+import { createReloader, type SettingsChange } from '../server/reload.ts';
+import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
+import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import {
   readSettings,
   reloadedSettings,
@@ -24,16 +22,16 @@ import {
   tellRefused,
   withSourceOptions,
 } from './command/sources.ts';
-import { port } from './serve.ts';
+import { logNote, port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
 /** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
-    .option('--at-once <number>', 'walks under way at once; 8 where absent', walks)
-    .option('--host <address>', 'address of health and metrics, in place of worker.host')
-    .option('--port <number>', 'port of health and metrics, in place of worker.port; 0 picks a free one', port)
+    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', walks)
+    .option('--host <address>', 'Address of health and metrics instead of worker.host')
+    .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', port)
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
 }
 

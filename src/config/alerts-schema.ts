@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isSecretName } from '../model/secret-name.ts';
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, duration } from './profile/basic-fields.ts';
-import type { SettingsFinding } from './file/fault.ts';
 
 /** What an alert may be about, in the order in which messages list it. */
 export const ALERT_KINDS = [

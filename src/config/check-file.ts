@@ -2,14 +2,21 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { messageOf } from '../model/errors.ts';
-import type { Profile } from './profile/profile.ts';
 import { crossCheck } from './cross-check.ts';
 import { checkValue } from './file/check-value.ts';
-import { type Fault, type FieldPath, isPlainMap, pathKey, type SettingsFinding, valueAt } from './file/fault.ts';
-import { interpolate, type Surroundings } from './file/interpolate.ts';
-import { holdsLiteralSecret, isReadableByOthers } from './file/secret-fields.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { holdsLiteralSecret, interpolate, isReadableByOthers, type Surroundings } from './file/interpolate.ts';
+import {
+  type Fault,
+  type FieldPath,
+  isPlainMap,
+  pathKey,
+  readYamlFile,
+  type SettingsFinding,
+  valueAt,
+  type YamlFile,
+} from './file/yaml-file.ts';
 import type { LoadedProfile, ProfilePlace } from './load-profile.ts';
+import type { Profile } from './profile/profile.ts';
 import { namedSourceSchema, SOURCE_NAME, type SourcesFile } from './settings.ts';
 import { isLoopback } from './warehouse-address.ts';
 

@@ -1,9 +1,9 @@
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { authPlan, type AuthPlan, type AuthSettings, type Grant, type SchemeOf } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
 import type { Profile } from './profile/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
-import type { SettingsFinding } from './file/fault.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
 import { grammarOf } from './warehouse-address.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';
 import { type FileProfile, storeAddress, type StoreAddress, storeOf, storePlace } from './profile/file-fields.ts';
 import type { Profile } from './profile/profile.ts';
-import type { SettingsFinding } from './file/fault.ts';
 
 /** Files of a resource that are fetched, and where to. */
 export interface KeptFile extends Omit<FileProfile, 'store'> {

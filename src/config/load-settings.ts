@@ -1,18 +1,26 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError } from '../model/errors.ts';
-import { secretsOf } from './profile/auth.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { type CheckedFile, checkFile, readSourceFolder, type SourceFile, tlsFaults } from './check-file.ts';
-import { controlPath } from './control-place.ts';
 import { placementFindings } from './cross-check.ts';
 import { filesOf, storeFindings, storesOf, withUsualStore } from './file-stores.ts';
-import { type Fault, isPlainMap, replaceAt, settingsError, type SettingsFinding, valueAt } from './file/fault.ts';
-import { isReadableByOthers, readSecretFile, withSecretParts } from './file/secret-fields.ts';
-import { readYamlFile, type YamlFile } from './file/yaml-file.ts';
+import { isReadableByOthers, readSecretFile, withSecretParts } from './file/interpolate.ts';
+import {
+  type Fault,
+  isPlainMap,
+  readYamlFile,
+  replaceAt,
+  settingsError,
+  type SettingsFinding,
+  valueAt,
+  type YamlFile,
+} from './file/yaml-file.ts';
 import { type ProfilePlace, profileReader } from './load-profile.ts';
 import { networkFindings, networkOf, networkSecrets } from './network.ts';
+import { secretsOf } from './profile/auth.ts';
 import {
+  controlPath,
   folderSettingsSchema,
   type RefusedSource,
   type Settings,

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { documented } from './profile/basic-fields.ts';
 import { messageOf } from '../model/errors.ts';
-import type { SettingsFinding } from './file/fault.ts';
+import type { SettingsFinding } from './file/yaml-file.ts';
+import { documented } from './profile/basic-fields.ts';
 
 const PROXY_EXPECTED = 'expected the http(s) address of a proxy such as http://proxy.example.com:3128, or none';
 const file = z.string().min(1).optional();

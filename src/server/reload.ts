@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import type { Clock } from '../model/clock.ts';
-import { SyncError, messageOf } from '../model/errors.ts';
-import { settingsError } from '../config/file/fault.ts';
+import { settingsError } from '../config/file/yaml-file.ts';
 import type { Settings, SourceSettings } from '../config/settings.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
 import type { ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 
 /** A source whose settings are not what they were. */

@@ -74,17 +74,6 @@ describe('content-sync deliveries', () => {
     expect((await run(stage, 'show', 'msg_1')).stdout).toMatch(/\{"a":1\}\n$/);
   });
 
-  it('lists by state, no more than asked for, and as JSON for programs', async () => {
-    const stage = await stageWith(...THREE);
-    expect(JSON.parse((await run(stage, 'list', '--json', '--limit', '1')).stdout)).toMatchObject({
-      source: 'blog',
-      deliveries: [{ seq: 3, delivery_id: '77', state: 'waiting', bytes: Buffer.byteLength(THREE[2]?.body ?? '') }],
-    });
-    const dead = JSON.parse((await run(stage, 'list', '--json', '--state', 'dead')).stdout);
-    expect(dead.deliveries.map((row: { seq: number }) => row.seq)).toEqual([2]);
-    expect((await run(await stageWith(), 'list')).stdout).toBe('blog\n  no deliveries\n');
-  });
-
   it('shows one by its number or by its id, with headers and body, and no secret', async () => {
     const stage = await stageWith(...THREE);
     const { stdout } = await run(stage, 'show', 'msg_1');
@@ -95,16 +84,6 @@ describe('content-sync deliveries', () => {
     expect(nasty).toMatch(/\{"token":"\*\*\*",\n"text":"\\u202e\\u001b\[2J"\}\n$/);
     expect((await run(stage, 'show', '77')).stdout).toBe(nasty);
     expect((await run(stage, 'show', '2')).stdout).toMatch(/1 bytes, no text; as base64:\n\n\/w==\n$/);
-  });
-
-  it('shows one as JSON, its body as it came', async () => {
-    const stage = await stageWith(...THREE);
-    expect(JSON.parse((await run(stage, 'show', '1', '--json')).stdout)).toMatchObject({
-      source: 'blog',
-      delivery: { seq: 1, ...FOUND, state: 'done', headers: HEADERS, body: '{"a":1}', bytes: 7 },
-    });
-    const { delivery } = JSON.parse((await run(stage, 'show', '2', '--json')).stdout);
-    expect(delivery).toMatchObject({ body_base64: '/w==' });
   });
 
   it('replays those that are named, or all that are dead, and a running drain takes them', async () => {

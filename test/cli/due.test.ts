@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { monitor, SECRET } from '../server/ping-monitor.ts';
-import { endsOf, onStage, requestsFor, type Ended, type Stage } from '../faults/stage.ts';
+import { onStage, type Ended, type Stage } from '../faults/stage.ts';
 
 const HOUR = 3_600_000;
 const EVERY_HOUR = { incremental: '0 * * * *', full: '17 3 * * *' };
@@ -63,52 +63,6 @@ describe('sync --due', () => {
       expect(ids).toHaveLength(2);
     });
   });
-
-  it('only looks at the resources that are named', () =>
-    onStage({ source: { schedule: EVERY_HOUR } }, async (stage) => {
-      await atHalfPast(stage, 8);
-      expect(modesOf(await stage.sync('--due', 'images'))).toEqual({ images: 'full' });
-      expect(modesOf(await stage.sync('--due'))).toEqual({ content: 'full', analytics: 'full' });
-    }));
-
-  it('goes on with a full walk that failed in the middle, and does no part of it twice', () =>
-    onStage({ source: { schedule: EVERY_HOUR } }, async (stage) => {
-      await atHalfPast(stage, 8);
-      stage.sandbox.faults.add({ fault: 'status', status: 403, resource: 'content', page: 3 });
-      const first = await stage.sync('--due');
-      expect([first.code, endsOf(first)]).toEqual([3, { content: 'failed forbidden', images: 'ok', analytics: 'ok' }]);
-      stage.sandbox.faults.clear();
-      const asked = requestsFor(stage, 'content');
-      const second = await stage.sync('--due');
-      expect([second.code, endsOf(second)]).toEqual([0, { content: 'ok' }]);
-      expect(second.report.resources[0]?.inserted).toBeLessThan(16);
-      expect(requestsFor(stage, 'content') - asked).toBeLessThan(4);
-      expect((await stage.sync('--due')).report.resources).toEqual([]);
-    }));
-
-  it('F042 sends nothing before the time that the service asked for, however often it is started, and exits with 4', () =>
-    onStage({ source: { schedule: EVERY_HOUR, max_wait: '1m' } }, async (stage) => {
-      await atHalfPast(stage, 8);
-      stage.sandbox.faults.add({ fault: 'status', status: 429, 'retry-after': '1800' });
-      const first = await stage.sync('--due');
-      expect([first.code, first.report.status]).toEqual([4, 'deferred']);
-      const asked = stage.sandbox.requests.total;
-      for (let start = 0; start < 3; start += 1) {
-        stage.clock.jump(60_000);
-        expect((await stage.sync('--due')).code).toBe(4);
-      }
-      expect(stage.sandbox.requests.total).toBe(asked);
-      stage.sandbox.faults.clear();
-      stage.clock.jump(HOUR);
-      expect((await stage.sync('--due')).code).toBe(0);
-    }));
-
-  it('says that nothing is due where nothing is scheduled', () =>
-    onStage({ source: { schedule: { incremental: null, full: null } } }, async (stage) => {
-      const ended = await stage.sync('--due');
-      expect([ended.code, ended.report.resources, stage.sandbox.requests.total]).toEqual([0, [], 0]);
-      expect(ended.stderr).toContain('"next":null');
-    }));
 });
 
 describe('pings of a run', () => {

@@ -182,20 +182,6 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
     expect(asOf).toEqual([[{ n: 6 }]]);
   });
 
-  it('F146 goes on reading views that were dropped and made again', async () => {
-    const blog = await copied();
-    const { ann } = await withReader(blog);
-    await asOtherClient(blog.address, (client) => client.query('DROP VIEW blog.calendar, blog.content_summary'));
-    await blog.run('sync');
-    const answers = await asReader(
-      blog,
-      ann,
-      'SELECT count(*)::int AS n FROM blog.content_summary',
-      "SELECT weekday::int FROM blog.calendar WHERE date = '2026-11-22'",
-    );
-    expect(answers).toEqual([[{ n: 6 }], [{ weekday: 7 }]]);
-  });
-
   it('reads views and no tables with --views-only, also those that come later or are made again', async () => {
     const blog = await copied();
     const { bi, ann } = await withReader(blog, '--views-only');
@@ -281,13 +267,6 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
     await asAdmin(theirs, `CREATE ROLE ${bi} NOLOGIN`);
     expect(await grants(theirs, '--role', bi)).toMatchObject({ code: 0 });
     await expect(grants(theirs, '--role', writer)).rejects.toMatchObject({ code: 'role_writes' });
-  });
-
-  it('leaves what other roles have made, and says so', async () => {
-    const { theirs, bi } = await writtenByMereRole();
-    await asAdmin(theirs, `CREATE ROLE ${bi} NOLOGIN; CREATE TABLE blog.notes (a int)`);
-    const { stdout } = await grants(theirs, '--role', bi);
-    expect(stdout).toMatch(/left as they are, because they belong to other roles: notes/);
   });
 });
 

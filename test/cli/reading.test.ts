@@ -120,17 +120,6 @@ describe.for(DATABASES)('commands that read, on $name', (database) => {
     expect([check.code, check.stdout]).toEqual([0, expect.not.stringMatching(/warn|FAIL/)]);
     expect(await traceOf(database, stage)).toEqual(before);
   });
-
-  it('tell of a warehouse that an older version wrote, and leave it to the next run', async () => {
-    const stage = await copied(database);
-    await stage.write("DELETE FROM _sync_migrations WHERE name = '002-deletes'");
-    const before = await traceOf(database, stage);
-    const status = runInProcess(statusCommand, ['--config', stage.config], stage.folder);
-    await expect(status).rejects.toMatchObject({ code: 'warehouse_older', hint: expect.stringContaining('sync') });
-    const check = await runInProcess(checkCommand, ['--config', stage.config], stage.folder);
-    expect([check.code, check.stdout]).toEqual([0, expect.stringContaining('the next run brings it up to date')]);
-    expect(await traceOf(database, stage)).toEqual(before);
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('commands that read, as a role of Postgres', () => {

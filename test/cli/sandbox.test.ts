@@ -1,7 +1,7 @@
-import { PassThrough } from 'node:stream';
 import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sandboxCommand } from '../../src/cli/sandbox.ts';
+import { sandboxCommand } from '../../src/cli/demo.ts';
 
 function command() {
   const stop = new AbortController();
@@ -40,45 +40,6 @@ describe('content-sync sandbox', () => {
     stop.abort();
     await running;
     await expect(fetch(url)).rejects.toThrow('fetch failed');
-  });
-
-  it('serves a sample if it is given nothing', async () => {
-    const { ask } = await started();
-    expect((await ask('/v1/content')).body).toMatchObject({ total: 1_000 });
-  });
-
-  it('lets records be created, changed and deleted, and lists what changed since', async () => {
-    const { ask } = await started('--generate', 'content=3');
-    const before = new Date().toISOString();
-    const made = await ask('/v1/content', { method: 'POST', body: '{"id":"a/b","title":"new"}' });
-    expect([made.status, made.headers.get('location')]).toEqual([201, '/v1/content/a%2Fb']);
-    expect((await ask('/v1/content', { method: 'POST', body: '{"id":"a/b"}' })).status).toBe(409);
-    expect((await ask('/v1/content/a%2Fb', { method: 'PATCH', body: '{"title":"newer"}' })).body.title).toBe('newer');
-    const changed = await ask(`/v1/content?updated_since=${before}`);
-    expect(changed.body).toMatchObject({ total: 1, data: [{ id: 'a/b', title: 'newer' }] });
-    expect((await ask('/v1/content/a%2Fb', { method: 'DELETE' })).status).toBe(204);
-    expect((await ask('/v1/content/a%2Fb')).status).toBe(404);
-    expect((await ask('/v1/content', { method: 'DELETE' })).status).toBe(405);
-  });
-
-  it('gives access tokens to its OAuth client', async () => {
-    const { ask, client_id, client_secret } = await started();
-    const form = (secret: string) => ({
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret: secret }).toString(),
-    });
-    expect((await ask('/oauth/token', form('wrong'))).status).toBe(401);
-    const { body } = await ask('/oauth/token', form(client_secret));
-    expect((await ask('/v1/images', {}, body.access_token)).status).toBe(200);
-  });
-
-  it('states its limit, and refuses what is over it', async () => {
-    const { ask } = await started('--rate', '0.5', '--burst', '2');
-    const answers = [await ask('/v1/content'), await ask('/v1/content'), await ask('/v1/content')];
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
-    expect(answers[0]?.headers.get('ratelimit-policy')).toBe('"default";q=1;w=2');
-    expect(answers[2]?.headers.get('retry-after')).toBe('2');
   });
 
   it.for([

@@ -1,64 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { visibleText } from '../../src/model/visible-text.ts';
-import { config, faultAt, faultsOf } from './in-folder.ts';
-import type { FaultRow } from './in-folder.ts';
-
-const RATE = '{ requests_per_second: 50, share: 0.9 }';
-
-const rows: FaultRow[] = [
-  // Profiles and resources
-  [
-    'a profile that does not exist',
-    config({ 'content-service': '‸content-servise' }),
-    'sources.blog.profile',
-    /one of .*content-service.* got "content-servise"/,
-  ],
-  [
-    'the path of a profile that does not exist',
-    config({ 'content-service': '‸./mine.yaml' }),
-    'sources.blog.profile',
-    /path of a profile, got ".\/mine.yaml" \(no file mine.yaml\)/,
-  ],
-  [
-    'a resource that the profile does not have',
-    config({ 'max_wait: 15m': 'resources: [content, ‸imags]' }),
-    'sources.blog.resources[1]',
-    /one of content, images, analytics, got "imags"/,
-  ],
-  [
-    'an empty list of resources',
-    config({ 'max_wait: 15m': 'resources: ‸[]' }),
-    'sources.blog.resources',
-    /at least 1 in the list, got an empty list/,
-  ],
-  // YAML
-  ['a tab as indentation', 'warehouse: sqlite:x.db\nsources:\n‸\tblog: 1\n', '', /spaces as indentation, got a tab/],
-  [
-    'a bracket that is never closed',
-    config({ '{ level: info }': '{ level: info' }).concat('‸'),
-    '',
-    /closing \] or \}/,
-  ],
-  ['a second document', `${config()}‸---\na: 1\n`, '', /one document/],
-  ['an alias of nothing', config({ 'canary-4711': '‸*canary-4711' }), '', /an alias of an anchor/],
-  ['an alias that contains itself', config({ [RATE]: '&r { share: ‸*r }' }), '', /does not contain itself/],
-  ['an unknown tag', config({ 'canary-4711': '‸!canary-4711 x' }), '', /no tag/],
-  [
-    'a text that begins with @',
-    config({ 'canary-4711': '‸@canary-4711' }),
-    '',
-    /quotes, because it begins with a reserved/,
-  ],
-  ['an unknown escape', config({ 'canary-4711': '"canary-4711‸\\q"' }), '', /a known escape/],
-  ['an indentation that does not fit', config({ '    max_wait': '‸   max_wait' }), '', /same indentation/],
-  ['an empty file', '‸', 'warehouse', /expected .*got nothing/],
-];
-
-describe('F155 a text that is no such YAML, and a name that leads nowhere, are refused with file, line and column', () => {
-  it.each(rows)('%s', (_, text, field, expected) => {
-    expect(faultAt(text, field)).toMatch(expected);
-  });
-});
+import { config, faultsOf } from './in-folder.ts';
 
 describe('F155 files that are no config', () => {
   const odd: [string, string | Uint8Array, RegExp][] = [

@@ -2,10 +2,10 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/model/errors.ts';
+import { renderFaults } from '../../src/config/file/yaml-file.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
-import { renderFaults } from '../../src/config/file/fault.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { ConfigError } from '../../src/model/errors.ts';
 import { faultsOf, inFolder, load, marked } from './in-folder.ts';
 
 const MAIN = 'warehouse: sqlite:data/{source}.db\nsources: ./sources\n';

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { controlPath } from '../../src/config/control-place.ts';
+import { controlPath } from '../../src/config/settings.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 
 const POSTGRES = 'postgres://localhost/content';

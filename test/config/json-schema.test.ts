@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { configJsonSchema, profileJsonSchema } from '../../src/config/json-schema.ts';
-import { loadSettings } from '../../src/config/load-settings.ts';
+import { configJsonSchema, profileJsonSchema } from '../../src/cli/config.ts';
 import { packageRoot } from '../../src/config/load-profile.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
 import { config } from './in-folder.ts';
 
 const folder = join(packageRoot(), 'config');

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { exitCodeOfStatus } from '../../src/cli/command/exit-code.ts';
+import { exitCodeOfStatus } from '../../src/cli/command/context.ts';
+import { LONGEST_WAIT_MS } from '../../src/http/rate-limit/limits/rate-time.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { LONGEST_WAIT_MS } from '../../src/http/rate-limit/limits/rate-time.ts';
 import { type Reply, startListing } from '../pagination/listing-server.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { DATABASES, type TestDatabase, USUAL } from '../support/databases.ts';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
+import { configJsonSchema } from '../../src/cli/config.ts';
 import { ERROR_EXPLANATIONS } from '../../src/cli/explain.ts';
-import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
-import { configJsonSchema } from '../../src/config/json-schema.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
+import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
 import { codeIn, tableRows } from './readme.ts';
-import { schemaFields, type SchemaField } from './schema-fields.ts';
+import { type SchemaField, schemaFields } from './schema-fields.ts';
 
 /** Fields of one table: those that begin with `under` and one of `fields`, unless a longer beginning claims them. */
 interface FieldTable {

@@ -1,4 +1,5 @@
-import { ConfigError, SyncError, messageOf } from '../../model/errors.ts';
+import { styleText } from 'node:util';
+import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { asStarted } from '../../observe/started-as.ts';
@@ -12,6 +13,15 @@ export function print({ stdout, secrets }: Pick<CliContext, 'stdout' | 'secrets'
   const text =
     typeof found === 'string' ? asStarted(scrubOwn(found, secrets)) : scrubJson(JSON.stringify(found, hints), secrets);
   stdout.write(`${text}\n`);
+}
+
+/** Prints what a command reports: with `--json` one line of JSON, else a text. */
+export function printReport(
+  context: Pick<CliContext, 'stdout' | 'secrets' | 'json'>,
+  report: object,
+  text: string,
+): void {
+  print(context, context.json === true ? report : text);
 }
 
 function hints(key: string, value: unknown): unknown {
@@ -69,7 +79,36 @@ function stackOf(error: unknown): string {
 
 /** The way from nothing to a fresh copy, as the help and the demo show it. */
 export const FIRST_STEPS = `
-  content-sync init        ask for address and credential, write a config that works
-  content-sync backfill    copy everything; run it again after a stop, it resumes
-  content-sync sync        bring in what changed since; this is what a schedule calls
-  content-sync serve       keep the copy fresh: schedule, webhooks, deletes, a status page`;
+  content-sync init        Ask for address and credential, and write a working config
+  content-sync backfill    Copy everything; run it again after a stop, it resumes
+  content-sync sync        Copy what changed since; a schedule calls this
+  content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
+
+/** What a word means, for its colour. */
+export type Tone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
+
+/** Colours a text by what it means. */
+export type Paint = (text: string, tone: Tone) => string;
+
+const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
+
+/**
+ * Colours for what is printed on stdout: only on a terminal, and not where `NO_COLOR` is set; anywhere where
+ * `FORCE_COLOR` is.
+ */
+export function painter({ stdout }: Pick<CliContext, 'stdout'>): Paint {
+  return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
+}
+
+const STATUS_TONES: Readonly<Record<string, Tone>> = {
+  ok: 'good',
+  partial: 'look',
+  deferred: 'look',
+  interrupted: 'look',
+  failed: 'bad',
+};
+
+/** The tone of how a run stands or has ended; plain for any other word. */
+export function toneOfStatus(status: string): Tone {
+  return STATUS_TONES[status] ?? 'plain';
+}

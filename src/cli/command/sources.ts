@@ -1,14 +1,14 @@
+import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { Option, type Command } from 'commander';
+import { settingsError } from '../../config/file/yaml-file.ts';
+import { loadSettings } from '../../config/load-settings.ts';
+import { type Settings, type SourceSettings, umaskOf } from '../../config/settings.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
-import { umaskOf, type Settings, type SourceSettings } from '../../config/settings.ts';
-import { loadSettings } from '../../config/load-settings.ts';
-import { settingsError } from '../../config/file/fault.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES, exitCodeOfError, worstExitCode, type ExitCode } from './exit-code.ts';
+import { type App, type AppOptions, openApp } from '../../server/app.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './context.ts';
 import { tellError } from './output.ts';
 
 /** Options of every command that works on configured sources. */
@@ -16,17 +16,23 @@ export interface SourceOptions {
   config?: string;
   source?: string;
   logLevel?: LogLevel;
+  json?: true;
+}
+
+/** A command that works on the sources of the config and reports on each. */
+export function sourceCommand(name: string): Command {
+  return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
 
 /** Adds those options to a command. */
 export function withSourceOptions(command: Command): Command {
   const logLevel = new Option(
     '--log-level <level>',
-    'how much is logged on stderr; on a terminal in place of live lines',
+    'Level of the log on stderr; on a terminal it replaces the live lines',
   );
   return command
-    .option('-c, --config <file>', 'config file (else CONTENT_SYNC_CONFIG, else config/content-sync.yaml)')
-    .option('-s, --source <name>', 'only this source of the config')
+    .option('-c, --config <file>', 'Config file (default: CONTENT_SYNC_CONFIG or config/content-sync.yaml)')
+    .option('-s, --source <name>', 'Only this source of the config')
     .addOption(logLevel.choices(LOG_LEVELS));
 }
 
@@ -150,4 +156,25 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
 /** The log of a command that tells a person itself what it does. */
 export function silentLog({ stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
+}
+
+/** Runs `work` with what was opened, and closes it again whatever happens. */
+export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
+  opened: Opened,
+  work: (opened: Opened) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Wires the source up, runs `work` with it, and closes it again. */
+export async function withApp<T>(
+  { clock, secrets }: CliContext,
+  { source, log, retried }: Pick<ChosenSource, 'source' | 'log'> & Pick<AppOptions, 'retried'>,
+  work: (app: App) => Promise<T>,
+): Promise<T> {
+  return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
 }

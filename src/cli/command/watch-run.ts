@@ -25,15 +25,29 @@ interface WatchOptions {
   live: boolean;
 }
 
-/** Shows a run while it goes on: live lines on a terminal, log lines anywhere else. */
+const REDRAW_MS = 250;
+
+/** Shows the progress of a run: live lines on a terminal, log lines anywhere else. */
 export function watchRun({ context, log, app, resources, live }: WatchOptions): {
   watcher: RunWatcher;
   /** Shows why a resource waits for its next attempt. */
   retried: NonNullable<AppOptions['retried']>;
   finish: () => void;
 } {
-  const { clock } = context;
-  const { change, recordsOf, finish } = liveLines(context, resources, live, () => governorProgress(app, clock.now()));
+  const { clock, stderr } = context;
+  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
+  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
+  const draw = (): void => {
+    const governor = governorProgress(app, clock.now());
+    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor });
+  };
+  const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
+    progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
+    draw();
+  };
+  // Redrawn between pages too, so that a pause counts down.
+  const redrawing = setInterval(draw, REDRAW_MS);
+  redrawing.unref();
   const logged = logWalks(log, clock, 'info');
 
   const watcher: RunWatcher = {
@@ -43,7 +57,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
       change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
     },
     page: (resource, page, figures) => {
-      const records = recordsOf(resource) + page.records.length;
+      const records = (progress.get(resource)?.records ?? 0) + page.records.length;
       const news = { records, pages: page.number, requests: figures.requests, total: page.total };
       change(resource, (known, at) => advanceResource(known, at, news));
       logged.page(resource, page, figures);
@@ -58,34 +72,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
     retried: (event, resource) => {
       if (resource !== undefined) change(resource, (was) => ({ ...was, note: visibleText(retryText(event)) }));
     },
-    finish,
-  };
-}
-
-const REDRAW_MS = 250;
-
-/** Live lines of resources on a terminal; nothing if they are not `live`. */
-export function liveLines(
-  { clock, stderr }: Pick<CliContext, 'clock' | 'stderr'>,
-  resources: readonly string[],
-  live: boolean,
-  governor: () => GovernorProgress,
-) {
-  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
-  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
-  const draw = (): void =>
-    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor: governor() });
-  // Redrawn while nothing comes in, too: a pause that the service asked for must be seen to count down.
-  const ticking = setInterval(draw, REDRAW_MS);
-  ticking.unref();
-  return {
-    recordsOf: (resource: string): number => progress.get(resource)?.records ?? 0,
-    change: (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
-      progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
-      draw();
-    },
-    finish: (): void => {
-      clearInterval(ticking);
+    finish: () => {
+      clearInterval(redrawing);
       draw();
       lines?.finish();
     },

@@ -1,21 +1,25 @@
 import { Command } from 'commander';
+import type { Kysely } from 'kysely';
+import type { SourceSettings } from '../../config/settings.ts';
+import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
+import { FILE_STATUSES, type FileStatus } from '../../database/file-rows.ts';
+import type { OwnTables } from '../../database/own-tables.ts';
+import { countContents } from '../../database/state/files/file-contents.ts';
+import { nextDue } from '../../database/state/files/record-files.ts';
+import { countFiles, type FileTrouble, troubledFiles } from '../../database/state/files/shown-files.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { bytesText, countOf, countText } from '../../observe/figures.ts';
-import { pruneFiles, type FilesPruned } from '../../sync/files/prune.ts';
-import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { openStores } from '../../object-store/open-stores.ts';
-import { FILE_FAULTS, verifyFiles, type FaultyFile, type FilesVerified } from '../../sync/files/verify-files.ts';
-import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
-import type { CliContext } from '../command/context.ts';
-import { EXIT_CODES } from '../command/exit-code.ts';
-import { print } from '../command/output.ts';
-import { forEachSource, withSourceOptions, type ChosenSource, type SourceOptions } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { bytesText, countOf, countText } from '../../observe/figures.ts';
+import type { KeptFiles } from '../../sync/files/owned-stores.ts';
+import { type FilesPruned, pruneFiles } from '../../sync/files/prune.ts';
+import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../../sync/files/verify-files.ts';
+import { type CliContext, EXIT_CODES } from '../command/context.ts';
+import { alignedLines, printReport } from '../command/output.ts';
+import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from '../command/sources.ts';
 import { getCommand } from './get-file.ts';
-import { filesStatus, statusText } from './status.ts';
 
-type FilesOptions = SourceOptions & { json?: true };
+type FilesOptions = SourceOptions;
 
 /** `content-sync files`: pictures and other files of records, as they are kept in their stores. */
 export function filesCommand(context: CliContext): Command {
@@ -28,22 +32,17 @@ export function filesCommand(context: CliContext): Command {
 }
 
 function inSources(name: string, about: string): Command {
-  return withSourceOptions(new Command(name))
-    .description(about)
-    .option('--json', 'print one JSON object per source on stdout');
+  return sourceCommand(name).description(about);
 }
 
 function statusCommand(context: CliContext): Command {
-  return inSources(
-    'status',
-    'how many are here, wait, failed, were refused or are gone, and why; asks only the warehouse',
-  )
-    .argument('[resource...]', 'only these resources of the profile')
+  return inSources('status', 'Count files by status, with the reasons of failures; reads only the warehouse')
+    .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: FilesOptions) => {
       await forEachSource(context, options, names, async ({ source, resources }) => {
         const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
         const status = await whileOpen(warehouse, () => filesStatus(warehouse.own, source, resources));
-        print(context, options.json === true ? status : statusText(status));
+        printReport(context, status, statusText(status));
       });
     });
 }
@@ -51,17 +50,17 @@ function statusCommand(context: CliContext): Command {
 type VerifyOptions = FilesOptions & { quick?: true; repair?: true };
 
 function verifyCommand(context: CliContext): Command {
-  return inSources('verify', 'is every file in its store, whole and as its hash says? Ends with 3 if one is not')
-    .argument('[resource...]', 'only files of these resources; all of them where absent, which finds orphans too')
-    .option('--quick', 'read none: only that each is there, and its size')
-    .option('--repair', 'have what is missing or damaged fetched again by the next run')
-    .action(async (names: string[], { quick, repair, json, ...options }: VerifyOptions) => {
+  return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
+    .argument('[resource...]', 'Only files of these resources (default: all, which finds orphans too)')
+    .option('--quick', 'Compare only existence and size')
+    .option('--repair', 'Have the next run fetch missing and damaged files again')
+    .action(async (names: string[], { quick, repair, ...options }: VerifyOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const resources = names.length === 0 ? null : chosen.resources;
         const request = { resources, isQuick: quick === true, isRepaired: repair === true };
         const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, request));
         const { name } = chosen.source;
-        print(context, json === true ? { source: name, ...verified } : verifiedText(name, verified));
+        printReport(context, { source: name, ...verified }, verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
       });
     });
@@ -70,14 +69,14 @@ function verifyCommand(context: CliContext): Command {
 type PruneOptions = FilesOptions & { dryRun?: true };
 
 function pruneCommand(context: CliContext): Command {
-  return inSources('prune', 'remove what no version of a record refers to any more, after `files.grace`')
-    .option('--dry-run', 'only say what would be removed, and what is kept and why')
-    .action(async ({ dryRun, json, ...options }: PruneOptions) => {
+  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`')
+    .option('--dry-run', 'Only show what would be removed, and what is kept and why')
+    .action(async ({ dryRun, ...options }: PruneOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
         const isDry = dryRun === true;
         const pruned = await withFiles(context, chosen, (kept) => pruneFiles({ ...kept, profile, isDry }));
-        print(context, json === true ? { source: name, dry_run: isDry, ...pruned } : prunedText(name, pruned, isDry));
+        printReport(context, { source: name, dry_run: isDry, ...pruned }, prunedText(name, pruned, isDry));
       });
     });
 }
@@ -187,4 +186,103 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
           `  ${countText(left)} left: only earlier contents show them, which cannot be fetched again, or nobody says where their store is`,
         ]),
   ];
+}
+
+/** A field of a resource that has files; sizes in bytes. */
+interface FieldStatus {
+  resource: string;
+  field: string;
+  /** Where they go by the settings; null if they are fetched no more. */
+  store: string | null;
+  /** Files that are shown, by how they stand. */
+  files: Record<FileStatus, number>;
+  /** Records that show one that is here. */
+  records: number;
+  /** Distinct contents, shown now or before. */
+  objects: number;
+  bytes: number;
+  /** Contents that were shown before. */
+  earlier: number;
+}
+
+interface FilesStatus {
+  source: string;
+  fields: FieldStatus[];
+  /** When the next one is to be asked for (UTC); null if none is. */
+  next_due: string | null;
+  /** That failed or were refused, the oldest first. */
+  trouble: FileTrouble[];
+}
+
+const MOST_TROUBLE = 20;
+
+/** How the files of these resources stand, as the warehouse remembers it. */
+async function filesStatus(
+  own: Kysely<OwnTables>,
+  { name: source, files: { kept } }: Pick<SourceSettings, 'name' | 'files'>,
+  resources: readonly string[],
+): Promise<FilesStatus> {
+  const fields = new Map<string, FieldStatus>();
+  const fieldOf = (resource: string, field: string): FieldStatus => {
+    const key = JSON.stringify([resource, field]);
+    const store = kept[resource]?.find((file) => file.field === field)?.store.name ?? null;
+    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, ...NO_CONTENTS };
+    fields.set(key, known);
+    return known;
+  };
+  for (const resource of resources) for (const { field } of kept[resource] ?? []) fieldOf(resource, field);
+  for (const { resource, field, status, files } of await countFiles(own)) {
+    if (resources.includes(resource)) fieldOf(resource, field).files[status] += files;
+  }
+  // A field may have contents in two stores, after a move.
+  for (const { resource, field, records, objects, bytes, earlier } of await countContents(own)) {
+    if (!resources.includes(resource)) continue;
+    const sums = fieldOf(resource, field);
+    sums.records += records;
+    sums.objects += objects;
+    sums.bytes += bytes;
+    sums.earlier += earlier;
+  }
+  const trouble = await troubledFiles(own, ['failed', 'refused'], MOST_TROUBLE, resources);
+  return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
+}
+
+const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };
+const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
+
+const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
+
+/** The same for a person. */
+function statusText({ source, fields, next_due: due, trouble }: FilesStatus): string {
+  if (fields.length === 0) return `${source}: no files are kept`;
+  const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
+    resource,
+    field,
+    ...FILE_STATUSES.map((status) => countText(files[status])),
+    countText(records),
+    countText(objects),
+    bytesText(bytes),
+    countText(earlier),
+    visibleText(store ?? 'none: fetched no more'),
+  ]);
+  const lines = alignedLines([[...HEAD], ...rows]);
+  const next = due === null ? [] : [`next one due at ${due.slice(0, 19)} UTC`];
+  return [source, ...[...lines, ...next, ...trouble.map(troubleText)].map((line) => `  ${line}`)].join('\n');
+}
+
+function troubleText({
+  resource,
+  record_id,
+  field,
+  position,
+  status,
+  code,
+  error,
+  attempts,
+  due_at,
+}: FileTrouble): string {
+  const which = position === 0 ? field : `${field} ${position}`;
+  const again = due_at === null ? '' : `, again at ${due_at.slice(0, 19)} UTC`;
+  const tried = status === 'failed' ? ` (${countText(attempts)} attempts${again})` : '';
+  return visibleText(`${status} ${resource} ${record_id} ${which}: ${error ?? ''} [${code ?? ''}]${tried}`);
 }

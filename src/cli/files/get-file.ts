@@ -5,21 +5,20 @@ import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
+import { storesOf } from '../../config/file-stores.ts';
+import type { SourceSettings } from '../../config/settings.ts';
+import { openWarehouseToRead } from '../../database/databases.ts';
+import type { FileRow } from '../../database/file-rows.ts';
+import { type FileQuestion, filesAt, lastContent } from '../../database/state/files/shown-files.ts';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { codeOf, isUnwritable, storeFault } from '../../object-store/file-system.ts';
 import { openStores } from '../../object-store/open-stores.ts';
 import { bytesText } from '../../observe/figures.ts';
-import { storesOf } from '../../config/file-stores.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { type FileQuestion, filesAt, lastContent } from '../../database/state/files/shown-files.ts';
-import { openWarehouseToRead } from '../../database/databases.ts';
-import type { FileRow } from '../../database/file-rows.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { forEachSource, readSettings, type SourceOptions, withSourceOptions } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { forEachSource, readSettings, type SourceOptions, whileOpen, withSourceOptions } from '../command/sources.ts';
 import { momentFrom } from '../runs.ts';
 
 interface GetOptions extends SourceOptions {
@@ -35,14 +34,14 @@ type Content = FileRow & { store: string; sha256: string };
 
 export function getCommand(context: CliContext): Command {
   return withSourceOptions(new Command('get'))
-    .description('write the bytes of one file, as they are shown now or were at a moment')
-    .argument('<resource>', 'a resource of the profile')
-    .argument('<id>', 'the id of the record')
-    .option('--field <name>', 'which of its files, where it has several (`field` in the profile)')
-    .option('--position <number>', 'which of a list, from 0', positionFrom, 0)
-    .option('--as-of <time>', 'what it showed then: a date, a time, or a span before now (30d)')
-    .option('--out <path>', 'where to; - for stdout; else a file here, named by the record', undefined)
-    .option('--force', 'write in the place of a file that is there')
+    .description('Write one file, as it is now or was at a given time')
+    .argument('<resource>', 'Resource of the profile')
+    .argument('<id>', 'Id of the record')
+    .option('--field <name>', 'File of a record that has several (`field` in the profile)')
+    .option('--position <number>', 'Position in a list, from 0', positionFrom, 0)
+    .option('--as-of <time>', 'Version at a date, a time, or a span before now (30d)')
+    .option('--out <path>', 'Target file; - for stdout (default: a file here, named after the record)', undefined)
+    .option('--force', 'Replace an existing file')
     .action(async (resource: string, id: string, options: GetOptions) => {
       const [, second] = Object.keys(readSettings(context, options).sources);
       if (second !== undefined) {
@@ -170,37 +169,13 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
   });
 }
 
-/** Endings where the type's own name is another. */
-const ENDINGS: Readonly<Record<string, string>> = {
-  'image/jpeg': 'jpg',
-  'image/svg+xml': 'svg',
-  'image/x-icon': 'ico',
-  'image/vnd.microsoft.icon': 'ico',
-  'image/tiff': 'tif',
-  'video/quicktime': 'mov',
-  'video/x-matroska': 'mkv',
-  'audio/mpeg': 'mp3',
-  'audio/x-wav': 'wav',
-  'text/plain': 'txt',
-};
+const MAX_ID_LENGTH = 100;
 
-const LONGEST_ID = 100;
-
-/** A name for a file of a record: of letters, digits and `-_.` only, whatever the record's id is, and never a hidden one. */
-function fileName({
-  record_id,
-  field,
-  position,
-  type,
-}: Pick<FileRow, 'record_id' | 'field' | 'position' | 'type'>): string {
-  const id = plain(record_id).slice(0, LONGEST_ID);
-  const which = position === 0 ? field : `${field}-${position}`;
-  return `${id}-${plain(which)}.${endingOf(type ?? '')}`;
-}
-
-function endingOf(type: string): string {
-  const [, subtype = ''] = type.split('/');
-  return ENDINGS[type] ?? (/^[a-z0-9]{1,10}$/.test(subtype) ? subtype : 'bin');
+/** A default file name of letters, digits and `-_.`, never hidden, whatever the id of the record is. */
+function fileName({ record_id, field, position, type }: FileRow): string {
+  const id = plain(record_id).slice(0, MAX_ID_LENGTH);
+  const [, extension = 'bin'] = /\/([a-z0-9]{1,10})(?:\+[a-z]+)?$/.exec(type ?? '') ?? [];
+  return `${id}-${plain(position === 0 ? field : `${field}-${position}`)}.${extension}`;
 }
 
 function plain(text: string): string {

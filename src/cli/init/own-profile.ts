@@ -1,20 +1,19 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
-import { openProbe, type Probe } from '../../server/app.ts';
+import { escapePlaceholders } from '../../config/file/interpolate.ts';
+import { type Fields, readPackagedProfile } from '../../config/load-profile.ts';
+import type { Profile } from '../../config/profile/profile.ts';
+import type { SourceSettings } from '../../config/settings.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { escapePlaceholders } from '../../config/file/interpolate.ts';
-import { type Fields, readPackagedProfile } from '../../config/load-profile.ts';
-import type { SourceSettings } from '../../config/settings.ts';
 import { fieldAt, isObject, meets } from '../../rows/records/field-at.ts';
-import type { Profile } from '../../config/profile/profile.ts';
+import { openProbe, type Probe } from '../../server/app.ts';
 import type { Section } from '../check.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
-import { silentLog } from '../command/sources.ts';
-import { whileOpen } from '../command/with-app.ts';
+import { silentLog, whileOpen } from '../command/sources.ts';
 
 /** A profile beside the config that adds an account's own collections to a shipped one. */
 export interface OwnProfile {

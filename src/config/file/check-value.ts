@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
+import { isSecretField, isWarehouseAddress } from './interpolate.ts';
 import {
   fieldPath,
   type FieldPath,
@@ -9,8 +10,7 @@ import {
   replaceAt,
   type SettingsFinding,
   valueAt,
-} from './fault.ts';
-import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
+} from './yaml-file.ts';
 
 /** Either the schema's output, or all that is wrong with the value. */
 export type Checked<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };

@@ -1,6 +1,9 @@
+import { readFileSync, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { messageOf } from '../../model/errors.ts';
-import { type SettingsFinding, pathKey, type FieldPath } from './fault.ts';
-import { isWarehouseAddress, mustBeMasked } from './secret-fields.ts';
+import { isSecretName } from '../../model/secret-name.ts';
+import { PUBLIC_FIELDS } from '../profile/auth.ts';
+import { type FieldPath, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
 
 /** The sources of `${…}`. */
 export interface Surroundings {
@@ -100,4 +103,132 @@ function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): s
   const secret = readSecret(path);
   filled.secrets.push(secret);
   return secret;
+}
+
+const GROUP_AND_OTHERS_READ = 0o044;
+/** Shorter parts of a secret say nothing, or are found by chance. */
+const LEAST_LENGTH = 8;
+
+/** True if the value at this path may be a credential, whatever the field is called. */
+export function isSecretField(path: FieldPath): boolean {
+  const last = path.at(-1);
+  // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
+  if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
+  if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
+  if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
+  // Whoever knows the address of a monitor can silence it.
+  if (path[2] === 'ping') return true;
+  // Whoever knows where alerts are posted can post there.
+  if (path[0] === 'alerts' && path[2] === 'url') return true;
+  if (path[0] === 'alerts' && path[2] === 'headers') return isSecretName(String(last));
+  if (isHeader(path)) return true;
+  return typeof last === 'string' && isSecretName(last);
+}
+
+/** True for the setting `warehouse`, because the address of a Postgres may hold its password. */
+export function isWarehouseAddress(path: FieldPath): boolean {
+  return path.length === 1 && path[0] === 'warehouse';
+}
+
+/** True if the text at this path must be masked wherever it is written; stricter for texts from outside the file. */
+function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
+  if (isFilled) return isSecretField(path) || isQueryValue(path);
+  return (isHeader(path) || isQueryValue(path)) && isSecretName(String(path.at(-1)));
+}
+
+function isHeader(path: FieldPath): boolean {
+  return (path.length === 2 && path[0] === 'headers') || partOfRequest(path) === 'headers';
+}
+
+/** `resources.<name>.query.*` in a profile, and what stands in `body` there. */
+function isQueryValue(path: FieldPath): boolean {
+  return ['query', 'body'].includes(partOfRequest(path));
+}
+
+/** Parts of a resource that have requests of their own. */
+const WITH_REQUESTS: ReadonlySet<unknown> = new Set(['incremental', 'start', 'delete_feed']);
+
+/** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
+function partOfRequest(path: FieldPath): string {
+  let below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
+  while (WITH_REQUESTS.has(below[0])) below = below.slice(1);
+  return below.length > 1 ? String(below[0]) : '';
+}
+
+/** The texts of a file that must be masked; `filled` are the fields that came from outside it (see `pathKey`). */
+export function secretsIn(value: unknown, filled: ReadonlySet<string>): string[] {
+  return [...textsIn(value)].filter(([path]) => mustBeMasked(path, filled.has(pathKey(path)))).map(([, text]) => text);
+}
+
+/** True if a secret stands in the file itself: not filled in from the environment or from a file of its own. */
+export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>): boolean {
+  return textsIn(value).some(([path, text]) => isLiteralSecret(text, path) && !filled.has(pathKey(path)));
+}
+
+function isLiteralSecret(text: string, path: FieldPath): boolean {
+  if (path.length === 4 && path[2] === 'http' && path[3] === 'proxy') return /:\/\/[^/?#@]*:[^/?#@]+@/.test(text);
+  if (isWarehouseAddress(path)) return /:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(text);
+  return mustBeMasked(path, true) && !PUBLIC_FIELDS.has(path.at(-1));
+}
+
+/** True if others than its owner may read the file. Windows has no such rights. */
+export function isReadableByOthers(file: string): boolean {
+  return process.platform !== 'win32' && (statSync(file).mode & GROUP_AND_OTHERS_READ) !== 0;
+}
+
+/** The secrets, and those parts of them that give as much away and may appear alone. */
+export function withSecretParts(secrets: readonly string[]): string[] {
+  const parts = secrets.flatMap(partsOf).filter((part) => part.length >= LEAST_LENGTH);
+  return [...new Set([...secrets, ...parts])];
+}
+
+function partsOf(secret: string): string[] {
+  // The address of a monitor, as it is requested: without its host, and without the placeholder for the resource.
+  if (/^https?:\/\//.test(secret)) return secret.replace(/^https?:\/\/[^/?#]+/, '').split('{resource}');
+  // The key without the prefix that says how it is written; the password of `user:password`.
+  const part = /^(?:wh(?:sec|pk)_|[^:]+:)([^]+)$/.exec(secret)?.[1];
+  return part === undefined ? [] : [part];
+}
+
+const MAX_BYTES = 65_536;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is none',
+  EACCES: 'it may not be read',
+  EPERM: 'it may not be read',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'there is none',
+  ELOOP: 'its links go in a circle',
+};
+
+/**
+ * Reads a secret from a file as container platforms mount them, without a byte order mark and trailing newlines.
+ * @throws Error with a message for a person if the path is not absolute, or the file is missing, unreadable, empty or
+ *   no text.
+ */
+export function readSecretFile(path: string): string {
+  if (!isAbsolute(path)) throw new Error(`expected an absolute path after file:, got ${JSON.stringify(path)}`);
+  const bytes = bytesOf(path);
+  if (bytes.length > MAX_BYTES) throw new Error(`expected a secret of at most 64 KiB in the file ${path}`);
+  const secret = decode(bytes, path).replace(/[\r\n]+$/, '');
+  if (secret === '') throw new Error(`expected a secret in the file ${path}, got nothing (it is empty)`);
+  return secret;
+}
+
+function bytesOf(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new Error(`expected a readable file ${path}, got none (${REASONS[code] ?? code})`, { cause: error });
+  }
+}
+
+function decode(bytes: Buffer, path: string): string {
+  try {
+    // `TextDecoder` drops the byte order mark.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new Error(`expected UTF-8 text in the file ${path}`, { cause: error });
+  }
 }

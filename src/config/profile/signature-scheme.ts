@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { challengeSchema, deliveryFieldSchema } from './delivery-field.ts';
-import { duration } from './basic-fields.ts';
+import { challengeSchema, deliveryFieldSchema, duration } from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
 
 /** The tokens of a template of signed content, in braces; those with `named` are followed by a colon and a name. */

@@ -1,6 +1,13 @@
 import { z } from 'zod';
-import { eventConditionsSchema, eventFieldSchema, eventFieldsSchema, type EventField } from './delivery-field.ts';
-import { documented, withExamples, bodyPath } from './basic-fields.ts';
+import {
+  bodyPath,
+  documented,
+  eventConditionsSchema,
+  type EventField,
+  eventFieldSchema,
+  eventFieldsSchema,
+  withExamples,
+} from './basic-fields.ts';
 import { signatureSchema } from './signature-scheme.ts';
 
 /** `content.*`: a star matches any text. */

@@ -1,14 +1,14 @@
+import type { EventField, FieldCondition } from '../../config/profile/basic-fields.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
 import { EACH_ELEMENT, EACH_MEMBER, isEach, stepsOf } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
-import type { EventField, FieldCondition } from '../../config/profile/delivery-field.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
+import { recordKey } from '../../rows/records/record-key.ts';
 import { fitsPattern } from './fits-pattern.ts';
 
 /** The content of one event. It is only a hint: the record itself is read from the service. */

@@ -2,15 +2,15 @@ import { createHmac } from 'node:crypto';
 import type { z } from 'zod';
 import {
   challengeSchema,
-  type EchoChallenge,
   type DeliveryField,
+  type EchoChallenge,
   type FieldCondition,
-} from '../../config/profile/delivery-field.ts';
-import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
+} from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { type Delivery, textAt, type Parts } from './delivery.ts';
-import { VERIFY_TOKEN_ID, PROVERS } from './prove.ts';
+import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { fitsPattern } from '../inbox/fits-pattern.ts';
+import { type Delivery, type Parts, textAt } from './delivery.ts';
+import { PROVERS, VERIFY_TOKEN_ID } from './prove.ts';
 
 const NO_PARTS: Parts = new Map();
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/basic-fields.ts';
+import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/delivery-field.ts';
-import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import { fieldAt } from '../../rows/records/field-at.ts';
 
 /** A webhook request as it came, before anything in it is believed. */
 export interface Delivery {

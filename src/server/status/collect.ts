@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../../model/clock.ts';
-import { renderFaults } from '../../config/file/fault.ts';
+import { renderFaults } from '../../config/file/yaml-file.ts';
 import type { RefusedSource } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
+import type { Clock } from '../../model/clock.ts';
 import { type CachedReaderOptions, createCachedReader, type LastRead } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';

@@ -1,4 +1,13 @@
 import { type CompiledQuery, sql } from 'kysely';
+import type { TemplateValues } from '../../config/profile/basic-fields.ts';
+import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { FeedRow } from '../../database/own-tables.ts';
+import { readFeed, saveFeed } from '../../database/state/checkpoints.ts';
+import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import {
   type BuiltRequest,
   linkedPosition,
@@ -9,10 +18,6 @@ import {
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
-import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
-import { SyncError } from '../../model/errors.ts';
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord } from '../../rows/records/as-record.ts';
@@ -21,11 +26,6 @@ import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
 import { tombstoneOf } from '../../rows/tombstone.ts';
-import type { TemplateValues } from '../../config/profile/basic-fields.ts';
-import type { ChangeFeed } from '../../config/profile/change-feed.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { readFeed, saveFeed } from '../../database/state/checkpoints.ts';
-import type { FeedRow } from '../../database/own-tables.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
 

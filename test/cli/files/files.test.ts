@@ -196,14 +196,6 @@ describe.each(eitherDatabase(import.meta.filename))('content-sync files, on $nam
     expect(await get('--out', 'missing')).toMatchObject({ code: 1, stderr: expect.stringContaining('file_missing') });
     expect(readdirSync(blog.folder).filter((name) => /damaged|missing|part/.test(name))).toEqual([]);
   });
-
-  it('removes at once what only forgotten records showed', async () => {
-    const blog = await pictures({ database, source: { resources: ['images'], files: { store: 'disk:files' } } });
-    await blog.write(`DELETE FROM _sync_files WHERE record_id IN ('a', 'c')`);
-    expect(await blog.json('prune')).toMatchObject({ found: { objects: 1, kept: { named: { objects: 2 } } } });
-    expect(existsSync(blog.at(shaOf(picture('a'))))).toBe(false);
-    expect(existsSync(blog.at(shaOf(picture('same'))))).toBe(true);
-  });
 });
 
 describe('content-sync files', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pathKey } from '../../../src/config/file/fault.ts';
 import { escapePlaceholders, interpolate } from '../../../src/config/file/interpolate.ts';
+import { pathKey } from '../../../src/config/file/yaml-file.ts';
 
 const readSecret = (path: string): string => {
   if (path === '/run/secrets/key') return 's3cret';

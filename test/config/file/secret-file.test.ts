@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readSecretFile } from '../../../src/config/file/secret-fields.ts';
+import { readSecretFile } from '../../../src/config/file/interpolate.ts';
 import { inFolder } from '../in-folder.ts';
 
 describe('F214 a secret in a file', () => {

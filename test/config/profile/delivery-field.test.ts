@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eventFieldSchema, deliveryFieldSchema } from '../../../src/config/profile/delivery-field.ts';
+import { deliveryFieldSchema, eventFieldSchema } from '../../../src/config/profile/basic-fields.ts';
 
 describe('a place in a delivery', () => {
   it.each([

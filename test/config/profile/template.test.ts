@@ -17,7 +17,7 @@ describe('a template', () => {
     expect(fillTemplate('{a}{b}', { a: '{b}', b: '$&' }, 'body')).toBe('{b}$&');
   });
 
-  it.for(['.', '../..'])('has no segment %s of a path', (id) => {
+  it.for(['.', '..'])('has no segment %s of a path', (id) => {
     expect(() => fillTemplate('/posts/{id}', { id }, 'path')).toThrow(/another path/);
     expect(() => fillTemplate('/posts/{id}{id}', { id: '.' }, 'path')).toThrow(/another path/);
   });

@@ -1,14 +1,14 @@
-import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { controlPath } from '../../../src/config/settings.ts';
 import { findSocket } from '../../../src/server/controls/ask-serve.ts';
-import { controlPath } from '../../../src/config/control-place.ts';
 import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
+import { resourceIn, servingStage, type ServingStage, until } from '../../support/serving.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
-import { resourceIn, servingStage, until, type ServingStage } from '../../support/serving.ts';
 
 /** Sends bytes to the socket as any program may, and returns what comes back until its end. */
 async function send(socket: string, bytes: string | Buffer): Promise<string> {
@@ -125,11 +125,11 @@ it('lets a command that follows a walk go, and goes on with the walk', async () 
   const config = path.join(stage.folder, 'content-sync.yaml');
   await until('there', () => existsSync(stage.socket));
   const command = beginCommand(['backfill', 'content', '--config', config], { cwd: stage.folder });
-  await until('followed', () => command.logged().includes('walk started'));
+  await until('followed', () => command.logged().includes('requested from the running serve'));
   command.kill('SIGINT');
   const ended = await command.ended;
   expect(ended).toMatchObject({ code: 130 });
-  expect(ended.stderr).toContain('detached: the walk goes on in the running serve');
+  expect(ended.stderr).toContain('detached: the sync continues in the running serve');
   await stage.fresh(serving);
   const runs = await stage.read((db) => db.prepare("SELECT status FROM _sync_runs WHERE resource = 'content'").all());
   // It was joined, unless it had ended before it was asked for.
@@ -137,7 +137,7 @@ it('lets a command that follows a walk go, and goes on with the walk', async () 
   expect(new Set(runs.map((run) => JSON.stringify(run)))).toEqual(new Set(['{"status":"ok"}']));
   // A process that ends takes the walk along, and says so to whoever follows it.
   const following = beginCommand(['backfill', '--config', config], { cwd: stage.folder });
-  await until('followed again', () => following.logged().includes('walk started'));
+  await until('followed again', () => following.logged().includes('requested from the running serve'));
   await serving.stop();
   expect(await following.ended).toMatchObject({ code: 130 });
 });

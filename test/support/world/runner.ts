@@ -1,4 +1,4 @@
-import { exitCodeOfError } from '../../../src/cli/command/exit-code.ts';
+import { exitCodeOfError } from '../../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';

@@ -1,19 +1,26 @@
 import { Command } from 'commander';
-import { newMeter } from '../../http/client.ts';
-import { SyncError } from '../../model/errors.ts';
-import { done, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
-import { firstPage } from '../../checks/listing-walk.ts';
-import { pauseResources, readPauses, resumeResources } from '../../database/state/pauses.ts';
-import { openWarehouse } from '../../database/databases.ts';
-import type { CliContext } from '../command/context.ts';
-import { impatiently } from '../check.ts';
-import { askServe, caller, findServe } from '../command/find-serve.ts';
-import { print } from '../command/output.ts';
-import { forEachSource, readSettings, withSourceOptions, silentLog } from '../command/sources.ts';
-import type { ChosenSource, SourceOptions } from '../command/sources.ts';
-import { withApp, whileOpen } from '../command/with-app.ts';
+import { firstPage } from '../checks/listing-walk.ts';
+import { openWarehouse } from '../database/databases.ts';
+import { pauseResources, readPauses, resumeResources } from '../database/state/pauses.ts';
+import { newMeter } from '../http/client.ts';
+import { SyncError } from '../model/errors.ts';
+import { type ControlAnswer, type ControlRequest, done } from '../server/controls/control-request.ts';
+import { impatiently } from './check.ts';
+import type { CliContext } from './command/context.ts';
+import { askServe, caller, findServe } from './command/find-serve.ts';
+import { print } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  silentLog,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  sourceCommand,
+} from './command/sources.ts';
 
-type ControlOptions = SourceOptions & { json?: true; now?: true };
+type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
 
 interface Asked {
@@ -35,34 +42,31 @@ export function resumeCommand(context: CliContext): Command {
 export function retryCommand(context: CliContext): Command {
   return resourceCommand('retry', context).option(
     '--now',
-    'forget how long the service asked to wait, and send one request; works without a running `serve` too',
+    'Ignore the wait that the service requested, and send one request; works without `serve` too',
   );
 }
 
 /** `content-sync reload`: the running `serve` reads its config anew. */
 export function reloadCommand(context: CliContext): Command {
-  return withSourceOptions(new Command('reload'))
-    .option('--json', 'print one JSON object on stdout')
-    .action(async (options: ControlOptions) => {
-      const settings = readSettings(context, options);
-      for (const source of Object.values(settings.sources)) {
-        const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
-        const door = await findServe(context, chosen);
-        const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);
-        if (answer !== null) return tell(context, options, null, [answer]);
-      }
-      throw nothingRuns('reload its config');
-    });
+  return sourceCommand('reload').action(async (options: ControlOptions) => {
+    const settings = readSettings(context, options);
+    for (const source of Object.values(settings.sources)) {
+      const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
+      const door = await findServe(context, chosen);
+      const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);
+      if (answer !== null) return tell(context, null, [answer]);
+    }
+    throw nothingRuns('reload its config');
+  });
 }
 
 function resourceCommand(action: Action, context: CliContext): Command {
-  return withSourceOptions(new Command(action))
-    .argument('[resource...]', 'only these resources of the profile')
-    .option('--json', 'print one JSON object per source on stdout')
+  return sourceCommand(action)
+    .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: ControlOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const asked = { action, ...(options.now === true && { now: options.now }) };
-        tell(context, options, chosen.source.name, await control(context, chosen, asked, names));
+        tell(context, chosen.source.name, await control(context, chosen, asked, names));
       });
     });
 }
@@ -125,9 +129,9 @@ async function requestNow(context: CliContext, { source, resources, log }: Chose
   });
 }
 
-function tell(context: CliContext, { json }: ControlOptions, source: string | null, answers: readonly ControlAnswer[]) {
+function tell(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
   const [first] = answers;
-  if (json !== true) print(context, answers.map(({ message }) => message).join('\n'));
+  if (context.json !== true) print(context, answers.map(({ message }) => message).join('\n'));
   else if (source === null) print(context, { done: true, message: first?.message ?? '', ...first?.result });
   else print(context, { source, done: true, messages: answers.map(({ message }) => message) });
 }
