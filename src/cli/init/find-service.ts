@@ -50,7 +50,7 @@ export async function findService(context: CliContext, questions: Questions, wan
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   if (!isAskedAuth(type)) {
     throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/profile-auth.md lists the secrets of each scheme',
+      hint: 'write the config by hand: see Credential in config/settings.md',
     });
   }
   const { url, user } = wanted;
