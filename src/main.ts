@@ -6,15 +6,15 @@ import { isatty } from 'node:tty';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 
-/** How long a first signal may take to finish the page in hand. */
+/** How long the process may take after a first signal to finish the current page. */
 const GRACE_MS = 9_500;
-/** At the end, a log that nobody has read from for so long counts as unread. */
+/** At the end, a log pipe without progress for this long counts as unread. */
 const READER_MS = 500;
 const OWNER_ONLY = 0o077;
 const INTERRUPTED = 130;
 const FAILED = 1;
 
-/** This file stands in `src/` and, built, in `dist/src/`: the package's own folder is the next with a package.json. */
+/** This file is in `src/` or, built, in `dist/src/`: the package folder is the next one with a package.json. */
 function packageFolder(): string {
   const above = path.join(import.meta.dirname, '..');
   return existsSync(path.join(above, 'package.json')) ? above : path.join(above, '..');
@@ -26,7 +26,7 @@ function versionIn(folder: string): string {
 }
 
 /**
- * Ends the process if nobody reads its log, because lines that wait for a reader would keep it alive for ever. Waits for a
+ * Ends the process if its log is not read, because buffered lines would keep it alive. Waits for a
  * slow reader as long as it reads, and for the reader of stdout in any case.
  */
 async function leaveUnread(code: number): Promise<void> {
@@ -43,7 +43,7 @@ async function leaveUnread(code: number): Promise<void> {
   process.exit(code);
 }
 
-/** What this is written for; older ones fail much later, in words that nobody understands. */
+/** Older versions of Node would fail later with obscure errors. */
 const NODE = 24;
 const UNUSABLE = 2;
 
@@ -65,7 +65,7 @@ async function main(): Promise<void> {
   }
   // The diagnostic reports that Node writes (`--report-...`) must not have the environment, which holds secrets.
   process.report.excludeEnv = true;
-  // Compiled code is kept between starts, in the package's own folder: nobody else can put code there. Where that is
+  // Compiled code is kept between starts, in the package's own folder, where other users cannot put code. If that is
   // read-only, a start just takes longer.
   const compiled = path.join(folder, 'node_modules', '.cache', 'content-sync');
   module.enableCompileCache(compiled);
@@ -99,13 +99,13 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  // A reader that went away (`| head`) is no failure of ours, and no reason to leave the work undone.
+  // A closed reader (`| head`) is no failure: the work continues.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  // Where nobody listens, SIGHUP ends the process, as it ends every other one.
+  // Without a listener SIGHUP ends the process, as usual.
   const reloads = (listener: () => void): void => {
     const { isTTY } = process.stderr;
-    // From a terminal that is gone, it is not the operator's: nobody could end the process there any more.
+    // If the terminal was closed, SIGHUP means the end: no key could stop the process any more.
     process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
   };
   const { signal } = interruption;

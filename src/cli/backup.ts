@@ -25,7 +25,7 @@ type BackupOptions = SourceOptions;
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 
-/** `content-sync backup FILE`: warehouse and inbox as of one moment in one file, also while `serve` runs. */
+/** `content-sync backup FILE`: writes a consistent copy of warehouse and inbox into one file, also while `serve` runs. */
 export function backupCommand(context: CliContext): Command {
   return sourceCommand('backup')
     .argument('<file>', FILE)
@@ -53,7 +53,7 @@ export function backupCommand(context: CliContext): Command {
     });
 }
 
-/** `content-sync restore FILE`: puts the warehouse and the inbox of a backup in the place of those that are there. */
+/** `content-sync restore FILE`: replaces warehouse and inbox by those of a backup. */
 export function restoreCommand(context: CliContext): Command {
   return sourceCommand('restore')
     .argument('<file>', FILE)
@@ -81,20 +81,20 @@ export function restoreCommand(context: CliContext): Command {
     });
 }
 
-/** Resources of which a forgetting has not come to its end. */
+/** Resources with records that are not completely erased yet. */
 async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings): Promise<string[]> {
   const reader = await openWarehouseToRead(warehouse, clock).catch(olderWarehouse);
   return reader === null ? [] : whileOpen(reader, ({ own }) => resourcesLeft(own));
 }
 
-/** Without a `privacy_key` no record of the source was ever erased. */
+/** Reports records that the restore brought back or erased again. Without a `privacy_key` none was ever erased. */
 function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }: RestoreReport): string[] {
   const since = new Date(takenAt).toISOString();
   if (forgotten === null) {
     return privacy_key === undefined
       ? []
       : [
-          `  → the warehouse that was there is gone or could not be read: records that were erased after ${since} are back; erase them again (content-sync forget) before serve is started`,
+          `  → erase records that were erased after ${since} again (content-sync forget) before you start serve: the replaced warehouse was missing or unreadable`,
         ];
   }
   const they = forgotten === 1 ? 'it is' : 'they are';
@@ -103,28 +103,28 @@ function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }:
     : [`  ${countOf(forgotten, 'record', 'records')} of the backup had been erased since: ${they} erased again`];
 }
 
-/** What was erased since the backup, and what was asked for when it was taken. */
+/** Erases again what was erased since the backup, or requested to be erased when it was taken. */
 async function finishErasing(context: CliContext, { source, log }: ChosenSource): Promise<ExitCode> {
   if ((await stillToErase(context, source)).length === 0) return EXIT_CODES.ok;
   const left = await withApp(context, { source, log }, (app) => eraseAgain(context, app));
   for (const resource of left) {
     context.stderr.write(
-      `content-sync: ${resource}: records that were erased before are not erased completely: content-sync forget ${resource} does it\n`,
+      `content-sync: ${resource}: run content-sync forget ${resource}: records that were erased before are not erased completely\n`,
     );
   }
   return left.length === 0 ? EXIT_CODES.ok : EXIT_CODES.partial;
 }
 
-/** It is from before records could be erased, and brought up to date by whoever writes to it first. */
+/** Null for a warehouse of a version that could not erase records; the next writer upgrades it. */
 function olderWarehouse(error: unknown): null {
   if (error instanceof ConfigError) return null;
   throw error;
 }
 
 function laterText(deliveries: number | null): string {
-  if (deliveries === 0) return '; the next walks fetch what has changed since';
-  if (deliveries === null) return '; the inbox that was there could not be read: run content-sync backfill to be sure';
-  return `; ${countOf(deliveries, 'delivery', 'deliveries')} from after that will be worked on again`;
+  if (deliveries === 0) return '; the next runs fetch what has changed since';
+  if (deliveries === null) return '; run content-sync backfill, because the replaced inbox could not be read';
+  return `; ${countOf(deliveries, 'delivery', 'deliveries')} received later will be processed again`;
 }
 
 async function forEachFile(
@@ -144,17 +144,17 @@ async function forEachFile(
   );
 }
 
-/** A `serve` that has the source at rest has no file of it open, and works on it all the same. */
+/** Asks `serve` too, because it keeps idle sources closed and still works on them. */
 async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;
   if ((await findServe(context, chosen)) !== null) {
-    throw new SyncError('warehouse_in_use', `a serve is running that keeps ${name}`, {
+    throw new SyncError('warehouse_in_use', `a running serve keeps ${name}`, {
       recovery: 'stop',
       hint: 'stop it, then run the same command again',
     });
   }
   const reader = await openWarehouseToRead(warehouse, context.clock).catch(() => null);
-  // There is none, or none that can be read: it is to be replaced for that very reason.
+  // A missing or unreadable warehouse may be the reason for the restore.
   if (reader !== null) await whileOpen(reader, ({ own }) => refuseWhileOwned(own, context.clock.now()));
 }

@@ -20,7 +20,7 @@ import { findWarehouse } from './command/find-warehouse.ts';
 import { type Paint, painter, printReport, type Tone } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
-/** Somebody waits for the answer: one repetition tells a hiccup from a fault, and a long wait is a finding. */
+/** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MOST_ATTEMPTS = 2;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -60,13 +60,13 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
-/** What was found, by what it is about. */
+/** Findings by subject. */
 export interface Section {
   resource: string;
   findings: CheckFinding[];
 }
 
-/** For somebody who waits: few repetitions, and no long wait. */
+/** The source with few retries and no long wait, because a user waits. */
 export function impatiently(source: SourceSettings): SourceSettings {
   const { http } = source.profile;
   const attempts = Math.min(http.attempts, MOST_ATTEMPTS);
@@ -74,7 +74,7 @@ export function impatiently(source: SourceSettings): SourceSettings {
   return { ...source, profile, max_wait: Math.min(source.max_wait, LONGEST_WAIT_MS) };
 }
 
-/** Tests what config and profile say of a source; copies nothing. */
+/** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
   chosen: Pick<ChosenSource, 'source' | 'log'>,
   resources: readonly string[],
@@ -103,7 +103,7 @@ export async function checkSource(
 }
 
 function formerResource(resource: string): CheckReport['resources'][number] {
-  const detail = 'no longer copied: its tables and views keep the rows of its last run';
+  const detail = 'no longer copied: its tables and views keep the rows of the last run';
   const hint = 'to copy it again, name it in the profile, and under resources in the settings if that is set';
   return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
@@ -118,7 +118,7 @@ function storeFindings({ files }: SourceSettings): Pick<CheckReport, 'stores'> {
       accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
       return [];
     } catch (error) {
-      const detail = `${store.folder}: this user can make nothing in ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
+      const detail = `${store.folder}: this user cannot write to ${folder} (${messageOf(error).replace(/^(\w+).*/s, '$1')})`;
       return [{ check: 'files', status: 'fail', detail, hint: 'check `files.store` of the source, and its rights' }];
     }
   });
@@ -175,7 +175,7 @@ function versionFinding({ notices, source }: Probe, { clock }: CliContext): Chec
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
-  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'not known, because no answer could be used' };
+  if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {
     const share = percentText(app.source.rate.share);
@@ -185,7 +185,7 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   return {
     check: 'limits',
     status: 'ok',
-    detail: 'the answers tell no limit; the pace is learned from how the service answers',
+    detail: 'the responses state no limit; the rate adapts to the service',
     hint: 'if you know the limit, set rate.requests_per_second',
   };
 }

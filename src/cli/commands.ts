@@ -84,7 +84,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   deliveries: {
     about: 'List, show or replay webhook deliveries',
-    load: async () => (await import('./deliveries.ts')).deliveriesCommand,
+    load: async () => (await import('./webhooks.ts')).deliveriesCommand,
   },
   webhooks: {
     about: 'Test how webhooks are signed',
@@ -115,7 +115,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Ask the `serve` or `worker` of this config on this machine whether it is healthy',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./health.ts')).healthCommand,
+    load: async () => (await import('./control.ts')).healthCommand,
   },
   pause: {
     about: 'Stop work on a source or resource until it is resumed; webhooks are stored meanwhile',
@@ -144,18 +144,18 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Describe tables, columns, relations and freshness as a page or JSON; reads only the warehouse',
     secretsOptional: true,
     in: 'export',
-    load: async () => (await import('./dictionary.ts')).dictionaryCommand,
+    load: async () => (await import('./export.ts')).dictionaryCommand,
   },
   grants: {
     about: 'Let a Postgres role read the copied tables and views; --revoke undoes it',
     secretsOptional: true,
     in: 'warehouse',
-    load: async () => (await import('./grants.ts')).grantsCommand,
+    load: async () => (await import('./warehouse.ts')).grantsCommand,
   },
   rebuild: {
     about: 'Rebuild tables from the stored bodies, after a change of depth, json or fields; sends no request',
     in: 'warehouse',
-    load: async () => (await import('./rebuild.ts')).rebuildCommand,
+    load: async () => (await import('./warehouse.ts')).rebuildCommand,
   },
   alerts: {
     about: 'Send a test message to each alert channel of the config',
@@ -176,7 +176,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   copy: {
     about: 'Copy a SQLite warehouse to Postgres; fetches nothing again',
     in: 'warehouse',
-    load: async () => (await import('./copy.ts')).copyCommand,
+    load: async () => (await import('./warehouse.ts')).copyCommand,
   },
   sandbox: {
     about: 'Run a content service on this machine to experiment with',

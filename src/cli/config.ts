@@ -66,7 +66,7 @@ function textOf(entries: readonly ProfileEntry[]): string {
   const rows = entries.map(({ profile, title, tried, resources }) => [
     profile,
     title,
-    tried === null ? 'from its documentation, not tried' : `tried with ${tried}`,
+    tried === null ? 'from its documentation, not tested' : `tested with ${tried}`,
     resources.join(', '),
   ]);
   return alignedLines(rows).join('\n');
@@ -75,8 +75,8 @@ function textOf(entries: readonly ProfileEntry[]): string {
 function known(name: string): string {
   const names = packagedProfiles();
   if (names.includes(name)) return name;
-  throw new ConfigError('usage', `there is no profile "${name}"`, {
-    hint: `there are ${names.join(', ')}`,
+  throw new ConfigError('usage', `no profile has the name "${name}"`, {
+    hint: `choose one of ${names.join(', ')}`,
   });
 }
 
@@ -111,7 +111,7 @@ export function alertsCommand(context: CliContext): Command {
 function choose({ alerts }: Settings, name: string | undefined): [string, ChannelSettings][] {
   const channels = Object.entries(alerts);
   if (channels.length === 0) {
-    throw new ConfigError('usage', 'the config tells nobody: it has no `alerts`', {
+    throw new ConfigError('usage', 'no alerts are configured', {
       hint: 'add a channel under alerts, such as ops: { type: slack, url: "${SLACK_WEBHOOK}" }',
     });
   }

@@ -1,12 +1,15 @@
-import { Command } from 'commander';
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { Argument, Command } from 'commander';
+import { request } from 'undici';
 import { firstPage } from '../checks/listing-walk.ts';
 import { openWarehouse } from '../database/databases.ts';
 import { pauseResources, readPauses, resumeResources } from '../database/state/pauses.ts';
 import { newMeter } from '../http/client.ts';
-import { SyncError } from '../model/errors.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
 import { type ControlAnswer, type ControlRequest, done } from '../server/controls/control-request.ts';
 import { impatiently } from './check.ts';
-import type { CliContext } from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
 import {
@@ -14,10 +17,11 @@ import {
   forEachSource,
   readSettings,
   silentLog,
+  sourceCommand,
   type SourceOptions,
   whileOpen,
   withApp,
-  sourceCommand,
+  withSourceOptions,
 } from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
@@ -28,17 +32,17 @@ interface Asked {
   now?: true;
 }
 
-/** `content-sync pause`: nothing of these resources is walked or read again until they are resumed. */
+/** `content-sync pause`: stops work on resources until they are resumed. */
 export function pauseCommand(context: CliContext): Command {
   return resourceCommand('pause', context);
 }
 
-/** `content-sync resume`: ends a pause; what waits meanwhile is worked on. */
+/** `content-sync resume`: ends a pause; deliveries stored meanwhile are processed. */
 export function resumeCommand(context: CliContext): Command {
   return resourceCommand('resume', context);
 }
 
-/** `content-sync retry`: after a refusal that was mended, the running `serve` need not wait. */
+/** `content-sync retry`: has the running `serve` try again at once, after a fix. */
 export function retryCommand(context: CliContext): Command {
   return resourceCommand('retry', context).option(
     '--now',
@@ -46,7 +50,7 @@ export function retryCommand(context: CliContext): Command {
   );
 }
 
-/** `content-sync reload`: the running `serve` reads its config anew. */
+/** `content-sync reload`: has the running `serve` read its config again. */
 export function reloadCommand(context: CliContext): Command {
   return sourceCommand('reload').action(async (options: ControlOptions) => {
     const settings = readSettings(context, options);
@@ -71,7 +75,7 @@ function resourceCommand(action: Action, context: CliContext): Command {
     });
 }
 
-/** All of the source as one request, or one for each of the resources that are named. */
+/** Sends one request for the whole source, or one per named resource. */
 async function control(
   context: CliContext,
   chosen: ChosenSource,
@@ -90,7 +94,7 @@ async function control(
   return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
 }
 
-/** A pause is stored, so that the next process honours it. */
+/** Stores a pause, so that the next process honours it. */
 async function withoutServe(context: CliContext, chosen: ChosenSource, { action, now }: Asked): Promise<ControlAnswer> {
   const { clock } = context;
   const { source, resources } = chosen;
@@ -114,7 +118,7 @@ async function withoutServe(context: CliContext, chosen: ChosenSource, { action,
   });
 }
 
-/** Forgets the stored wait, and sends one request to find out whether the service answers again. Throws if it does not. */
+/** Deletes the stored wait, and sends one request to see whether the service responds. Throws if it does not. */
 async function requestNow(context: CliContext, { source, resources, log }: ChosenSource): Promise<ControlAnswer> {
   const once = { ...source.profile, http: { ...source.profile.http, attempts: 1 } };
   return withApp(context, { source: impatiently({ ...source, profile: once }), log }, async (app) => {
@@ -141,4 +145,88 @@ function nothingRuns(what: string): SyncError {
     recovery: 'stop',
     hint: 'start it: content-sync serve; or see `control` in the settings, which must be the same for both',
   });
+}
+
+type HealthOptions = SourceOptions & { port?: string };
+type ProcessName = 'serve' | 'worker';
+
+const REQUEST_TIMEOUT_MS = 4_000;
+
+/** `content-sync health`: whether the `serve` or `worker` of this config lives on this machine, for container and init systems. */
+export function healthCommand(context: CliContext): Command {
+  return withSourceOptions(new Command('health'))
+    .addArgument(
+      new Argument('[process]', 'Process to ask (default: the first that responds)').choices(['serve', 'worker']),
+    )
+    .option('--port <number>', 'Port, if it was not started with that of the config')
+    .action(async (asked: ProcessName | undefined, options: HealthOptions) => {
+      context.exit(await health(context, asked, options));
+    });
+}
+
+async function health(context: CliContext, named: ProcessName | undefined, options: HealthOptions): Promise<ExitCode> {
+  const main = mainProcessArguments();
+  const running = named ?? (main?.[0] === 'serve' || main?.[0] === 'worker' ? main[0] : undefined);
+  if (main !== null && running === undefined) {
+    print(context, `this container runs ${main[0] ?? 'nothing'}, which is not checked`);
+    return EXIT_CODES.ok;
+  }
+  return checkListeners(context, running, { ...findOptions(main ?? []), ...options });
+}
+
+/** The arguments of content-sync if it is the main process of this container; null elsewhere. */
+function mainProcessArguments(): string[] | null {
+  try {
+    const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0').slice(0, -1);
+    const script = words.indexOf(process.argv[1] ?? '');
+    return script < 0 ? null : words.slice(script + 1);
+  } catch {
+    return null;
+  }
+}
+
+/** The options of that process which say where it listens. */
+function findOptions(args: readonly string[]): HealthOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    strict: false,
+    options: { port: { type: 'string' }, config: { type: 'string', short: 'c' } },
+  });
+  const { port, config } = values;
+  return { ...(typeof port === 'string' && { port }), ...(typeof config === 'string' && { config }) };
+}
+
+async function checkListeners(
+  context: CliContext,
+  asked: ProcessName | undefined,
+  options: HealthOptions,
+): Promise<ExitCode> {
+  const settings = readSettings(context, options);
+  const places = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
+  const urls = places.flatMap((place) => urlOf(place, options.port) ?? []);
+  const answers = await Promise.all(urls.map(requestHealth));
+  const well = answers.find(({ isWell }) => isWell);
+  for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
+  if (answers.length === 0) print(context, 'no port is configured');
+  return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
+}
+
+/** The health URL of an address; one that listens everywhere is requested on this machine. */
+function urlOf(
+  { host, port: set }: { host: string; port: number | null },
+  port = set === null ? undefined : String(set),
+): string | null {
+  if (port === undefined) return null;
+  const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
+  return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;
+}
+
+async function requestHealth(url: string): Promise<{ url: string; isWell: boolean; said: string }> {
+  try {
+    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    await body.dump();
+    return { url, isWell: statusCode === 200, said: `responds ${statusCode}` };
+  } catch (error) {
+    return { url, isWell: false, said: `does not respond: ${messageOf(error)}` };
+  }
 }

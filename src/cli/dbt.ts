@@ -19,7 +19,7 @@ import { printReport } from './command/output.ts';
 import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
-/** A source as a project is made of it. */
+/** What a project needs to know of a source. */
 interface DbtSource {
   /** Of the resources that are copied. */
   dictionary: Dictionary;
@@ -27,7 +27,7 @@ interface DbtSource {
   leftOut: readonly string[];
   /** The schema that holds its tables. */
   schema: string;
-  /** True if it is a file of its own, which views of another file cannot look into. */
+  /** True for a SQLite file, which views of another file cannot read. */
   isFile: boolean;
   /** How old the copy of a resource may be, by its schedule. */
   maxAge: (resource: string) => object;
@@ -65,7 +65,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
     return {
       dictionary: { ...dictionary, tables: dictionary.tables.filter((table) => table.is_copied !== false) },
       leftOut: left.map((view) => view.name),
-      // A file has no schema: programs attach it under a name, which is the source's.
+      // A file has no schema: programs attach it under the name of the source.
       schema: database.shared?.namespace ?? plainName(name),
       isFile: database.shared === null,
       maxAge: (resource) => maxAge(source, resource, about.at),
@@ -74,7 +74,7 @@ async function describe({ source }: ChosenSource, { clock, secrets }: CliContext
 }
 
 const HOUR_MS = 3_600_000;
-/** The longest gap of a schedule is found in so many runs. */
+/** Runs of the schedule in which the longest gap is searched. */
 const MAX_RUNS = 1_000;
 const MIN_GAP_MS = HOUR_MS / 2;
 const UNSCHEDULED_MS = 12 * HOUR_MS;
@@ -201,7 +201,7 @@ function testsOf(
   const [table = '', field = ''] = column.references?.split('.') ?? [];
   const to = live.get(table);
   if (to === undefined) return own;
-  // It is the service that keeps references: one that leads nowhere is no fault of the copy.
+  // References are the service's: a dangling one is no fault of the copy.
   const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
   return [...own, { relationships: { arguments: { to, field }, ...severity } }];
 }
@@ -248,21 +248,21 @@ having count(*) > 1
 
 const HASH_LENGTH = 8;
 
-/** A name that is one for dbt, for file systems and for databases: `a-z`, `0-9` and `_`, not beginning with a digit. */
+/** A name that is valid for dbt, file systems and databases: `a-z`, `0-9` and `_`, not beginning with a digit. */
 function plainName(text: string): string {
   const plain = text
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, '_');
-  // What was more than its accents gets a hash of the whole: two names never become one.
-  const told = /^[a-z0-9_]+$/.test(text)
+  // If more than accents was removed, a hash of the name keeps it unique.
+  const name = /^[a-z0-9_]+$/.test(text)
     ? plain
     : `${plain.replace(/^_+$/, '')}_${textHash(text).slice(0, HASH_LENGTH)}`;
-  return /^[a-z]/.test(told) ? told : `t_${told}`;
+  return /^[a-z]/.test(name) ? name : `t_${name}`;
 }
 
-/** A text of the service where dbt would look for expressions in it, and run them. */
+/** Breaks up Jinja expressions in a text of the service, which dbt would run. */
 function withoutJinja(text: string): string {
   return text.replace(/\{(?=[{%#])/g, '{ ').replace(/([}%#])(?=\})/g, '$1 ');
 }
@@ -272,7 +272,7 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** What stands beside the project for those who open it. */
+/** The README of the project. */
 const README = `# The copy of content-sync, for dbt
 
 \`content-sync export dbt\` wrote this project and may be run again: it leaves alone whatever was changed by hand. Write

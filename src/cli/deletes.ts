@@ -18,26 +18,26 @@ import {
   type SourceOptions,
   whileOpen,
   withApp,
-  withSourceOptions,
+  sourceCommand,
 } from './command/sources.ts';
 
 type DeleteOptions = SourceOptions & { id?: string[] };
 
 const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
-  missing: 'a whole walk did not meet it',
-  event: 'an event said so',
+  missing: 'not listed by a full sync',
+  event: 'reported by an event',
   older: 'listed in an older state than its row',
-  stated: 'the record says so itself',
-  told: 'the feed of deletes names it',
-  left_out: 'it is listed, and `filter` leaves it out',
+  stated: 'marked as deleted in the record',
+  told: 'named by the feed of deletes',
+  left_out: 'listed, but excluded by `filter`',
   window: 'a window of reports, by its first day',
 };
 
 /** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
 export function deletesCommand(context: CliContext): Command {
-  const list = inSources(new Command('list'), 'List deletes that are held or not yet verified, oldest first');
-  const confirm = inSources(new Command('confirm'), 'Confirm deletes; each record is fetched once more if possible');
-  const discard = inSources(new Command('discard'), 'Discard deletes: the rows stay live until the next full sync');
+  const list = inSources('list', 'List deletes that are held or not yet verified, oldest first');
+  const confirm = inSources('confirm', 'Confirm deletes; each record is fetched once more if possible');
+  const discard = inSources('discard', 'Discard deletes: the rows stay live until the next full sync');
   for (const command of [confirm, discard]) command.option('--id <id...>', 'Only these records');
   return new Command('deletes')
     .helpCommand(false)
@@ -48,8 +48,8 @@ export function deletesCommand(context: CliContext): Command {
     );
 }
 
-function inSources(command: Command, about: string): Command {
-  return withSourceOptions(command).description(about).argument('[resource...]', 'Only these resources of the profile');
+function inSources(name: string, about: string): Command {
+  return sourceCommand(name).description(about).argument('[resource...]', 'Only these resources of the profile');
 }
 
 async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {

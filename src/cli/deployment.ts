@@ -36,7 +36,7 @@ function templatesCommand(context: CliContext, templates: string): Command {
     .action((dir: string, options: Options) => writeTemplates(context, templates, dir, options));
 }
 
-/** Writes the files below `config/deploy/<templates>`, with the values of this config in them, and tells which. */
+/** Writes the files below `config/deploy/<templates>`, with the values of this config, and reports them. */
 async function writeTemplates(context: CliContext, templates: string, dir: string, options: Options): Promise<void> {
   const values = valuesOf(readSettings(context, options), options.image ?? '');
   const from = path.join(packageRoot(), 'config', 'deploy', templates);

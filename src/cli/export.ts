@@ -1,25 +1,38 @@
-import { Command, Option } from 'commander';
-import type { CliContext } from './command/context.ts';
-import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { visibleText } from '../model/visible-text.ts';
-import { bytesText, countText } from '../observe/figures.ts';
-import { exportTables, FORMATS, type ExportedTable, type ExportReport } from '../export/export-tables.ts';
+import { Command, Option } from 'commander';
+import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
 import type { FormatName, FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { Place } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { bytesText, countText } from '../observe/figures.ts';
+import { scrubOwn } from '../observe/scrub.ts';
 import {
-  readSettings,
-  forEachSource,
-  sourceCommand,
-  type ChosenSource,
-  type SourceOptions,
-} from './command/sources.ts';
+  countDictionary,
+  type Dictionary,
+  readDictionary,
+  type RowCounts,
+} from '../server/dictionary/read-dictionary.ts';
+import { renderDictionaryPage } from '../server/page/dictionary-page.ts';
+import { scrubTexts } from '../server/status/snapshot.ts';
+import type { CliContext } from './command/context.ts';
 import { alignedLines, printReport } from './command/output.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+} from './command/sources.ts';
+import { dbtCommand } from './dbt.ts';
+import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
-/** What can be exported, in the order of the help. A new kind is a command in a file of its own and a line here. */
+/** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'parquet'),
   (context) => exportTablesCommand(context, 'csv'),
@@ -29,7 +42,7 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   monitoringCommand,
 ];
 
-/** `content-sync export`: the warehouse for other tools, as files; the warehouse itself is only read. */
+/** `content-sync export`: writes files for other tools; only reads the warehouse. */
 export function exportCommand(context: CliContext): Command {
   const command = new Command('export').helpCommand(false);
   for (const make of EXPORTS) command.addCommand(make(context));
@@ -56,7 +69,7 @@ const OPTIONS: Readonly<Record<FormatOption, string>> = {
   'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
 };
 
-/** `content-sync export parquet`, and its like: the views as they stand at one moment, as files in a place. */
+/** `content-sync export parquet`, and similar: writes one snapshot of the views as files. */
 function exportTablesCommand(context: CliContext, format: FormatName): Command {
   const { compressions, options: choices } = FORMATS[format];
   const command = sourceCommand(format)
@@ -86,7 +99,7 @@ function exportTablesCommand(context: CliContext, format: FormatName): Command {
         options,
       );
       const source = chosen.source.name;
-      printReport(context, { source, ...report }, textOf(source, report));
+      printReport(context, { source, ...report }, formatExport(source, report));
     });
   });
 }
@@ -126,7 +139,7 @@ function openPlace(context: CliContext, place: string): Place | Promise<Place> {
   return openBucket(s3Access(place, context.env), context);
 }
 
-function textOf(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
+function formatExport(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
   const lines = [
     ...alignedLines(tables.map(cellsOf)),
     ...formerLines(not_copied, 'no longer copied, exported with the rows of the last run'),
@@ -142,4 +155,67 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
 function cellsOf({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
   const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${bytesText(size)}`;
   return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${bytesText(bytes)}`, isWritten];
+}
+
+type DictionaryOptions = SourceOptions & { out?: string };
+
+/** What is known of one source. */
+interface Described {
+  dictionary: Dictionary;
+  counts: RowCounts;
+}
+
+/** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
+export function dictionaryCommand(context: CliContext): Command {
+  return sourceCommand('dictionary')
+    .addOption(new Option('--html', 'Write one self-contained HTML page (default)').conflicts('json'))
+    .option('-o, --out <file>', 'Write to a file instead of stdout')
+    .action(async (options: DictionaryOptions) => {
+      const described: Described[] = [];
+      await forEachSource(context, options, [], async (chosen) => {
+        described.push(await describeSource(chosen, context));
+      });
+      if (described.length === 0) return;
+      const text =
+        context.json === true
+          ? described.map(({ dictionary, counts }) => `${JSON.stringify(withRows(dictionary, counts))}\n`).join('')
+          : renderDictionaryPage(described, { version: context.version, at: context.clock.now() });
+      await writeText(context, text, options.out);
+    });
+}
+
+async function describeSource({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<Described> {
+  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
+    const { name, warehouse: address, resources, profile } = source;
+    const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
+    const dictionary = await readDictionary(about, warehouse);
+    const counts = await countDictionary(dictionary, warehouse);
+    return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));
+  });
+}
+
+/** The dictionary with row counts, and times as text. */
+function withRows(dictionary: Dictionary, counts: RowCounts): object {
+  const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
+  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
+}
+
+function timesAsText(key: string, value: unknown): unknown {
+  return /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
+}
+
+async function writeText({ stdout, cwd }: CliContext, text: string, out: string | undefined): Promise<void> {
+  if (out === undefined) {
+    stdout.write(text);
+    return;
+  }
+  const file = path.resolve(cwd, out);
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new ConfigError('usage', `${file} cannot be written: ${messageOf(error)}`, {
+      hint: 'name a file in a folder that is there and that this user may write to',
+      cause: error,
+    });
+  }
 }

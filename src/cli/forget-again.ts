@@ -69,7 +69,7 @@ async function idsThat(
   return [...ids];
 }
 
-/** Erases whatever a warehouse was asked to forget and still has. Returns the resources of which something is left. */
+/** Erases what is still to be erased. Returns the resources of which something remains. */
 export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
   const left: string[] = [];
   for (const resource of Object.keys(app.source.profile.resources)) {
@@ -81,7 +81,7 @@ export async function eraseAgain(context: CliContext, app: App): Promise<string[
   return left;
 }
 
-/** What is left of records that are erased from the tables. */
+/** The result of erasing the other traces of records that are erased from the tables. */
 interface FinishedForgetting {
   /** As they are remembered from now on. */
   rows: readonly ForgottenRow[];
@@ -143,7 +143,7 @@ async function eraseContents({ clock, signal }: CliContext, { warehouse, source,
       return (await eraseUnnamed({ warehouse, settings: source.files, storeAt, clock })) === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
-      // Those that are being fetched may take long; a store that cannot be reached, too.
+      // Downloads in flight may take long, and so may an unreachable store.
       if (error.code !== 'lease_held') return false;
       await clock.sleep(FILES_PAUSE_MS);
     }
@@ -196,7 +196,7 @@ async function cleanAll(context: CliContext, { warehouse, source }: App, resourc
   return clean && isInboxClean !== false;
 }
 
-/** A reader is mostly done within a moment. */
+/** Retries, because readers usually finish soon. */
 async function untilClean({ clock, signal }: CliContext, clean: () => Promise<boolean>): Promise<boolean> {
   for (let left = ATTEMPTS; ; left -= 1) {
     if (await clean()) return true;
@@ -206,13 +206,12 @@ async function untilClean({ clock, signal }: CliContext, clean: () => Promise<bo
 }
 
 const LOOK_MS = 500;
-/** A walk of another process may take hours. */
+/** A scan of another process may take hours. */
 const PATIENCE_MS = 10 * 60_000;
 
 /**
- * Erases what was asked for. Where another process owns the resource, that one does it (a `serve`, within seconds) or
- * ends; this one looks again until then. Returns false if it still waits when the command is interrupted, or after ten
- * minutes.
+ * Erases the requested records. If another process owns the resource, waits until it erases them (a `serve`, within
+ * seconds) or ends. Returns false if that takes more than ten minutes, or the command is interrupted.
  */
 export async function eraseWhenFree(
   { clock, signal, stderr }: Pick<CliContext, 'clock' | 'signal' | 'stderr'>,

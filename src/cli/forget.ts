@@ -25,7 +25,7 @@ import { eraseWhenFree, finishForgetting, withInbox } from './forget-again.ts';
 
 type ForgetOptions = SourceOptions & { where?: string[]; dryRun?: true; yes?: true };
 
-/** `content-sync forget`: erases records and their traces, and keeps only fingerprints that tell them when they come again. */
+/** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
   return sourceCommand('forget')
     .argument('<resource>', 'Resource of the profile')
@@ -109,7 +109,7 @@ function fieldValue(text: string): FieldValue {
   });
 }
 
-/** Of the ids those that meet the conditions; without ids all records that do. */
+/** The ids that meet the conditions; without ids those of all records that do. */
 async function chosenIds(
   { warehouse }: App,
   resource: string,
@@ -126,8 +126,8 @@ async function chosenIds(
 const IDS_PER_STEP = 500;
 
 /**
- * What is stored of each of these records, by id. A record of which nothing is stored is left out, unless it was asked for
- * before: the same command again finishes what was interrupted.
+ * Counts the traces of each record by id. Omits records without traces, unless their erasure was requested before: the
+ * same command finishes an interrupted erasure.
  */
 async function findTraces(
   context: CliContext,
@@ -151,7 +151,7 @@ async function findTraces(
   return { counts, waiting: deliveries?.waiting ?? 0 };
 }
 
-/** Asks at a terminal, because erasing cannot be undone. Throws `ConfigError` if nobody can be asked. */
+/** Asks for confirmation on a terminal, because erasing cannot be undone. Throws `ConfigError` without a terminal. */
 async function isConfirmed(
   { stdin, stderr, stdout, json }: CliContext,
   { yes }: ForgetOptions,
@@ -179,7 +179,7 @@ function tell(context: CliContext, report: ForgetReport): ExitCode {
   return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
 }
 
-/** A report that can be filed: it names no id. */
+/** A report for the records of the user; contains no id. */
 interface ForgetReport {
   source: string;
   resource: string;
@@ -223,7 +223,7 @@ interface Reported {
 const YOURS = [
   'exports (content-sync export): content-sync does not know where they lie; export again, and remove the older files, also older versions of objects in a bucket',
   'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
-  'what others made of the data: tables and materialised views beside the copied ones, extracts in BI tools',
+  'derived data: external tables and materialised views, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
@@ -254,8 +254,8 @@ function listWhatIsLeft(reported: Reported): string[] {
   const { areFilesLeft = false } = reported;
   const isRead = isErased && !isClean && !areFilesLeft;
   const lines: readonly (readonly [applies: boolean, line: string])[] = [
-    [rows.length === 0, isDry ? 'no record is meant by this' : 'nothing was to be erased'],
-    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`],
+    [rows.length === 0, isDry ? 'no record matches' : 'nothing was to be erased'],
+    [unknown > 0, `${countOf(unknown, 'id is', 'ids are')} not in the copy and not blocked: check the spelling`],
     [
       !isErased && !isDry,
       `another process owns ${resource}: a serve erases the records within seconds, any other process leaves them to this command; run it again`,
@@ -264,10 +264,7 @@ function listWhatIsLeft(reported: Reported): string[] {
       areFilesLeft,
       'contents of files are still in their store, because files are being fetched, the store cannot be used, or the settings do not name it any more; run the command again, or content-sync files prune',
     ],
-    [
-      isRead,
-      'somebody still reads what was there before, so the log or dead rows could not be taken away; run the command again',
-    ],
+    [isRead, 'run the command again: a reader of the old data keeps the log or dead rows from being removed'],
     ...leftovers.map((file) => {
       const line = `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`;
       return [true, line] as const;
@@ -284,8 +281,8 @@ const WHAT = [
   ['rows', 'rows'],
   ['children', 'rows of lists'],
   ['versions', 'versions'],
-  ['rejects', 'records set aside'],
-  ['deletes', 'notes of deletes'],
+  ['rejects', 'rejected records'],
+  ['deletes', 'delete entries'],
   ['files', 'files'],
   ['deliveries', 'deliveries'],
 ] as const satisfies readonly (readonly [keyof TraceCounts, string])[];
@@ -295,7 +292,7 @@ function parsed(counts: string | null): Partial<TraceCounts> {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-/** For a person, and for the file. */
+/** The report as text. */
 function reportText(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
   const counts = WHAT.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
@@ -308,7 +305,7 @@ function reportText(report: ForgetReport): string {
     ...todo.map((line) => `  → ${line}`),
     ...(outcome === 'dry run' || records === 0
       ? []
-      : ['', '  Yours to clean, because content-sync cannot reach it:', ...yours.map((line) => `  - ${line}`)]),
+      : ['', '  Clean these yourself, because content-sync cannot reach them:', ...yours.map((line) => `  - ${line}`)]),
   ];
   return lines.map(visibleText).join('\n');
 }

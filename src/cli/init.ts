@@ -36,7 +36,7 @@ interface InitOptions {
 
 const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
-/** `content-sync init`: from an address and a credential to a config that works. */
+/** `content-sync init`: writes a working config from an address and a credential. */
 export function initCommand(context: CliContext): Command {
   return new Command('init')
     .option('--url <url>', 'Address of the content service')
@@ -70,12 +70,17 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const isSearched = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
   const given = profile === undefined || isSearched ? null : readProfile(context, profile, config);
   const questions = openQuestions(context, options.yes === true);
-  const address = { message: 'Address of your content service', option: '--url', refuse: refuseAddress };
+  const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
   const url = withScheme(await questions.text(address, options.url));
-  const naming = { message: 'A name for it', option: '--source', preset: nameFor(url), refuse: refuseName(existing) };
+  const naming = {
+    message: 'Name of the source',
+    option: '--source',
+    preset: nameFor(url),
+    refuse: refuseName(existing),
+  };
   const source = await questions.text(naming, options.source);
   const found = await findService(context, questions, { ...options, url, source, given, isSearched });
-  const place = { message: 'Where the copy is kept', option: '--warehouse', preset: USUAL_WAREHOUSE };
+  const place = { message: 'Database of the copy', option: '--warehouse', preset: USUAL_WAREHOUSE };
   const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
   refusePlace(warehouse, [...(existing?.sources ?? []), source]);
   const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
@@ -134,7 +139,7 @@ async function tryOut(
   const isUsual = relative(context.cwd, config) === DEFAULT_CONFIG;
   const given = `${isUsual ? '' : ` --config ${shownPath(context, config)}`}${isOnly ? '' : ` --source ${name}`}`;
   if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
-    print(context, `\nSet right in the profile what FAIL says, then: content-sync check${given}`);
+    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${given}`);
     return EXIT_CODES.failed;
   }
   print(context, `\nNext: content-sync backfill${given}`);
@@ -161,14 +166,14 @@ function shownPath({ cwd }: CliContext, path: string): string {
 
 const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
 
-/** People leave the scheme out; only this machine is asked without encryption. */
+/** Adds a missing scheme: http for this machine, https for any other. */
 function withScheme(address: string): string {
   if (/^[a-z]+:\/\//i.test(address)) return address;
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(address) ? `http://${address}` : `https://${address}`;
 }
 
 function refuseAddress(address: string): string | undefined {
-  // A scheme that is misspelt is no host with a port.
+  // A misspelt scheme would be read as a host with a port.
   if (/^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address)) return NO_ADDRESS;
   const url = URL.parse(withScheme(address));
   const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:';
@@ -179,7 +184,7 @@ function refuseAddress(address: string): string | undefined {
 function refuseName(existing: ExistingConfig | null) {
   return (name: string): string | undefined => {
     if (existing?.sources.includes(name) === true)
-      return `the config has a source ${name} already: choose another name`;
+      return `choose another name: the config already has a source ${name}`;
     return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
   };
 }
@@ -210,19 +215,19 @@ function nameFor(url: string): string {
 
 const OWNER_ONLY = 0o600;
 
-/** Files that a newcomer gets. */
+/** The files that `init` writes. */
 interface NewFiles {
   /** Absolute path of the config file. */
   config: string;
   /** Its text. */
   text: string;
-  /** A profile beside it, by its name; null if the shipped one says all. */
+  /** A profile in the same folder; null if the shipped one is enough. */
   profile: { name: string; text: string } | null;
   /** Variables that go into `.env` of the folder in which content-sync is started. */
   variables: Readonly<Record<string, string>>;
 }
 
-/** What a config that is there already says. */
+/** An existing config. */
 interface ExistingConfig {
   text: string;
   warehouse: string;
@@ -230,7 +235,7 @@ interface ExistingConfig {
   sources: readonly string[];
 }
 
-/** The config to which a source is added; null if there is none. Throws `ConfigError` (`file_exists`) if none can be. */
+/** The config to which a source is added; null if it does not exist. Throws `ConfigError` (`file_exists`) if that is impossible. */
 function readExisting(config: string, cwd: string): ExistingConfig | null {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
@@ -247,8 +252,8 @@ function readExisting(config: string, cwd: string): ExistingConfig | null {
 function refuseExisting(files: readonly string[], cwd: string, mayReplace: boolean): void {
   const there = files.filter((file) => existsSync(file));
   if (mayReplace || there.length === 0) return;
-  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} is there already`, {
-    hint: 'give another --config, or --force to replace it',
+  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} exists already`, {
+    hint: 'name another --config, or add --force to replace it',
   });
 }
 
@@ -269,7 +274,7 @@ export function writeFiles({ config, text, profile, variables }: NewFiles, cwd: 
   return written.map((path) => relative(cwd, path));
 }
 
-/** Appended: what stands in the file is somebody's. */
+/** Appends, because the file may have variables of the user. */
 function addVariables(path: string, variables: Readonly<Record<string, string>>): void {
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   const separator = before === '' || before.endsWith('\n') ? '' : '\n';
@@ -284,7 +289,7 @@ function quoted(value: string): string {
   const quote = ["'", '`', '"'].find((each) => !value.includes(each));
   if (quote !== undefined && !value.includes('\n')) return `${quote}${value}${quote}`;
   throw new ConfigError('usage', 'the secret cannot be written into .env', {
-    hint: 'name a variable of your environment with --credential-env in its place',
+    hint: 'name an environment variable with --credential-env instead',
   });
 }
 
@@ -295,7 +300,7 @@ interface ConfigParts
   existing?: string | undefined;
 }
 
-/** The text of a config file, short and with a word on what else there is. */
+/** The text of a config file with a comment on its documentation. */
 function configText({ warehouse, source, baseUrl, auth, profile, existing }: ConfigParts): string {
   const settings = { warehouse, sources: { [source]: { base_url: baseUrl, auth, profile } } };
   if (existing !== undefined) {

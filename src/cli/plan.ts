@@ -20,13 +20,13 @@ import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } f
 interface ResourcePlan {
   resource: string;
   mode: WalkMode;
-  /** The moment from which on changes are requested, as the filter takes it; null if no filter is used. */
+  /** The time since which changes are requested, as the filter takes it; null without a filter. */
   since: string | null;
   /** Requests of the last run in the same mode; null if there was none. */
   requests: number | null;
-  /** Why it is done so: sentences without a final period. */
+  /** Reasons, as sentences without a final period. */
   notes: string[];
-  /** True if the run will be refused until the profile is put back, or the resource is copied anew. */
+  /** True if the run will be refused until the profile change is undone or the resource is copied again. */
   is_refused: boolean;
 }
 
@@ -90,7 +90,7 @@ async function planResource(asked: Asked): Promise<ResourcePlan> {
   return { resource, mode, since: plan?.checkpoint.walk_since ?? null, requests, notes, is_refused: plan === null };
 }
 
-/** By the very rule that a run follows; no plan if it would be refused. */
+/** Uses the plan of a run; null if the run would be refused. */
 async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | null; notes: string[] }> {
   const { command, resource, profile } = asked;
   const stored = own === null ? null : await readCheckpoint(own, resource);
@@ -103,12 +103,12 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     const { walk_pages, walk_records } = plan.checkpoint;
     const hasNoFilter = profile.incremental === null && profile.feed === null && profile.windows === null;
     const notes = [
-      ...(stored === null ? ['it was never copied: all of it is read'] : []),
+      ...(stored === null ? ['it was never copied: everything is fetched'] : []),
       ...(plan.resumed
-        ? [`it goes on behind ${walk_pages} pages and ${walk_records} records of an unfinished walk`]
+        ? [`it resumes after ${walk_pages} pages and ${walk_records} records of an unfinished scan`]
         : []),
       ...(stored !== null && command === 'sync' && hasNoFilter
-        ? ['the profile names no filter by time: all of it is read']
+        ? ['the profile has no filter by time: everything is fetched']
         : []),
     ];
     return { plan, notes };
@@ -116,7 +116,7 @@ async function planNext({ own, ...asked }: Asked): Promise<{ plan: WalkPlan | nu
     if (error instanceof DeferredError)
       return { plan: planWalk({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
     if (!(error instanceof ConfigError) || error.code !== 'profile_changed') throw error;
-    return { plan: null, notes: [`it is refused: ${error.message}; with backfill --restart it is copied anew`] };
+    return { plan: null, notes: [`the run will be refused: ${error.message}; backfill --restart copies it again`] };
   }
 }
 

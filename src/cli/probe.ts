@@ -60,7 +60,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
   const openapi = flags.openapi === undefined ? undefined : openapiOf(context, flags.openapi, baseUrl);
-  tell(context, `asks ${baseUrl.origin} at most ${most} times, one request after the other; nothing is changed there`);
+  tell(context, `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
   const { clock, secrets, signal } = context;
   return probeService({
     network: usualNetwork(context.cwd, context.env),
@@ -80,7 +80,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
 /** Throws `ConfigError` if others on the network could read a credential that is sent there. */
 export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): void {
   if (protocol === 'https:' || isLoopback(hostname)) return;
-  throw usage('the credential would go readable over the network', `begin the address with https://; ${otherwise}`);
+  throw usage('the credential would be sent unencrypted', `begin the address with https://; ${otherwise}`);
 }
 
 function addressOf(text: string): URL {
@@ -89,7 +89,7 @@ function addressOf(text: string): URL {
     throw usage(`expected an address such as https://cms.example.com/api, got ${JSON.stringify(text)}`);
   }
   if (url.username !== '' || url.password !== '') {
-    throw usage('the address holds a user name or password', 'name them with --user and --credential-env');
+    throw usage('the address contains a user name or password', 'name them with --user and --credential-env');
   }
   if (url.search !== '' || url.hash !== '') throw usage('the address has a query', 'name listings with --path');
   return url;
@@ -133,7 +133,7 @@ function openapiOf({ cwd }: CliContext, name: string, baseUrl: URL): { openapi: 
 function outFile({ cwd }: CliContext, { out, force }: ProbeFlags): string | null {
   if (out === undefined) return null;
   const file = path.resolve(cwd, out);
-  if (existsSync(file) && force !== true) throw usage(`${out} is there already`, 'choose another file, or add --force');
+  if (existsSync(file) && force !== true) throw usage(`${out} exists already`, 'choose another file, or add --force');
   if (!existsSync(path.dirname(file))) throw usage(`there is no folder for ${out}`);
   return file;
 }
@@ -143,7 +143,7 @@ function usage(message: string, hint?: string): ConfigError {
 }
 
 function tell({ stderr }: CliContext, text: string): void {
-  // What stands there of the progress is written over.
+  // Overwrites the progress line.
   const clear = stderr.isTTY === true ? '\r\u001b[K' : '';
   stderr.write(`${clear}${visibleText(text)}\n`);
 }
@@ -160,6 +160,6 @@ export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) =>
 function summaryOf({ resources, requests, isProved, findings, lost }: ProbeResult, out: string | undefined): string {
   const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
   const open = findings.filter(({ proved }) => !proved).length + lost.length;
-  const doubt = isProved ? 'every line was proved' : `${open} lines were not proved: see the remarks`;
+  const doubt = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;
   return `found ${found} with ${requests} requests; ${doubt}${out === undefined ? '' : `; written to ${out}`}`;
 }

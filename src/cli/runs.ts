@@ -9,7 +9,7 @@ import { countText, delayText, NONE } from '../observe/figures.ts';
 import { runFacts } from '../server/status/source-details.ts';
 import type { CliContext } from './command/context.ts';
 import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
-import { forEachSource, type SourceOptions, whileOpen, withSourceOptions } from './command/sources.ts';
+import { forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
 
 interface RunsOptions extends SourceOptions {
   failed?: true;
@@ -20,7 +20,7 @@ interface RunsOptions extends SourceOptions {
 /** `content-sync runs`: what every run did and how it ended; asks only the warehouse. */
 export function runsCommand(context: CliContext): Command {
   const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(limitFrom);
-  return withJson(new Command('runs'))
+  return sourceCommand('runs')
     .helpCommand(false)
     .argument('[resource...]', 'Only runs of these resources')
     .option('--failed', 'Only runs that are failed, partial, deferred or interrupted')
@@ -28,10 +28,6 @@ export function runsCommand(context: CliContext): Command {
     .addOption(limit)
     .action((names: string[], options: RunsOptions) => listRuns(context, names, options))
     .addCommand(showCommand(context));
-}
-
-function withJson(command: Command): Command {
-  return withSourceOptions(command);
 }
 
 async function listRuns(context: CliContext, names: readonly string[], options: RunsOptions): Promise<void> {
@@ -50,7 +46,7 @@ async function listRuns(context: CliContext, names: readonly string[], options: 
 }
 
 function showCommand(context: CliContext): Command {
-  return withJson(new Command('show'))
+  return sourceCommand('show')
     .description('Show one run: counts, requests by outcome, warnings, schema changes, rejected records, the error')
     .argument('<run>', 'Run id, as `runs` and the log show it')
     .action(async (id: string, _own: object, command: Command) => {
@@ -67,8 +63,8 @@ function showCommand(context: CliContext): Command {
         printReport(context, report, detailsText(run, parts, painter(context)));
       });
       if (isFound) return;
-      throw new ConfigError('usage', `there is no run ${id}`, {
-        hint: 'content-sync runs lists those that are remembered (keep_runs); one that changed nothing may stand in the row of a later one',
+      throw new ConfigError('usage', `no run has the id ${id}`, {
+        hint: 'run content-sync runs to list the stored runs (keep_runs); runs without changes are merged into a later one',
       });
     });
 }
@@ -132,7 +128,7 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
     [updated, 'changed'],
     [deleted, 'deleted'],
     [held, 'held'],
-    [rejected, 'set aside'],
+    [rejected, 'rejected'],
   ] as const;
   const said = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
   return said.length === 0 ? `${countText(unchanged)} unchanged` : said.join(', ');

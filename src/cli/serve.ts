@@ -29,7 +29,7 @@ import {
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
-/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows how they stand. */
+/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows their status. */
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
@@ -43,7 +43,7 @@ async function serve(context: CliContext, options: ServeOptions): Promise<ExitCo
   try {
     await untilAborted(context.signal);
     serving.log.info('stopping');
-    // A service that was told to stop has done its job.
+    // A requested stop is no failure.
     return EXIT_CODES.ok;
   } finally {
     await serving.stop();
@@ -62,7 +62,7 @@ export interface Serving {
   /** `http://127.0.0.1:8080`. */
   url: string;
   log: Logger;
-  /** Finishes or rolls back what is under way, and closes everything. */
+  /** Finishes or rolls back work in progress, and closes everything. */
   stop(): Promise<void>;
 }
 
@@ -145,7 +145,7 @@ interface PageParts {
 }
 
 function pagesOf({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
-  const refusals = createRefusalLog((told) => log.warn(told, 'a form of the page was not obeyed'), clock);
+  const refusals = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => refusals.refused(null, reason);
   const controls = createControlDoor({ control, serve, clock, refused });
   return createPages({
@@ -157,7 +157,7 @@ function pagesOf({ context: { clock }, log, served, control, metrics, serve }: P
     metrics: () => served.metrics(),
     door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
     control,
-    // Without a name and a password, whoever can reach the page could tell the process what to do.
+    // Without a password anyone who can reach the page could control the process.
     controls: () => (serve().auth === undefined ? null : controls),
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
@@ -191,7 +191,7 @@ function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): 
   return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
 }
 
-/** Logs what the receiver tells of; the name of the event is the code of its error. */
+/** Logs a note of the receiver; the name of the event is the error code. */
 export function logNote(log: Logger, { level, event, error, ...rest }: ReceiverNote): void {
   log[level]({ ...rest, ...(error === undefined ? {} : { error: { code: event, message: error } }) }, event);
 }

@@ -43,7 +43,7 @@ interface ResourceStatus {
   /** Live rows. */
   rows: number;
   deleted: number;
-  /** Deletes that wait for a person. */
+  /** Deletes that wait for a decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -178,7 +178,7 @@ async function statusOf(
   };
 }
 
-const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'set aside', 'cursor'] as const;
+const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'rejected', 'cursor'] as const;
 const LAST_RUN = HEAD.indexOf('last run');
 
 function tableOf(
@@ -217,12 +217,14 @@ function notesOf({ resource, unfinished, due, paused, error, held, windows, file
   ];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
-    notes.push(`${resource}: a ${mode} walk has ${countText(pages)} pages behind it; the next run goes on there`);
+    notes.push(`${resource}: a ${mode} sync stopped after ${countText(pages)} pages; the next run resumes there`);
   }
-  if (due !== null) notes.push(`${resource}: the service asked to be left alone until ${due} UTC`);
+  if (due !== null) notes.push(`${resource}: the service requested a wait until ${due} UTC`);
   if (paused !== null) {
     const since = paused.since.slice(0, 19);
-    notes.push(`${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends that`);
+    notes.push(
+      `${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends the pause`,
+    );
   }
   if (held > 0)
     notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
@@ -241,12 +243,12 @@ function windowsNote(resource: string, counts: WindowCounts): string {
   const more: [number, string][] = [
     [held, `held; see content-sync deletes list ${resource}`],
     [capped, 'as large as the service lists'],
-    [differing, 'with other totals than the service tells'],
+    [differing, 'with other totals than the service states'],
     [dropped, 'dropped by age'],
   ];
-  const told = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
+  const parts = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
   const since = oldest === null ? '' : ` since ${oldest}`;
-  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...told].join(', ')}`;
+  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...parts].join(', ')}`;
 }
 
 const SEVERITY_TONES: Readonly<Record<Severity, Tone>> = { down: 'bad', late: 'bad', look: 'look' };
@@ -309,12 +311,12 @@ async function snapshotOf(
   }
 }
 
-/** Whoever works on a resource, it is not this process: that is as it should be. */
+/** Removes the owners: another process may own a resource while this one only reads. */
 function withoutOwners(status: StatusSnapshot['sources'][number]): StatusSnapshot['sources'][number] {
   return { ...status, resources: status.resources.map((resource) => Object.assign({}, resource, { owner: null })) };
 }
 
-/** Deliveries that are looked at: those behind them are younger, or as bad. */
+/** Max deliveries that are read: later ones are younger, or as bad. */
 const MOST_LOOKED_AT = 100;
 
 async function waitingIn(warehouse: string, clock: CliContext['clock']): ReturnType<NonNullable<StatusParts['inbox']>> {

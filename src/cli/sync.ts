@@ -22,7 +22,7 @@ import { summaryText, watchRun } from './command/watch-run.ts';
 interface RunOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
-  /** Called before the source is worked on by this process, and not by a `serve`. */
+  /** Called before this process, and not a `serve`, syncs the source. */
   onOwn?: () => void;
   restart?: true;
   due?: true;
@@ -58,14 +58,14 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     });
 }
 
-/** A running `serve` that keeps the source is asked to do it. */
+/** Lets a running `serve` that keeps the source do it. */
 async function runOrFollow(
   command: SyncCommand,
   context: CliContext,
   chosen: ChosenSource,
   options: RunOptions,
 ): Promise<RunReport> {
-  // What is due is the business of a serve, and a restart is not asked of one.
+  // A `serve` follows its own schedule, and does not restart copies.
   const isOwn = options.restart === true || options.due === true;
   const door = isOwn ? null : await findServe(context, chosen);
   const { areNamed = false } = options;
@@ -139,8 +139,8 @@ async function runSource(
 ): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);
-  let told: AppOptions['retried'];
-  const retried: typeof told = (...event) => told?.(...event);
+  let onRetry: AppOptions['retried'];
+  const retried: typeof onRetry = (...event) => onRetry?.(...event);
   try {
     return await withApp(context, { ...chosen, retried }, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
@@ -148,7 +148,7 @@ async function runSource(
       const asked = await unlessPaused(app, chosen, due, options.areNamed ?? false);
       const [restart, live] = [options.restart === true, options.logLevel === undefined];
       const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
-      told = watching.retried;
+      onRetry = watching.retried;
       const work = (): Promise<RunReport> =>
         app.sync({ command, resources: asked, restart, signal: context.signal, watcher, files: true });
       return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);
@@ -209,10 +209,10 @@ async function dueNow(app: App, resources: readonly string[], now: number) {
   const moments: number[] = [];
   for (const resource of resources) {
     const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-    // The caller has chosen the moment: a call at the very time of an occurrence must find it due.
+    // The caller chooses the time: a call at the exact time of an occurrence finds it due.
     const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    // This process lives for one look: how long ago a success was, only the clock can tell.
+    // This process has no earlier measurements: only the stored times count.
     const elapsed = { success: null, full: null };
     const { command, nextAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
     // Also if the service asked to be left alone: the run then says so, and sends nothing.

@@ -58,12 +58,12 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
   });
 }
 
-/** The least part of a limit that this takes beside a process that is at work. */
+/** Min share of the limit while another process is running. */
 const LEAST_SHARE = 0.05;
 
 /**
- * The source as it is read: where another process of this machine is at work on it, whose budget nobody shares, verify
- * takes what that one leaves of the limit. Throws `ConfigError` if there is no copy, and makes none.
+ * The source with a reduced share of the limit if another process of this machine works on it, because SQLite processes
+ * do not share a budget. Throws `ConfigError` if there is no copy, and makes none.
  */
 async function besideOthers(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {

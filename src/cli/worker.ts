@@ -26,7 +26,7 @@ import { logNote, port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
-/** `content-sync worker`: does the work that a `serve` on the same Postgres asks for, together with any number of others. */
+/** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'Max scans in progress at once (default: 8)', walks)
@@ -162,7 +162,7 @@ async function listen(parts: ListenParts, settings: Settings, options: WorkerOpt
   });
 }
 
-/** What this process does; how sources and resources stand, only `serve` tells. */
+/** The metrics of this process; only `serve` reports the status of sources. */
 function metricsText({ metrics, known }: ListenParts): Promise<string> {
   metrics.status.clear();
   for (const { source, activity } of known.values()) {

@@ -41,7 +41,7 @@ const WRITTEN: Readonly<Record<string, (value: string) => string>> = {
   'application/x-www-form-urlencoded': encodeURIComponent,
 };
 
-/** The template with its placeholders filled in by `valueOf`, so that no value can end the text that it stands in. */
+/** The template with its placeholders filled in by `valueOf`, escaped for the text around it. */
 export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
   const [type = ''] = contentType.toLowerCase().split(';', 1);
   const write = /[/+]json$/.test(type.trim()) ? WRITTEN['application/json'] : WRITTEN[type.trim()];
@@ -63,7 +63,7 @@ export function contentTypeOf(headers: Readonly<Record<string, string>>): string
   return type ?? JSON_TYPE;
 }
 
-/** Finds what cannot be filled in, and a template of JSON that is none once it is filled in; null for nothing. */
+/** Finds unknown placeholders, and a template that gives no JSON; null for a valid one. */
 export function bodyFault(template: string, headers: Readonly<Record<string, string>>): string | null {
   const unknown = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name).find(
     (name) => !isPlaceholder(name),
@@ -156,7 +156,7 @@ export type ChannelSettings = AlertsSettings[string];
 /** A shorter path may be a word of every sentence. */
 const LEAST_PATH = 8;
 
-/** Texts of the channels that must not be logged or printed: whoever knows an address can write there. */
+/** Texts of the channels that must not be logged: anyone who knows an address can post to it. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
   return Object.values(alerts).flatMap(secretsOf);
 }

@@ -28,18 +28,18 @@ export interface CheckedFile<T> {
   profiles: Map<string, Profile>;
   /** Texts from secret files and profiles that must not be logged. */
   secrets: string[];
-  /** True if a secret stands in the file itself. */
+  /** True if the file itself contains a secret. */
   holdsSecret: boolean;
   /** Fields of its profiles under a former name, as shown to a person. */
   deprecated: string[];
 }
 
-/** Where the file of a source stands beside others: what the config says for all of them. */
+/** The settings that apply to all sources, for the file of one. */
 export interface CheckPlace extends Surroundings {
   hasPrivacyKey?: boolean;
 }
 
-/** Loads a profile by its name or path; `missing` is the message if there is none. */
+/** Loads a profile by name or path; `missing` is the message if it does not exist. */
 export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 
 /** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
@@ -110,7 +110,7 @@ export interface SourceFile {
   source: { settings: SourcesFile[string]; profile: Profile } | null;
   faults: Fault[];
   secrets: string[];
-  /** True if a secret stands in the file itself, and others may read it. */
+  /** True if the file itself contains a secret, and other users may read it. */
   isExposed: boolean;
   deprecated: string[];
 }

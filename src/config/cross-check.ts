@@ -111,7 +111,7 @@ const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
   jwt_bearer: { needs: ['key'], takes: ['client_id', 'client_secret', 'key_id', 'username'] },
 };
 
-/** Null for schemes whose secrets are told by their own form. */
+/** Null for schemes whose settings schema names all secrets. */
 function needsOf(scheme: AuthPlan['scheme']): Needs | null {
   if (scheme.type === 'session') {
     return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };

@@ -33,7 +33,7 @@ function textOf(path: string): string | null {
     return readFileSync(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    // A folder of that name is somebody's Python environment.
+    // A folder named `.env` is a Python environment.
     if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)) return null;
     throw new ConfigError('env_file_unreadable', `${ENV_FILE} is there and cannot be read (${code})`, {
       hint: 'let the user that runs content-sync read it, or take it away',

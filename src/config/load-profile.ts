@@ -243,7 +243,7 @@ function depthOf(value: unknown, path: FieldPath): number {
 /** Fields that give the kind of a map: a map of another kind replaces that of the base. */
 const KIND_FIELDS = ['style', 'type', 'mode'];
 
-/** Replaced as a whole: half of a filter with several parameters is none. */
+/** Replaced as a whole, because a filter with some parameters of the base would be wrong. */
 const WHOLE_FIELD = 'incremental';
 
 /**

@@ -49,7 +49,7 @@ export interface SettingsPlace {
 /**
  * Reads the config file, the files of its sources, the secret files and all profiles that they name.
  * @throws ConfigError `settings_not_found`, or `settings_invalid` with every fault of all files in one message,
- *   one per line: `file:line:column  field: expected …, got …`. No secret stands in it. A source that has a file of
+ *   one per line: `file:line:column  field: expected …, got …`. It contains no secret. A source that has a file of
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
 export function loadSettings(settingsPlace: SettingsPlace): Settings {
@@ -251,7 +251,7 @@ function credentialsIn({
     if (hash_key !== undefined) found.push(hash_key);
     found.push(...(auth === undefined ? [] : secretsOf(auth)));
     for (const { value } of webhook?.secrets ?? []) found.push(value);
-    // Whoever knows the address of a monitor can silence it.
+    // Anyone who knows the address of a monitor can silence it.
     for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
   }
   return found;

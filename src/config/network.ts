@@ -1,4 +1,3 @@
-import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -45,7 +44,7 @@ export interface Network {
 
 const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
-/** What is wrong with the files of a source, whose settings stand at `above`. */
+/** Finds faults in the files of a source whose settings are at the path `above`. */
 export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
   const found = filesOf(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);
@@ -76,26 +75,9 @@ function pairFindings(settings: NetworkFile, cwd: string, above: readonly string
     createSecureContext(files);
     return [];
   } catch {
-    const isLocked = !opens(files);
-    const field = isLocked ? 'key_passphrase' : settings.key_file === undefined ? 'ca_file' : 'key_file';
-    const expected = isLocked
-      ? 'the passphrase of key_file'
-      : 'files that TLS can use, and a key that belongs to its certificate';
-    return [{ path: [...above, field], part: 'value', message: `expected ${expected}` }];
-  }
-}
-
-/**
- * False for a key that its passphrase does not open. By the key alone: of 256 wrong passphrases one seems to fit, and what
- * it makes of the key fails in some other way.
- */
-function opens({ key, passphrase }: Pick<Network, 'key' | 'passphrase'>): boolean {
-  if (key === undefined || !key.includes('ENCRYPTED')) return true;
-  try {
-    createPrivateKey({ key, passphrase });
-    return true;
-  } catch {
-    return false;
+    const field = settings.key_file === undefined ? 'ca_file' : 'key_file';
+    const message = 'expected files that TLS can use, the key of the certificate, and the passphrase of the key';
+    return [{ path: [...above, field], part: 'value', message }];
   }
 }
 

@@ -330,7 +330,7 @@ interface ControlPlace {
 /**
  * Absolute path of the control socket, the same for `serve` and for every command under the same config; null for none.
  * It is named after the config, because several may share a folder, and is never in a folder where every user may make
- * files: another one could stand in for `serve`.
+ * files: another user could impersonate `serve`.
  */
 export function controlPath({ control, warehouse, config, cwd, env }: ControlPlace): string | null {
   if (control === null || control === 'off') return null;

@@ -1,10 +1,10 @@
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
-import { z } from 'zod';
-import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
+import { z } from 'zod';
 
-/** For somebody who has not chosen yet: a file per source, below the folder in which content-sync is started. */
+/** The default that `init` proposes: a file per source, below the working directory. */
 export const USUAL_WAREHOUSE = 'sqlite:data/{source}.db';
 
 /** Parts of an address, by the kind of database. */
@@ -13,7 +13,7 @@ interface AddressKinds {
   postgres: {
     /** The address itself; may hold a password. */
     readonly text: string;
-    /** The same as a connection string that the driver takes, without anything of ours. */
+    /** The same as a connection string for the driver, without our parameters. */
     readonly connection: string;
     /** The schema of the source. */
     readonly schema: string;
@@ -52,7 +52,7 @@ export function readAddress(address: string): WarehouseAddress | null {
   return kind === undefined ? null : READERS[kind](rest);
 }
 
-/** `sqlite:<path>`; `{source}` in the path stands for the name of the source. */
+/** `sqlite:<path>`; `{source}` in the path is replaced by the name of the source. */
 const sqliteGrammar: AddressGrammar = {
   pattern: /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/,
   editorPattern: 'sqlite:(?!//|:memory:).+',
@@ -93,7 +93,7 @@ const LONGEST_NAME = 63;
 const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
 const PLACEHOLDER = '{source}';
 
-/** `postgres://user:password@host/database`; `{source}` in `?schema=` stands for the name of the source. */
+/** `postgres://user:password@host/database`; `{source}` in `?schema=` is replaced by the name of the source. */
 const postgresGrammar: AddressGrammar = {
   pattern: POSTGRES,
   editorPattern: 'postgres(ql)?://.+',
@@ -167,7 +167,7 @@ const RULES: readonly ((url: URL) => string | null)[] = [
   },
 ];
 
-/** Words that stand in every message about Postgres, also if somebody took one of them for a password. */
+/** Not treated as secrets even if used as a password, because every message about Postgres contains them. */
 const OUR_WORDS = new Set(['postgres', 'postgresql']);
 
 /** The password in each spelling that the address may lead to, also if it is no valid address. */
@@ -280,11 +280,11 @@ export function shownAddress(address: string): string {
   if (scheme === 'sqlite' || (scheme === undefined && /^[\w./{}-]*$/.test(address))) return address;
   if (scheme === undefined) return '***';
   if (!address.startsWith(`${scheme}://`) || URL.parse(address) === null) return `${scheme}:***`;
-  // To the last @: one that belongs to the password may stand there as it is.
+  // Up to the last @, because a password may contain an unescaped one.
   return address.replace(/\/\/.*@/s, '//***@').replace(/[?#].*$/s, '?***');
 }
 
-/** True for names and addresses that never leave this machine, as they stand in a URL. */
+/** True for host names and addresses of this machine, as URLs write them. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(bare) === 4) return bare.startsWith('127.');

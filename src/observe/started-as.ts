@@ -1,5 +1,5 @@
 const COMMAND =
-  /(?<![\w/-])content-sync (?=(?:init|check|probe|plan|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|reload|status|runs|verify|files|dictionary|grants|rebuild|forget|deletes|deliveries|webhooks|alerts|backup|restore|copy|export|demo|sandbox|profiles|config)\b)/g;
+  /(?<![\w/-])content-sync (?=(?:init|check|probe|plan|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|reload|status|runs|verify|files|dictionary|grants|rebuild|forget|deletes|deliveries|webhooks|alerts|backup|restore|copy|export|demo|sandbox|profiles|config|explain)\b)/g;
 
 /** Writes commands in a text as the user can type them: in a clone, npm runs content-sync by the scripts of package.json. */
 export function asStarted(text: string): string {

@@ -48,19 +48,6 @@ describe('content-sync check', () => {
       /"next_cursor", .*Set page\.next_cursor/,
     ],
     [
-      'records that are somewhere else',
-      { profile: everywhere({ records: 'items' }) },
-      /FAIL {2}content listing: Expected an array of records at items/,
-      /data.*Set records in the profile/,
-    ],
-    ['a path that is not there', { profile: everywhere({ path: '/posts' }) }, /answered 404/, /path of the resource/],
-    [
-      'an id with another name',
-      { profile: everywhere({ id: 'uuid' }) },
-      /FAIL {2}images id: .*uuid/,
-      /the fields there are: id, .*name the right one as `id`/,
-    ],
-    [
       'an id that records share',
       { profile: { resources: { images: { id: 'mime_type' } } } },
       /FAIL {2}images id: mime_type repeats within a page/,
@@ -79,12 +66,6 @@ describe('content-sync check', () => {
       /incremental: null/,
     ],
     [
-      'an item that is somewhere else',
-      { profile: everywhere({ item: '/items/{id}' }) },
-      /FAIL {2}content item: .*answered 404/,
-      /path of the resource/,
-    ],
-    [
       'a key that is not accepted',
       { source: { auth: { type: 'api_key', key: 'not-the-key' } } },
       /FAIL {2}content listing: .*answered 401: the credential was not accepted/,
@@ -101,12 +82,6 @@ describe('content-sync check', () => {
       { sandbox: { clockSkew: 3_600_000 } },
       /warn {2}content clock: the service's clock is 3\d\d\d s ahead of this machine's/,
       /nothing is lost by it/,
-    ],
-    [
-      'a login page in front of it',
-      { sandbox: { fault: [{ fault: 'html' }] } },
-      /FAIL {2}content listing: .*web page/,
-      /login page, a challenge or a proxy/,
     ],
     [
       'a wait of an hour, without waiting for it',

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { copyCommand } from '../../src/cli/copy.ts';
+import { copyCommand } from '../../src/cli/warehouse.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';

@@ -28,7 +28,7 @@ describe('content-sync deletes', () => {
     const { stdout } = await stage.command('deletes', 'list');
     expect(stdout.split('\n')).toHaveLength(31);
     expect(stdout).toMatch(
-      /^content +cnt_\S+ +held +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +a whole walk did not meet it; 30 of 100/,
+      /^content +cnt_\S+ +held +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +not listed by a full sync; 30 of 100/,
     );
     const { source, deletes } = JSON.parse((await stage.command('deletes', 'list', 'content', '--json')).stdout);
     expect([source, deletes.length]).toEqual(['blog', 30]);

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { deliveriesCommand } from '../../src/cli/deliveries.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import { timestampText } from '../../src/model/timestamp-text.ts';
+import { deliveriesCommand } from '../../src/cli/webhooks.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
+import { timestampText } from '../../src/model/timestamp-text.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { draining, eventFor } from '../support/draining.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
 import { journey, type Journey } from '../support/journey.ts';

@@ -76,7 +76,7 @@ it('the demo tells its story in under a minute, ends by itself and leaves nothin
     counting`Sync: .*content +ok \(incremental\): 1 new, ${COUNTS.changed} changed, `,
     /Which tags are read most\?.*What was changed, and what did it say before/s,
     /title_before +title_now\n.*revi/s,
-    /Serve: its page is at http:\/\/127\.0\.0\.1:\d+\/, and the service reports changes to http.*\/webhooks\/demo of changes\./,
+    /Serve: its page is at http:\/\/127\.0\.0\.1:\d+\/, and the service reports changes to http.*\/webhooks\/demo\./,
     /a post was written +the row followed after +\d+ ms\n.*renamed.*deleted +the row followed/s,
     /What to do next, with your own service:\n.*init .*backfill .*serve /s,
   ]) {

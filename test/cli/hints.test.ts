@@ -186,5 +186,3 @@ describe('an address that leads elsewhere', () => {
     expect(hintsIn(text)).toContain('leave it out of base_url');
   });
 });
-
-describe('the outcome skip', () => {});

@@ -21,6 +21,7 @@ export async function runInProcess(
   world: Partial<Pick<CliContext, 'clock' | 'env' | 'signal'>> = {},
 ): Promise<Ended> {
   const { context, ended } = inMemory(cwd, world);
+  context.json = args.includes('--json');
   await make(context).exitOverride().parseAsync(args, { from: 'user' });
   return ended();
 }
@@ -37,6 +38,6 @@ export function inMemory(
     code = chosen;
   };
   const outside = { stdin: Readable.from([]), stdout, stderr, umask: () => undefined };
-  const context = { version: '0.0.0', env, cwd, ...outside, signal, clock, secrets: [], exit };
+  const context: CliContext = { version: '0.0.0', env, cwd, ...outside, signal, clock, secrets: [], exit };
   return { context, ended: () => ({ code, stdout: stdout.text(), stderr: stderr.text() }) };
 }

@@ -109,7 +109,7 @@ describe('content-sync init, without a terminal', () => {
   });
 
   it.each([
-    [[], /Address of your content service: not said.*--url/s],
+    [[], /Address of the content service: missing.*--url/s],
     [['--url', 'ftp://x'], /--url: expected an address such as https/],
     [['--url', 'http://cms.invalid', '--path', '/posts', '--credential-env', 'PATH'], /readable over the network/],
     [['--url', 'htp:/x'], /--url: expected an address such as https/],
@@ -209,7 +209,7 @@ describe('content-sync init, without a terminal', () => {
     writeFileSync(config, 'mine\n');
     const { code, stderr } = await runCommand(['init', '--url', 'http://127.0.0.1:9'], folder);
     expect([code, readFileSync(config, 'utf8')]).toEqual([2, 'mine\n']);
-    expect(stderr).toMatch(/is there already.*--force/s);
+    expect(stderr).toMatch(/exists already.*--force/s);
   });
 });
 
@@ -220,10 +220,10 @@ describe('content-sync init, at a terminal', () => {
       folder,
       ['init'],
       [
-        [/Address of your content service/, `${url}\r`],
-        [/A name for it/, 'blog\r'],
+        [/Address of the content service/, `${url}\r`],
+        [/Name of the source/, 'blog\r'],
         [/Content API key/, `${KEY}\r`],
-        [/Where the copy is kept/, '\r'],
+        [/Database of the copy/, '\r'],
         [/Write config.content-sync\.yaml/, '\r'],
       ],
     );
@@ -240,7 +240,7 @@ describe('content-sync init, at a terminal', () => {
 
   it('writes nothing if it is stopped at a question', async () => {
     const folder = emptyFolder();
-    const said = await atTerminal(folder, ['init'], [[/Address of your content service/, '\u0003']]);
+    const said = await atTerminal(folder, ['init'], [[/Address of the content service/, '\u0003']]);
     expect(said.code).toBe(130);
     expect(existsSync(path.join(folder, 'config'))).toBe(false);
   });

@@ -92,6 +92,7 @@ async function atTerminal(make: (context: CliContext) => Command, args: readonly
     clock: systemClock,
     secrets,
     umask: () => undefined,
+    json: args.includes('--json'),
     exit,
   };
   try {

@@ -20,7 +20,7 @@ it('follows the plan of a run, sends no request, and says that a run will be ref
   stage.setProfile({ resources: { content: { json: ['seo'] } } });
   expect(await plan()).toMatchObject({ code: 2, mode: 'full', is_refused: true });
   stage.setProfile({ resources: { content: { incremental: null } } });
-  const notes = ['the profile names no filter by time: all of it is read'];
+  const notes = ['the profile has no filter by time: everything is fetched'];
   expect(await plan()).toMatchObject({ code: 0, mode: 'full', notes });
   expect(stage.service.asked).toHaveLength(asked);
 });

@@ -39,7 +39,7 @@ describe('probe', () => {
     );
     expect(stdout).toMatch(/param: updated_since # GET \/posts\?.*none earlier/);
     expect(stderr).toContain('at most 60 times');
-    expect(stderr).toContain('every line was proved');
+    expect(stderr).toContain('every line was verified');
     expect(code).toBe(0);
     expect(requests.length).toBeLessThanOrEqual(60);
     expect(stdout + stderr).not.toContain(SECRET);
@@ -58,7 +58,7 @@ describe('probe', () => {
     expect((await probe(args, folder)).stdout).toBe('');
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');
     writeFileSync(path.join(folder, 'profile.yaml'), 'mine');
-    await expect(probe(args, folder)).rejects.toThrow('profile.yaml is there already');
+    await expect(probe(args, folder)).rejects.toThrow('profile.yaml exists already');
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toBe('mine');
     await probe([...args, '--force'], folder);
     expect(readFileSync(path.join(folder, 'profile.yaml'), 'utf8')).toContain('path: /posts');

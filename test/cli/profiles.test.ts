@@ -10,7 +10,7 @@ describe('content-sync profiles', () => {
     const { code, stdout } = await run('list');
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n')).toHaveLength(packagedProfiles().length);
-    expect(stdout).toMatch(/^content-service +The content service .* tried with its own sandbox +content, images/m);
+    expect(stdout).toMatch(/^content-service +The content service .* tested with its own sandbox +content, images/m);
   });
 
   it('lists them as JSON', async () => {
@@ -27,7 +27,7 @@ describe('content-sync profiles', () => {
   it('says which there are if there is none of that name', async () => {
     const { code, stderr } = await run('show', 'content-servce');
     expect(code).toBe(2);
-    expect(stderr).toMatch(/no profile "content-servce".*content-service/s);
+    expect(stderr).toMatch(/no profile has the name "content-servce".*content-service/s);
   });
 
   it.for(packagedProfiles())('%s loads, and says what it is', (name) => {

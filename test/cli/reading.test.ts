@@ -1,29 +1,24 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
-import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { statusCommand } from '../../src/cli/status.ts';
+import { deliveriesCommand } from '../../src/cli/webhooks.ts';
+import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { inboxAddress, openInbox, openWarehouse } from '../../src/database/databases.ts';
 import { rowsOf } from '../support/copied-cells.ts';
 import { asOtherClient, DATABASES, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';
-import { limitedRole, asRole } from '../support/limited-role.ts';
+import { asRole, limitedRole } from '../support/limited-role.ts';
 import { runInProcess } from './in-process.ts';
-import { scriptFile } from '../support/child-script.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret that is long enough').toString('base64')}`;
 // As many images as posts that point to them.
 const RECORDS = { content: 30, images: 30, analytics: 10 };
-const NOBODY = 65_534;
-const SCRIPT = scriptFile(new URL('reading-child.ts', import.meta.url));
 
 /** Every command that only reads, or that is about what is there already. */
 const READING = [
@@ -143,58 +138,5 @@ describe.skipIf(POSTGRES.missing !== null)('commands that read, as a role of Pos
     expect(without.code).toBe(1);
     expect(without.stdout).toMatch(/FAIL {2}copy warehouse: .*may not make tables in the schema content_sync/);
     expect(without.stdout).toMatch(/GRANT USAGE, CREATE ON SCHEMA/);
-  });
-});
-
-/** Whether a user without rights can be had, and can read the code. */
-const isRoot = process.getuid?.() === 0;
-const isReadable = (place: string): boolean =>
-  (statSync(place).mode & 0o005) === 0o005 && (path.dirname(place) === place || isReadable(path.dirname(place)));
-
-/** Takes the right to write from everybody but root. */
-function closed(place: string, config: string): string {
-  for (const file of readdirSync(place)) chmodSync(path.join(place, file), 0o555);
-  chmodSync(place, 0o555);
-  return config;
-}
-
-/** The files of a stage as they are just now, in a folder of their own in which only root may write; its config. */
-function closedCopy({ folder, config }: Journey, name: string): string {
-  const place = path.join(folder, name);
-  mkdirSync(place);
-  const files = readdirSync(folder).filter((file) => /\.(?:db|yaml)(?:-wal)?$/.test(file));
-  for (const file of files) cpSync(path.join(folder, file), path.join(place, file));
-  const copy = path.join(place, path.basename(config));
-  writeFileSync(copy, readFileSync(config, 'utf8').replace(`sqlite:${folder}`, `sqlite:${place}`));
-  return closed(place, copy);
-}
-
-describe.skipIf(!isRoot || !isReadable(import.meta.dirname))('commands that read, as a user who may not write', () => {
-  it('work at rest and beside a writer, and say what to do where one was cut off', async () => {
-    const stage = await copied(SQLITE);
-    const atRest = closedCopy(stage, 'at-rest');
-    const warehouse = await openWarehouse(stage.address, systemClock);
-    onTestFinished(() => warehouse.close());
-    await stage.write("UPDATE _sync_checkpoints SET cursor = 'just now' WHERE resource = 'content'");
-    const cutOff = closedCopy(stage, 'cut-off');
-    const beside = closed(stage.folder, stage.config);
-    const before = await traceOf(SQLITE, stage);
-    const child = spawn(process.execPath, [SCRIPT, atRest, beside, cutOff], {
-      uid: NOBODY,
-      gid: NOBODY,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const said: unknown = JSON.parse(await text(child.stdout));
-    const check = expect.stringMatching(/^0\n[^]*warn {2}copy warehouse: .*not written/);
-    const told = expect.stringMatching(/^\[warehouse_unreachable\] .*-wal can be read only by one who may write/);
-    expect(said).toEqual([
-      expect.stringMatching(/^0\n[^]*content +30 +0 .* ok /),
-      check,
-      expect.stringMatching(/^0\n[^]*content +30 .* just now/),
-      check,
-      told,
-      told,
-    ]);
-    expect(await traceOf(SQLITE, stage)).toEqual(before);
   });
 });

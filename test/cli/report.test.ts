@@ -81,7 +81,7 @@ describe('exit codes', () => {
     const second = await blog.command('sync', '--json');
     expect([second.code, statusesOf(second)]).toEqual([4, ['deferred', 'deferred', 'deferred']]);
     expect(blog.sandbox.requests.total).toBe(asked);
-    expect((await blog.command('status')).stdout).toMatch(/content: the service asked to be left alone until 2\d{3}-/);
+    expect((await blog.command('status')).stdout).toMatch(/content: the service requested a wait until 2\d{3}-/);
   });
 
   it('130 on SIGTERM in the middle of a walk, with the report of what was done', async () => {
@@ -120,7 +120,7 @@ describe('content-sync status', () => {
     await (await blog.open()).close();
     const before = await blog.command('status');
     expect(before).toMatchObject({ code: 0, stderr: '' });
-    expect(before.stdout).toMatch(/resource +rows +deleted +last success \(UTC\) +lag +last run +set aside +cursor\n/);
+    expect(before.stdout).toMatch(/resource +rows +deleted +last success \(UTC\) +lag +last run +rejected +cursor\n/);
     expect(before.stdout).toMatch(/content +0 +0 +never +– +none +0 +–\n/);
     expect(blog.sandbox.requests.total).toBe(0);
     await blog.command('backfill');

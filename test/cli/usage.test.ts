@@ -53,7 +53,7 @@ describe('the command line', () => {
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
     const listed =
-      'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config demo';
+      'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config explain demo';
     expect(names.join(' ')).toBe(listed);
     const grouped =
       'probe health pause resume retry reload dictionary grants rebuild alerts backup restore copy sandbox profiles';

@@ -91,7 +91,7 @@ describe('content-sync webhooks send', () => {
   it.each([
     [401, 'was not accepted'],
     [503, 'could not be stored'],
-    [500, 'no answer of a receiver of ours'],
+    [500, 'not a response of a content-sync receiver'],
   ])('ends with exit code 1 for %i, and says what it means', async (status, meaning) => {
     const stage = await stageFor();
     const { url } = await receiver(stage, status);
@@ -116,7 +116,7 @@ describe('content-sync webhooks send', () => {
       'a receiver that is not there',
       ['event.json', '--url', 'http://127.0.0.1:1/webhooks/blog'],
       {},
-      'no answer from http://127.0.0.1:1/webhooks/blog',
+      'no response from http://127.0.0.1:1/webhooks/blog',
     ],
   ])('refuses %s', async (_, args, webhook, message) => {
     const stage = await stageFor({}, webhook);

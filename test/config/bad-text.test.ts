@@ -40,11 +40,6 @@ describe('all faults of all files stand in one message', () => {
     ]);
   });
 
-  it('also below a name that is refused itself', () => {
-    const { message } = faultsOf({ 'config.yaml': config({ 'blog:': 'Blog:', '0.9': '9', '15m': '15' }) });
-    expect(message.split('\n')).toHaveLength(3);
-  });
-
   it('a line break or a control character in a value cannot fake a line', () => {
     const { message } = faultsOf({ 'config.yaml': config({ 'level: info': 'level: "x\\ny\\e[2J\\u202e"' }) });
     expect(message.split('\n')).toHaveLength(1);

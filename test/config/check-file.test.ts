@@ -1,6 +1,5 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
 import { renderFaults } from '../../src/config/file/yaml-file.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
@@ -141,20 +140,5 @@ describe('sources in files of their own', () => {
     expect(faultsOf({ 'config.yaml': MAIN.replace('./sources', '7') }).message).toMatch(
       /sources: expected a map, or the path of a folder, got 7/,
     );
-  });
-
-  it('are 300 in well under a second, and read the profile that they share once', () => {
-    const names = Array.from({ length: 300 }, (_, at) => `source-${at}`);
-    inFolder({ 'config.yaml': MAIN, 'own.yaml': 'extends: content-service\n' }, (cwd) => {
-      mkdirSync(join(cwd, 'sources'));
-      for (const name of names) writeFileSync(join(cwd, 'sources', `${name}.yaml`), source(name, '../own.yaml'));
-      const began = performance.now();
-      const { sources } = loadSettings({ path: 'config.yaml', env: {}, cwd });
-      const took = performance.now() - began;
-      expect(Object.keys(sources)).toHaveLength(300);
-      expect(new Set(Object.values(sources).map(({ profile }) => profile)).size).toBe(1);
-      // 0.25 s where nothing else is going on.
-      expect(took).toBeLessThan(5_000);
-    });
   });
 });

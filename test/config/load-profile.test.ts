@@ -151,31 +151,10 @@ const rows: Row[] = [
     /http.concurrency: expected at least 1/,
   ],
   [
-    'a value that hides that of the base',
-    { 'p.yaml': 'extends: ./b.yaml\nhttp: { attempts: ‸0 }\n', 'b.yaml': `${base}http: { attempts: 2 }\n` },
-    'p.yaml',
-    /http.attempts: expected at least 1/,
-  ],
-  [
-    'a list that hides a longer one of the base',
-    {
-      'p.yaml': 'extends: ./b.yaml\noutcomes: [‸{}]\n',
-      'b.yaml': `${base}outcomes: [{ outcome: ok, status: "200" }]\n`,
-    },
-    'p.yaml',
-    /outcomes\[0\].outcome: expected one of/,
-  ],
-  [
     'parameters of another page style',
     { 'p.yaml': `${base}resources: { content: { page: { style: page, ‸cursor_param: c } } }\n` },
     'p.yaml',
     /one of style, page_param, first, next_page, end, size_param.*, got the unknown key "cursor_param"/,
-  ],
-  [
-    'an unknown page style',
-    { 'p.yaml': `${base}resources: { content: { page: { style: ‸pages } } }\n` },
-    'p.yaml',
-    /one of cursor, page, offset, link, next-url, keyset, single, got "pages"/,
   ],
   [
     'a circle',
@@ -210,7 +189,6 @@ const rows: Row[] = [
     'p.yaml',
     /resources.b.extends: expected resources that do not extend each other in a circle, got "a" again/,
   ],
-  ['a resource that extends itself', { 'p.yaml': `resources: { a: { extends: ‸a } }\n` }, 'p.yaml', /circle/],
   [
     'defaults that extend a resource',
     { 'p.yaml': `${base}defaults: { ‸extends: content }\n` },
@@ -224,31 +202,7 @@ const rows: Row[] = [
     'p.yaml',
     /extends: expected one of .*content-service/,
   ],
-  [
-    'a base that cannot be read as YAML',
-    { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'a: 1\n‸a: 2\n' },
-    'b.yaml',
-    /each key once/,
-  ],
   ['no map', { 'p.yaml': '‸[]\n' }, 'p.yaml', /a map with the fields of a profile/],
-  [
-    'a query in the path of a single record',
-    { 'p.yaml': `${base}resources: { content: { item: ‸'/content/{id}?populate=*' } }\n` },
-    'p.yaml',
-    /resources.content.item: expected a path without \? or #: .*item_query/,
-  ],
-  [
-    'a query of single records that is a text',
-    { 'p.yaml': `${base}resources: { content: { item_query: ‸populate } }\n` },
-    'p.yaml',
-    /resources.content.item_query: expected inherit or a map, got "populate"/,
-  ],
-  [
-    'no resource left',
-    { 'p.yaml': `${base}resources: ‸{ content: null, images: null, analytics: null }\n` },
-    'p.yaml',
-    /at least one resource/,
-  ],
   [
     'a header with a line break',
     { 'p.yaml': `${base}headers: { X-A: ‸"canary-4711\\r\\nX-B: 1" }\n` },

@@ -1,26 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { onTestFinished } from 'vitest';
 import type { Command } from 'commander';
-import type { CliContext } from '../../src/cli/command/context.ts';
+import { onTestFinished } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
+import type { CliContext } from '../../src/cli/command/context.ts';
+import { tellError } from '../../src/cli/command/output.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
-import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
-import { tellError } from '../../src/cli/command/output.ts';
-import { webhooksCommand } from '../../src/cli/webhooks.ts';
-import { startSandbox, type Sandbox } from '../sandbox/service/sandbox.ts';
+import { deliveriesCommand, webhooksCommand } from '../../src/cli/webhooks.ts';
 import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
 import { signDelivery } from '../../src/server/signature/sign-delivery.ts';
 import { inMemory } from '../cli/in-process.ts';
+import { type Sandbox, startSandbox } from '../sandbox/service/sandbox.ts';
 import { sampled } from '../support/length.ts';
-import { tempFolder } from '../support/temp-warehouse.ts';
-import { filesIn, leakFinder, type Leak } from './canaries.ts';
-import { ECHOES, startEchoingService, type EchoingService } from './echoing-service.ts';
 import type { Answered } from '../support/raw-request.ts';
-import { startServe, until, writeYaml, type ServeProcess } from './serve-stage.ts';
+import { tempFolder } from '../support/temp-warehouse.ts';
+import { filesIn, type Leak, leakFinder } from './canaries.ts';
+import { ECHOES, type EchoingService, startEchoingService } from './echoing-service.ts';
+import { type ServeProcess, startServe, until, writeYaml } from './serve-stage.ts';
 
 /** A secret of Standard Webhooks whose base64 has both marks that URLs escape. */
 function whsec(): string {
@@ -386,6 +385,7 @@ async function inProcess(
   env: NodeJS.ProcessEnv,
 ): Promise<{ code: number; text: string }> {
   const { context, ended } = inMemory(cwd, { env });
+  context.json = args.includes('--json');
   let hasFailed = false;
   try {
     await make(context)

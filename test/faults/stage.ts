@@ -151,6 +151,7 @@ async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: stri
     signal: new AbortController().signal,
     clock,
     secrets: [],
+    json: true,
     umask: () => undefined,
     exit: (chosen) => {
       code = chosen;

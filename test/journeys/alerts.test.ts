@@ -109,7 +109,7 @@ describe('alerts of a sync from cron', { timeout: 60_000 }, () => {
     stage.configure({ settings: { alerts: {} } });
     expect(await stage.run('alerts', 'test')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('tells nobody'),
+      stderr: expect.stringContaining('no alerts are configured'),
     });
     stage.configure({ settings: { alerts: { ops: { ...alerts.ops, sources: ['blgo'] } } } });
     expect((await stage.run('alerts', 'test')).stderr).toMatch(

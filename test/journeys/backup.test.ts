@@ -173,7 +173,7 @@ describe('a backup on SQLite', { timeout: longOrShort(3_600_000, 120_000) }, () 
     const file = path.join(stage.folder, 'blog.backup');
     const made = await stage.run('backup', '{source}.backup');
     expect(made).toMatchObject({ code: 0, stderr: '' });
-    expect(made.stdout).toMatch(/^blog: .*blog\.backup holds the warehouse and inbox as of \S+Z \(.* MB\)\n$/);
+    expect(made.stdout).toMatch(/^blog: .*blog\.backup contains the warehouse and inbox as of \S+Z \(.* MB\)\n$/);
     const after = await sender.stop();
     expect(after).toBeGreaterThan(before);
 

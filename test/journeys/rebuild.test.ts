@@ -138,7 +138,7 @@ describe.for(DATABASES)('a rebuild on $name', { timeout: 120_000 }, (database) =
     stage.setProfile({ resources: { content: { history: 'latest', fields: { title: { rename: 'headline' } } } } });
     const { stdout, stderr } = await stage.command('rebuild', 'content');
     expect(stderr).toBe('');
-    expect(stdout).toContain('1 of them have no kept body');
+    expect(stdout).toContain('1 of them have no stored body');
     expect(await stage.rows(stamps)).toEqual(before);
     expect(await stage.rows('SELECT id, headline FROM content WHERE _deleted_at IS NULL ORDER BY id')).toEqual([
       ...[1, 2, 4].map((id) => ({ id: String(id), headline: `Title ${id}` })),

@@ -239,7 +239,7 @@ describe('the Dockerfile', () => {
       const port = await freePort();
       const health = await inContainer('serve', '--port', String(port));
       await until('healthy', async () => Promise.resolve(health().status === 0));
-      expect(health().stdout).toBe(`http://127.0.0.1:${port}/healthz: answers 200\n`);
+      expect(health().stdout).toBe(`http://127.0.0.1:${port}/healthz: responds 200\n`);
       const oneShot = await inContainer('sandbox', '--port', '0');
       await until('started', async () => Promise.resolve(oneShot().stdout !== ''));
       expect(oneShot()).toEqual({ status: 0, stdout: 'this container runs sandbox, which is not checked\n' });

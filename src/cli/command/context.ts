@@ -9,13 +9,13 @@ export interface CliContext {
   version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
-  /** Where a person answers questions, if it is a terminal. */
+  /** Answers to questions come from here if it is a terminal. */
   stdin: Readable & { isTTY?: boolean };
   stdout: Writable & { isTTY?: boolean; columns?: number };
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
   signal: AbortSignal;
-  /** Calls the listener from now on whenever the process is told to read its settings again (SIGHUP). */
+  /** Calls the listener on every SIGHUP, which requests a reload of the settings. */
   reloads?: (listener: () => void) => void;
   /** Reads `.env` again into `env`. Throws `ConfigError` if it cannot be read. */
   rereadEnv?: () => void;

@@ -13,7 +13,7 @@ export async function findServe(
 ): Promise<ServeDoor | null> {
   const by = caller();
   const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
-  // On another machine: it is asked by way of the database.
+  // A `serve` on another machine is reached through the database.
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }
 
@@ -22,7 +22,7 @@ export function caller(): string {
   try {
     return `${userInfo().username}, pid ${process.pid}`;
   } catch {
-    // The user of a container need not have a name.
+    // The user of a container may have no name.
     return `pid ${process.pid}`;
   }
 }

@@ -29,7 +29,7 @@ function hints(key: string, value: unknown): unknown {
 }
 
 /**
- * Pads cells so that columns stand below each other; one line per row, without spaces at its end. `paint` colours a
+ * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a
  * padded cell by its column.
  */
 export function alignedLines(
@@ -49,7 +49,7 @@ export function alignedLines(
 /**
  * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
  * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
- * the command was asked for JSON.
+ * the command prints JSON.
  */
 export async function tellError(
   { stderr, secrets, json = false }: Pick<CliContext, 'stderr' | 'secrets' | 'json'>,
@@ -108,7 +108,7 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
   failed: 'bad',
 };
 
-/** The tone of how a run stands or has ended; plain for any other word. */
+/** The tone of a run status; plain for any other word. */
 export function toneOfStatus(status: string): Tone {
   return STATUS_TONES[status] ?? 'plain';
 }

@@ -11,7 +11,7 @@ import { type App, type AppOptions, openApp } from '../../server/app.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './context.ts';
 import { tellError } from './output.ts';
 
-/** Options of every command that works on configured sources. */
+/** Options of every command for configured sources. */
 export interface SourceOptions {
   config?: string;
   source?: string;
@@ -19,7 +19,7 @@ export interface SourceOptions {
   json?: true;
 }
 
-/** A command that works on the sources of the config and reports on each. */
+/** A command that reports on each source of the config. */
 export function sourceCommand(name: string): Command {
   return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
@@ -48,9 +48,9 @@ export interface ChosenSource {
 
 /**
  * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes (`ok` for those that
- * return none) to the shell. A source that cannot be worked on, or whose own file was refused, is told and never takes
- * the others along. Throws `ConfigError` before anything is asked of any service if the settings or the names on the
- * command line cannot be used.
+ * return none) to the shell. A source that fails, or whose own file was refused, is reported and does
+ * not affect the others. Throws `ConfigError` before any request if the settings or the names on the command line are
+ * invalid.
  */
 export async function forEachSource(
   context: CliContext,
@@ -95,7 +95,7 @@ function chooseSources(
   options: SourceOptions,
   names: readonly string[],
 ): ChosenSource[] {
-  // A terminal shows live lines, which log lines would tear apart: there the log must be asked for.
+  // On a terminal log lines would break up the live lines, so the log is off unless --log-level is given.
   const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
   const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
   return Object.values(settings.sources).map((source) => ({
@@ -153,7 +153,7 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
   return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
 }
 
-/** The log of a command that tells a person itself what it does. */
+/** The log of a command that prints its own messages. */
 export function silentLog({ stderr, secrets }: Pick<CliContext, 'stderr' | 'secrets'>): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
 }

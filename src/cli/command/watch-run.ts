@@ -21,7 +21,7 @@ interface WatchOptions {
   log: Logger;
   app: App;
   resources: readonly string[];
-  /** False if the log was asked for, which takes the place of the live lines. */
+  /** False if --log-level is given: then the log replaces the live lines. */
   live: boolean;
 }
 
@@ -105,8 +105,8 @@ function figuresOf(report: ResourceReport): string {
     `${countText(unchanged)} unchanged`,
     ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
     ...(held > 0 ? [`${countText(held)} deletes held`] : []),
-    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
-    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as forgotten`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
+    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as erased`] : []),
     `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
     durationText(seconds),
@@ -115,11 +115,11 @@ function figuresOf(report: ResourceReport): string {
 }
 
 function adviceOf({ error, rejected, warnings }: ResourceReport): string[] {
-  const hint = error?.code === 'bug' ? 'please report it; --log-level error shows where it happened' : error?.hint;
+  const hint = error?.code === 'bug' ? 'report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
     ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
-    ...(rejected > 0 ? ['→ the records set aside stand in _sync_rejects, each with its reason and its body'] : []),
+    ...(rejected > 0 ? ['→ see _sync_rejects for the rejected records, each with its reason and its body'] : []),
   ];
 }

@@ -89,8 +89,8 @@ async function withFiles<T>(
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {
-    throw new ConfigError('files_off', `${source.name} keeps no files`, {
-      hint: 'name a place for them in files.store of the source, and the resources that have some in its profile (files)',
+    throw new ConfigError('files_off', `${source.name} stores no files`, {
+      hint: 'set files.store of the source, and `files` of the resources in its profile',
     });
   }
   // Nothing is made where no copy is.
@@ -155,7 +155,7 @@ function verifiedText(source: string, verified: FilesVerified): string {
     ...(orphans.objects === 0
       ? []
       : [
-          `  ${countOf(orphans.objects, 'content')} that no file names, ${bytesText(orphans.bytes)}: content-sync files prune`,
+          `  ${countOf(orphans.objects, 'content')} without a file, ${bytesText(orphans.bytes)}: run content-sync files prune`,
         ]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
@@ -174,7 +174,7 @@ function faultText({ kind, store, sha256, files }: FaultyFile): string {
 
 function adviceFor({ faults }: FilesVerified): string[] {
   const { missing = 0, size = 0, content = 0 } = faults.by_kind;
-  return missing + size + content === 0 ? [] : ['  → content-sync files verify --repair has them fetched again'];
+  return missing + size + content === 0 ? [] : ['  → run content-sync files verify --repair to fetch them again'];
 }
 
 function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>): string[] {
@@ -182,9 +182,7 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
     ...(again === 0 ? [] : [`  ${countOf(again, 'file')} will be fetched again by the next run`]),
     ...(left === 0
       ? []
-      : [
-          `  ${countText(left)} left: only earlier contents show them, which cannot be fetched again, or nobody says where their store is`,
-        ]),
+      : [`  ${countText(left)} left: only earlier contents have them, or their store is not configured`]),
   ];
 }
 
@@ -194,7 +192,7 @@ interface FieldStatus {
   field: string;
   /** Where they go by the settings; null if they are fetched no more. */
   store: string | null;
-  /** Files that are shown, by how they stand. */
+  /** Current files by status. */
   files: Record<FileStatus, number>;
   /** Records that show one that is here. */
   records: number;
@@ -208,15 +206,15 @@ interface FieldStatus {
 interface FilesStatus {
   source: string;
   fields: FieldStatus[];
-  /** When the next one is to be asked for (UTC); null if none is. */
+  /** When the next download is due (UTC); null if none is. */
   next_due: string | null;
-  /** That failed or were refused, the oldest first. */
+  /** Failed and refused files, oldest first. */
   trouble: FileTrouble[];
 }
 
 const MOST_TROUBLE = 20;
 
-/** How the files of these resources stand, as the warehouse remembers it. */
+/** Reads the status of the files of these resources from the warehouse. */
 async function filesStatus(
   own: Kysely<OwnTables>,
   { name: source, files: { kept } }: Pick<SourceSettings, 'name' | 'files'>,
@@ -254,7 +252,7 @@ const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'siz
 
 /** The same for a person. */
 function statusText({ source, fields, next_due: due, trouble }: FilesStatus): string {
-  if (fields.length === 0) return `${source}: no files are kept`;
+  if (fields.length === 0) return `${source}: no files are stored`;
   const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
     resource,
     field,
@@ -263,7 +261,7 @@ function statusText({ source, fields, next_due: due, trouble }: FilesStatus): st
     countText(objects),
     bytesText(bytes),
     countText(earlier),
-    visibleText(store ?? 'none: fetched no more'),
+    visibleText(store ?? 'none: no longer fetched'),
   ]);
   const lines = alignedLines([[...HEAD], ...rows]);
   const next = due === null ? [] : [`next one due at ${due.slice(0, 19)} UTC`];

@@ -73,8 +73,8 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
   );
   const address = storesOf(source.files).find(({ name }) => name === row.store);
   if (address === undefined) {
-    throw new ConfigError('file_store_unknown', `it stands in ${row.store}, which the settings no longer name`, {
-      hint: 'put the store back into files.store of the source, or move its objects to the new one',
+    throw new ConfigError('file_store_unknown', `it is stored in ${row.store}, which the settings no longer name`, {
+      hint: 'add the store to files.store of the source again, or move its objects to the new one',
     });
   }
   const out = options.out === '-' ? null : path.resolve(cwd, options.out ?? fileName(row));
@@ -85,7 +85,7 @@ async function getFile(context: CliContext, source: SourceSettings, { resource, 
     try {
       await (out === null ? written(body, context.stdout, row.sha256) : writtenTo(out, body, row.sha256));
     } catch (error) {
-      // Whoever reads stdout has enough.
+      // The reader of stdout has closed it.
       if (out === null && codeOf(error) === 'EPIPE') return;
       throw storeFault(store.shown, error);
     }
@@ -128,7 +128,9 @@ function hasContent(row: FileRow): row is Content {
 
 function refuseOverwriting(file: string, isForced: boolean): void {
   if (isForced || !existsSync(file)) return;
-  throw new ConfigError('file_exists', `${file} is there already`, { hint: 'name another by --out, or add --force' });
+  throw new ConfigError('file_exists', `${file} exists already`, {
+    hint: 'name another file with --out, or add --force',
+  });
 }
 
 /** Whole or not at all. */
@@ -139,7 +141,7 @@ async function writtenTo(file: string, body: Readable, sha256: string): Promise<
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true });
-    // Anything else comes from where the bytes are read.
+    // Any other error comes from reading.
     if (!isUnwritable(error)) throw error;
     throw new ConfigError('file_unwritable', `${file}: ${messageOf(error)}`, {
       hint: 'name a place by --out in which this user may make files, and which has room',
@@ -159,7 +161,7 @@ async function written(body: Readable, to: Writable, sha256: string): Promise<vo
       }
     },
     to,
-    // Stdout stays open for whoever comes next.
+    // Stdout stays open for other output.
     { end: !('fd' in to && to.fd === 1) },
   );
   if (hash.digest('hex') === sha256) return;

@@ -1,11 +1,11 @@
+import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
+import { usualNetwork } from '../../config/network.ts';
+import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
-import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
-import { usualNetwork } from '../../config/network.ts';
-import type { Profile } from '../../config/profile/profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { progressOn, refuseInsecure } from '../probe.ts';
@@ -17,13 +17,13 @@ export interface FoundService {
   auth: Record<string, string>;
   /** Variables for `.env`, with their values. */
   variables: Record<string, string>;
-  /** Name of a shipped profile; that of a file beside the config if `profileText` is not null. */
+  /** Name of a shipped profile, or of a file in the folder of the config if `profileText` is not null. */
   profile: string;
   profileText: string | null;
 }
 
-/** Requests for signs of shipped profiles. */
-const MOST_SIGNS = 40;
+/** Max requests that recognise shipped profiles. */
+const MAX_SIGN_REQUESTS = 40;
 
 interface Wanted {
   url: string;
@@ -38,7 +38,7 @@ interface Wanted {
   path?: string[];
 }
 
-/** Finds out of which kind the service is, by its answers or by experiment, with the credential that it needs. */
+/** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
 export async function findService(context: CliContext, questions: Questions, wanted: Wanted): Promise<FoundService> {
   const known = await knownProfiles(context, wanted);
   const [first] = known;
@@ -66,17 +66,17 @@ async function knownProfiles(context: CliContext, { url, given, isSearched }: Wa
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
   const network = usualNetwork(context.cwd, context.env);
-  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MOST_SIGNS };
+  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MAX_SIGN_REQUESTS };
   await using asker = new Asker(asking);
   const found = await recogniseService((path) => asker.ask({ path }), new URL(url).pathname);
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
   if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
   if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
-  else print(context, 'No shipped profile fits: the service is asked what it is like.');
+  else print(context, 'No shipped profile fits: probing the service.');
   return found;
 }
 
-/** By the form of the credential; a person decides between what is left. */
+/** Chooses by the form of the credential; the user decides between the rest. */
 async function chosenProfile(
   questions: Questions,
   known: readonly Recognised[],
@@ -111,7 +111,7 @@ async function probed(context: CliContext, questions: Questions, wanted: Wanted)
 
 function foundText({ resources, requests, isProved }: ProbeResult): string {
   const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
-  const doubt = isProved ? '' : '\nNot every line of the profile was proved: "not proved" stands beside those.';
+  const doubt = isProved ? '' : '\nSome lines of the profile were not verified: they are marked "not proved".';
   return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
 }
 
@@ -126,10 +126,10 @@ const PARTS = {
   oauth: { user: 'client_id', secret: 'client_secret' },
 } as const satisfies Readonly<Record<string, { user?: string; secret?: string }>>;
 
-/** A kind of credential that can be asked for with one secret and perhaps a name. */
+/** A kind of credential that consists of one secret and perhaps a name. */
 type AskedAuth = keyof typeof PARTS;
 
-/** True for kinds of credentials that can be asked for. */
+/** True for such kinds of credentials. */
 function isAskedAuth(type: string): type is AskedAuth {
   return Object.hasOwn(PARTS, type);
 }
@@ -144,7 +144,7 @@ interface TakenSecret {
 
 /**
  * The secret from the named variable, or from the person at the terminal; null if nothing was typed and `isOptional`.
- * From here on it is never written but to `.env`. Throws `ConfigError` if nobody can be asked.
+ * From here on it is written only to `.env`. Throws `ConfigError` without a terminal.
  */
 async function takeSecret(
   { env, secrets }: Pick<CliContext, 'env' | 'secrets'>,
@@ -181,7 +181,7 @@ function newVariables(secret: TakenSecret | null): Record<string, string> {
   return secret?.isNew === true ? { [secret.variable]: secret.value } : {};
 }
 
-/** What stands under `auth` in the config, with the name of the variable in place of the secret. */
+/** The `auth` of the config, with the variable instead of the secret. */
 function writtenAuth(type: AskedAuth, variable: string | null, user: string | null): Record<string, string> {
   const parts: { user?: string; secret?: string } = PARTS[type];
   return {
@@ -202,7 +202,7 @@ type Ask = (path: string) => Promise<Pick<Answer, 'status' | 'headers' | 'json'>
 
 /**
  * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
- * of the address: the service may stand below the root, and the address may name its API.
+ * of the address: the service may be below the root, and the address may name its API.
  */
 async function recogniseService(ask: Ask, path: string): Promise<Recognised[]> {
   const found: Recognised[] = [];

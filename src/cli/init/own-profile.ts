@@ -15,7 +15,7 @@ import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { silentLog, whileOpen } from '../command/sources.ts';
 
-/** A profile beside the config that adds an account's own collections to a shipped one. */
+/** A profile in the folder of the config that adds an account's own collections to a shipped one. */
 export interface OwnProfile {
   path: string;
   /** Name of the shipped profile. */
@@ -34,7 +34,7 @@ export function ownProfileText({ base, resources, resourceNames }: OwnProfile): 
   return `# What this account has besides the profile ${base}: see config/profile.md.\n${text}`;
 }
 
-/** Asks the service which collections there are, and writes them. Says so if the credential may not see them. */
+/** Fetches the collections of the account and writes them. Prints advice if the credential may not list them. */
 export async function findCollections(context: CliContext, source: SourceSettings, own: OwnProfile): Promise<void> {
   const place = readPackagedProfile(own.base).about?.collections;
   if (place === undefined) return;
@@ -46,8 +46,8 @@ export async function findCollections(context: CliContext, source: SourceSetting
     const example = stringify({ resources: { posts: place.resource } })
       .replaceAll('{name}', 'posts')
       .trimEnd();
-    const advice = `name them in ${own.path}, such as\n${example}`;
-    print(context, `Which collections there are this credential may not ask: ${advice}`);
+    const advice = `add them to ${own.path}, such as\n${example}`;
+    print(context, `This credential cannot list collections: ${advice}`);
     return;
   }
   const { refused, ...known } = found;
@@ -58,7 +58,7 @@ export async function findCollections(context: CliContext, source: SourceSetting
   writeFileSync(own.path, ownProfileText(Object.assign(own, known)));
 }
 
-/** Takes the filter for changes from resources whose filter `check` has shown not to work; true if there were any. */
+/** Removes the filter of resources for which `check` found that it does not work; true if there are any. */
 export function dropFilters(own: OwnProfile, sections: readonly Section[]): boolean {
   const failed = sections.filter(
     ({ resource, findings }) =>
@@ -75,7 +75,7 @@ export function dropFilters(own: OwnProfile, sections: readonly Section[]): bool
   return true;
 }
 
-/** Null if the service refuses to say. */
+/** Null if the service refuses the request. */
 async function askFor({ client, listing }: Probe, path: string, signal: AbortSignal) {
   const url = new URL(listing.baseUrl);
   url.pathname = url.pathname.replace(/\/+$/, '') + path;

@@ -2,38 +2,38 @@ import type { Writable } from 'node:stream';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
-/** One thing that has to be known, and the option that says it where nobody can be asked. */
+/** A question, and the option that answers it without a terminal. */
 interface Question {
   message: string;
   option: string;
-  /** Taken if nothing is typed, and where nobody is asked. */
+  /** Used if nothing is typed, and without a terminal. */
   preset?: string | undefined;
-  /** True if nothing may be the answer. */
+  /** True if the answer may be empty. */
   isOptional?: boolean;
   /** Returns what is wrong with an answer; undefined if nothing is. */
   refuse?: (answer: string) => string | undefined;
 }
 
-/** Asks a person on a terminal; elsewhere takes what the options say, and refuses if one is missing. */
+/** Asks the user on a terminal; elsewhere uses the options, and fails if one is missing. */
 export interface Questions {
-  /** Whether there is somebody to ask. */
+  /** True on a terminal. */
   readonly isAsking: boolean;
   text(question: Question, given: string | undefined): Promise<string>;
   /** What is typed is not shown. */
   secret(question: Question): Promise<string>;
   choice<T extends string>(message: string, choices: readonly { value: T; label: string }[], preset: T): Promise<T>;
-  /** True without asking where nobody is there, or everything was agreed to beforehand. */
+  /** True without asking if there is no terminal or `--yes` is given. */
   confirm(message: string): Promise<boolean>;
 }
 
-/** `agrees`: `--yes`, so that nothing is asked that has a usual answer. */
+/** `agrees` is true with `--yes`: questions with a default are not asked. */
 export function openQuestions({ stdin, stdout }: CliContext, agrees: boolean): Questions {
   return stdin.isTTY === true && stdout.isTTY === true ? onTerminal(stdin, stdout, agrees) : fromOptions();
 }
 
 function missing({ message, option }: Question): ConfigError {
   const hint = `give ${option}`;
-  return new ConfigError('usage', `${message}: not said, and nobody can be asked without a terminal`, { hint });
+  return new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, { hint });
 }
 
 function fromOptions(): Questions {
@@ -52,7 +52,7 @@ function fromOptions(): Questions {
   };
 }
 
-/** Throws `ConfigError` for an answer of an option that is refused: nobody is there to give another one. */
+/** Throws `ConfigError` if the value of an option is invalid. */
 function accepted({ option, refuse }: Question, answer: string): string {
   const fault = refuse?.(answer);
   if (fault === undefined) return answer;

@@ -25,21 +25,7 @@ export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: Read
   const converted = first.error.issues.reduce((at, issue) => convertFilled(at, issue, filled), value);
   const second = converted === value ? first : schema.safeParse(converted);
   if (second.success) return { data: second.data, findings: null };
-  const issues = [...second.error.issues, ...issuesBelowBadKeys(schema, converted, second.error.issues)];
-  return { data: null, findings: explainIssues(issues, { schema, value: converted, filled }) };
-}
-
-/** zod does not look below a key that it rejects. Under a valid name it does, and every fault is to be reported. */
-function issuesBelowBadKeys(schema: z.ZodType, value: unknown, issues: readonly z.core.$ZodIssue[]) {
-  return issues.flatMap((issue) => {
-    if (issue.code !== 'invalid_key') return [];
-    const path = fieldPath(issue.path);
-    const above = path.slice(0, -1);
-    const renamed = replaceAt(value, above, { stand_in: valueAt(value, path) });
-    const found = schema.safeParse(renamed).error?.issues ?? [];
-    const below = found.filter((one) => [...above, 'stand_in'].every((part, at) => one.path[at] === part));
-    return below.map((one) => Object.assign(one, { path: [...path, ...one.path.slice(path.length)] }));
-  });
+  return { data: null, findings: explainIssues(second.error.issues, { schema, value: converted, filled }) };
 }
 
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
@@ -150,7 +136,7 @@ function explainUnion(
   context: ExplainContext,
 ): SettingsFinding[] {
   if ('options' in issue && Array.isArray(issue.options)) {
-    // Undefined stands for a field that may be left out.
+    // An optional field has the option undefined.
     const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
     return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
   }
@@ -222,7 +208,7 @@ function hasConstantsOf(branch: JsonSchema, value: unknown): boolean {
   return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
 }
 
-/** Fields of a profile that earlier versions had, by their path, in which a star stands for any key, and what to do without them. */
+/** Removed fields of profiles by path (`*` is any key), and what to do instead. */
 const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['oauth', 'write auth: { type: oauth, token_path: ..., client_auth: ... }'],
   ['rate_limit.quotas', 'take it out: the limits of the answers are followed'],

@@ -26,7 +26,7 @@ export interface Filled {
   findings: SettingsFinding[];
 }
 
-/** In place of a secret that could not be read: a valid text, and a valid address where one is expected. */
+/** Used for a secret that could not be read: a valid text, or a valid URL where one is expected. */
 const MISSING_SECRET = 'missing-secret-is-not-used';
 const MISSING_ADDRESS = 'https://missing-secret.invalid/';
 
@@ -34,7 +34,7 @@ const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
- * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` stands for `${`.
+ * Fills in `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in texts (never in keys); `$${` is a literal `${`.
  * Reports an unset or empty variable without a default, and a secret file that is missing or empty, unless the field is
  * a secret and those are optional.
  */
@@ -116,9 +116,9 @@ export function isSecretField(path: FieldPath): boolean {
   if (path.length >= 4 && path[2] === 'auth') return last !== 'type';
   if (path[2] === 'webhook' && path[3] === 'secrets') return last !== 'id' && last !== 'until';
   if (path.length === 4 && path[2] === 'http') return last === 'key_passphrase' || last === 'proxy';
-  // Whoever knows the address of a monitor can silence it.
+  // Anyone who knows the address of a monitor can silence it.
   if (path[2] === 'ping') return true;
-  // Whoever knows where alerts are posted can post there.
+  // Anyone who knows the address can post alerts.
   if (path[0] === 'alerts' && path[2] === 'url') return true;
   if (path[0] === 'alerts' && path[2] === 'headers') return isSecretName(String(last));
   if (isHeader(path)) return true;
@@ -140,7 +140,7 @@ function isHeader(path: FieldPath): boolean {
   return (path.length === 2 && path[0] === 'headers') || partOfRequest(path) === 'headers';
 }
 
-/** `resources.<name>.query.*` in a profile, and what stands in `body` there. */
+/** `resources.<name>.query.*` in a profile, and the values in `body`. */
 function isQueryValue(path: FieldPath): boolean {
   return ['query', 'body'].includes(partOfRequest(path));
 }
@@ -160,7 +160,7 @@ export function secretsIn(value: unknown, filled: ReadonlySet<string>): string[]
   return [...textsIn(value)].filter(([path]) => mustBeMasked(path, filled.has(pathKey(path)))).map(([, text]) => text);
 }
 
-/** True if a secret stands in the file itself: not filled in from the environment or from a file of its own. */
+/** True if the file itself contains a secret that is not filled in from outside. */
 export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>): boolean {
   return textsIn(value).some(([path, text]) => isLiteralSecret(text, path) && !filled.has(pathKey(path)));
 }

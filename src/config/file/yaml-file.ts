@@ -78,13 +78,13 @@ export function isPlainMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The entry of a map under a key, or of a list at a position; undefined if there is none. */
+/** The entry of a map by key, or of a list by position; undefined if missing. */
 export function partAt(value: unknown, part: string | number): unknown {
   if (Array.isArray(value)) return typeof part === 'number' ? value[part] : undefined;
   return isPlainMap(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }
 
-/** The value at a path; undefined if there is none. */
+/** The value at a path; undefined if missing. */
 export function valueAt(value: unknown, path: FieldPath): unknown {
   return path.reduce<unknown>(partAt, value);
 }

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { documented, duration, templateSchema } from './basic-fields.ts';
 
-/** Headers of the connection, which are nobody's to set. */
+/** Headers of the connection, which a profile must not set. */
 const CONNECTION = /^(?:host|connection|content-length|transfer-encoding)$/i;
 
-/** A header that a credential may stand in. */
+/** The name of a header that may carry a credential. */
 const authHeaderName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header')
   .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself');
 
-/** Where the credential stands in a request. */
+/** The location of the credential in a request. */
 const carrier = {
   in: documented(z.enum(['header', 'query']).default('header'))('Where the credential is sent', ['query']),
   name: z
@@ -162,7 +162,7 @@ const SCHEMES = [
 
 const schemeSchema = z.discriminatedUnion('type', SCHEMES);
 
-/** How a service wants to be asked who is asking; without any secret. Several schemes where the settings choose. */
+/** How a service authenticates requests, without any secret. With several schemes the settings choose one. */
 export const authSchemeSchema = documented(
   z.union([schemeSchema, z.array(schemeSchema).min(1)]).transform((given) => [given].flat()),
 )('How requests are authenticated: one scheme or a list. Secrets are in the settings', [
@@ -176,7 +176,7 @@ export type SchemeType = AuthScheme['type'];
 type Schemes = { [T in SchemeType]: Extract<AuthScheme, { type: T }> };
 export type SchemeOf<T extends SchemeType> = Schemes[T];
 export type Grant = (typeof GRANTS)[number];
-/** Where a credential stands. */
+/** The location of a credential. */
 export interface Carrier {
   in: 'header' | 'query' | 'cookie';
   name?: string | undefined;
@@ -274,7 +274,7 @@ export interface PlanOf<T extends SchemeType> {
 export type AuthPlan = PlanOf<SchemeType>;
 
 /**
- * The scheme for these secrets, with them; null if there is none. Without schemes in the profile the type of the secrets
+ * The scheme for these secrets, with them; null if no scheme fits. Without schemes in the profile the type of the secrets
  * is the scheme, if that has no fields without a default.
  */
 export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
@@ -306,7 +306,7 @@ export function secretsOf(auth: AuthSettings): string[] {
 
 /**
  * Who asks, as one text that another credential of the service does not have, and what else its listings may depend on.
- * The caller is empty where nobody is named.
+ * The caller is empty if the credential names none.
  */
 export function identityOf(auth: AuthSettings): { caller: string; rights: readonly string[] } {
   if (auth.type === 'oauth') {

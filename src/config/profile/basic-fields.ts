@@ -51,13 +51,13 @@ const SIZE_UNITS = {
   GiB: 1_073_741_824,
 } as const;
 
-/** A duration in a YAML file (`500ms`, `30s`, `10m`, `1h`, `2d`), read as milliseconds, that nobody waits for. */
+/** A duration in a YAML file (`500ms`, `30s`, `10m`, `1h`, `2d`), read as milliseconds. */
 export const timeSpan = z
   .string(DURATION_EXPECTED)
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, DURATION_EXPECTED)
   .transform((text) => measure(text, DURATION_UNITS));
 
-/** The same of one that is waited for. */
+/** The same for timers, which have an upper limit. */
 export const duration = timeSpan.refine((ms) => ms <= LONGEST_MS, 'expected a duration of at most 24d');
 
 /** A size in a YAML file (`64MiB`, `500kB`), read as bytes. */
@@ -125,7 +125,7 @@ export function placeOf(text: string): RequestPlace {
   return kind === 'body' ? { in: 'body', path: rest.split('.') } : { in: 'query', name: text };
 }
 
-/** The part of a request that a template stands in: it decides how a value is kept from being more than a value. */
+/** The part of a request that contains a template; it decides how values are escaped. */
 export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
 
 /** Values by the name of their variable; null for one that has none in this request. */
@@ -152,7 +152,7 @@ export function variablesIn(templates: unknown): string[] {
 
 /**
  * The template with its variables filled in; null if one of them has no value: then the path, parameter, header or
- * field that it stands in is left out. Whatever a value holds, it stays one segment of a path or one value of a header;
+ * field that contains it is omitted. Any value stays one segment of a path or one value of a header;
  * a query and a JSON body escape their values themselves. Throws `SyncError` (`bad_template_value`, skip) for a value
  * that cannot be sent in this place.
  */
@@ -238,7 +238,7 @@ export const eventFieldsSchema = z
 
 export type EventField = z.output<typeof eventFieldSchema>;
 
-/** A condition on a delivery: the value of a field is one of these texts, in which a star stands for any text. */
+/** A condition on a delivery: the value of a field matches one of these texts, in which `*` matches any text. */
 export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind> {
   readonly field: DeliveryField<K>;
   readonly patterns: readonly string[];

@@ -10,7 +10,7 @@ export const cronExpression = z.string(CRON_EXPECTED).refine(isCron, CRON_EXPECT
 /** An IANA time zone. */
 export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zone such as UTC or Europe/Vienna');
 
-/** The first occurrence after a moment, both in epoch milliseconds; Infinity if there is none. */
+/** The first occurrence after a time, both in epoch milliseconds; Infinity if it never occurs. */
 export type Occurrences = (after: number) => number;
 
 /** Gaps between occurrences that are kept: a resource asks about the next two. */
@@ -18,7 +18,7 @@ const REMEMBERED = 3;
 
 /**
  * The occurrences of a cron expression in a zone. A time that a clock change leaves out occurs at the end of the gap, a
- * time that comes twice occurs once, and a field with `*` goes on in real time through both.
+ * time that comes twice occurs once, and a field with `*` runs in real time through both.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
   const cron = shared(expression, timezone);

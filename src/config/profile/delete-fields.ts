@@ -8,7 +8,7 @@ import { NEEDS_POST, requestFields } from './request-fields.ts';
 /** Statuses that never say that a record is gone: they are about the caller, or pass. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
 
-/** Answers that mean that what was asked for is gone. */
+/** Responses that mean that the record is deleted. */
 export const goneSchema = z
   .strictObject({
     status: z
@@ -104,7 +104,7 @@ const deleteFeedFields = z.strictObject({
   lookback: documented(lookback)('How far before the last known delete the next scan starts.', ['10m']),
 });
 
-/** A listing of deletes, beside that of the records. */
+/** A listing of deletes, apart from that of the records. */
 export const deleteFeedSchema = deleteFeedFields
   .refine(({ at, ...request }) => at !== null || !holdsSince(request), {
     path: ['at'],
@@ -112,7 +112,7 @@ export const deleteFeedSchema = deleteFeedFields
   })
   .refine(({ method, body }) => method === 'POST' || body === null, NEEDS_POST);
 
-/** True if a request of the feed can ask for what came since a moment. */
+/** True if a request of the feed has a place for `{since}`. */
 function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
   return variablesIn([path, query, headers, body]).includes('since');
 }

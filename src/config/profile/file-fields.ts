@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';
-import { documented, fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
+import { byteSize, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
 
-/** Where the bytes of a source's files stand. */
+/** Where the files of a source are stored. */
 export type StoreAddress =
   | {
       readonly kind: 'disk';
@@ -65,7 +65,7 @@ const at = z
     examples: ['/images/{id}/file', 'json:url', 'json:gallery[*].url'],
   });
 
-/** Where a file is asked for: on a path of the service, or at an address that the record holds. */
+/** Where a file is downloaded from: a path of the service, or a URL in the record. */
 type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
 
 function fileAt(text: string): FileAt {

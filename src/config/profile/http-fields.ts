@@ -16,7 +16,7 @@ export const httpSchema = z.strictObject({
   max_values: withExamples(z.int().min(1).max(100_000_000).default(2_000_000), [5_000_000]),
   /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
   max_digits: withExamples(z.int().min(1).max(1_000_000_000).default(1_000_000), [5_000_000]),
-  /** Requests that each process may have under way at once, to one origin. */
+  /** Max requests of a process in flight at once, per origin. */
   concurrency: withExamples(z.int().min(1).max(64).default(8), [2]),
   /** The same of all processes on one database together; null: as many as each of them may have. */
   concurrency_total: withExamples(z.int().min(1).max(4_096).nullable().default(null), [2]),
@@ -46,7 +46,7 @@ export const answerConditions = {
 
 const NOT_A_MEANING = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
 
-/** Fields of a rule that tells answers of one meaning from others, such as a page past the end. */
+/** Fields of a rule that recognises responses with a special meaning, such as a page past the end. */
 export const answerRuleFields = {
   status: z.array(
     z
@@ -99,7 +99,7 @@ export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printa
 /** Beginning of every path, below `base_url`. */
 export const versionPrefix = z.string().regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1');
 
-/** The version of the service's API that is asked for, in every request to it. */
+/** The version of the API, which every request names. */
 export const versionSchema = z.strictObject({
   header: documented(
     z
@@ -117,7 +117,7 @@ export const versionSchema = z.strictObject({
 
 type VersionFields = z.output<typeof versionSchema>;
 
-/** The part of a profile that says which version is asked for. */
+/** The fields of a profile that give the version of the API. */
 export interface Versioned {
   version_prefix: string;
   version: VersionFields;
@@ -127,7 +127,7 @@ export interface Versioned {
 export interface RequestedVersion {
   /** Empty, or such as `/v1`. */
   prefix: string;
-  /** By name in lower case. */
+  /** Keyed by lower-case name. */
   headers: Readonly<Record<string, string>>;
   query: Readonly<Record<string, string>>;
 }

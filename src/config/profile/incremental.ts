@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
 import { documented, duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
 
-/** Forms of a moment that have a name; any other is a pattern. */
+/** Named formats of a time; any other is a date pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
 
 export type NamedFormat = (typeof NAMED_FORMATS)[number];
@@ -18,7 +18,7 @@ const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(t
 /** An IANA name or a fixed offset. */
 export const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
-/** How a service is asked for what changed. */
+/** How changes are requested. */
 const MODES = ['filter', 'newest_first'] as const;
 
 const filterFields = z.strictObject({
@@ -57,7 +57,7 @@ const filterFields = z.strictObject({
   }),
 });
 
-/** How to request what changed since a moment; null in a resource that has no such filter. */
+/** How to request what changed since a time; null in a resource without such a filter. */
 export const incrementalSchema = filterFields
   .refine(({ mode, param }) => mode === 'filter' || param === null, {
     path: ['mode'],
@@ -70,7 +70,7 @@ export const incrementalSchema = filterFields
 
 /** How changes are found: the fields of a resource. */
 export const incrementalFields = {
-  /** The field with the time of a record's last change; null if there is none. */
+  /** The field with the time of a record's last change; null if records have none. */
   updated: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .nullable()
@@ -104,12 +104,12 @@ interface FilterTemplates {
   query: Readonly<Record<string, string>>;
 }
 
-/** Templates of a request for changes by the place that they stand in, `param` first. */
+/** Templates of a request for changes by their location in it, `param` first. */
 export function filterPlaces({ param, template: text, query }: FilterTemplates): [string, string][] {
   return [...(param === null ? [] : [[param, text] satisfies [string, string]]), ...Object.entries(query)];
 }
 
-/** Places of the filter that take the moment: the first is its name for people. */
+/** Locations in the request that take the time; messages name the first. */
 export function sincePlaces(filter: FilterTemplates): string[] {
   return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
 }
@@ -125,13 +125,13 @@ interface Requested {
   body: unknown;
 }
 
-/** True if a request of the resource has a place for the moment from which changes are asked for. */
+/** True if a request of the resource can take the time since which changes are requested. */
 export function asksSince({ incremental, query, headers, body }: Requested): boolean {
   if (incremental === null || incremental.mode !== 'filter') return true;
   return sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since');
 }
 
-/** A part of a pattern: a field of a time, by its letters, or a text that stands for itself. */
+/** A part of a pattern: a field of a time, by its letters, or a literal text. */
 export type PatternPart = { field: string } | { text: string };
 
 interface Field {
@@ -145,7 +145,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The fields of Unicode TR35 (as in date-fns and Luxon) that say a moment by numbers alone. */
+/** The numeric fields of Unicode TR35 (as in date-fns and Luxon). */
 const FIELDS: Readonly<Record<string, Field>> = {
   yyyy: { step: Infinity, write: (local) => padded(local.getUTCFullYear(), 4) },
   MM: { step: Infinity, write: (local) => padded(local.getUTCMonth() + 1, 2) },
@@ -172,7 +172,7 @@ const COARSER = ['y', 'M', 'd', 'H', 'm', 's', 'S'] as const;
 const PART = /'((?:[^']|'')+)'|''|([A-Za-z])\2*|[^A-Za-z']+/g;
 
 /**
- * The parts of a date pattern of Unicode TR35, such as `yyyy-MM-dd'T'HH:mm:ss`; text stands in single quotes. Null for
+ * The parts of a date pattern of Unicode TR35, such as `yyyy-MM-dd'T'HH:mm:ss`; literal text is in single quotes. Null for
  * anything else, and for one that leaves out a field but shows a finer one.
  */
 export function parsePattern(pattern: string): PatternPart[] | null {
@@ -202,7 +202,7 @@ export function patternStep(parts: readonly PatternPart[]): number {
   return Math.min(...fieldsOf(parts).map((field) => FIELDS[field]?.step ?? Infinity));
 }
 
-/** True if the pattern says the offset from UTC, so that a time is the same moment everywhere. */
+/** True if the pattern shows the offset from UTC, so that times are unambiguous. */
 export function hasOffset(parts: readonly PatternPart[]): boolean {
   return fieldsOf(parts).some((field) => FIELDS[field]?.step === null);
 }

@@ -81,7 +81,7 @@ const collectionsSchema = z.strictObject({
   ),
 });
 
-/** What a person is told of a profile, and how `init` recognises its service. Says nothing about a run. */
+/** Information for users, and how `init` recognises the service. Has no effect on a run. */
 const aboutSchema = z.strictObject({
   title: documented(z.string().min(1))('the service, and which of its APIs', ['Ghost, Content API']),
   tried: documented(z.string().min(1).nullable().default(null))(
@@ -191,7 +191,7 @@ const resourceFields = z.strictObject({
   ...fileFields,
 });
 
-/** Nothing that goes by time holds for a feed of changes: it stands apart, as `feed`. */
+/** Settings by time do not apply to a feed of changes, so it becomes a field of its own. */
 const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
   ...fields,
   ...changesBy(incremental),
@@ -272,7 +272,7 @@ const profileFields = z.strictObject({
   webhooks: webhooksSchema.prefault({}),
   /**
    * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
-   * credential that is ignored ends the run; null if there is none.
+   * credential that is ignored ends the run; null if the service has no such path.
    */
   identity: withExamples(z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null), [
     '/users/me',
@@ -398,7 +398,7 @@ function typeFault(path: string, { type }: FieldSettings, { id, json, times }: R
   return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
 }
 
-/** Names are unique, also where the fields lie in different tables: nobody knows yet which become one. */
+/** Names are unique in the resource, because its tables are not known yet. */
 function nameFaults({ fields, id }: Resource): Fault[] {
   const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
   return Object.entries(fields).flatMap(([path, { rename }]) => {

@@ -25,7 +25,7 @@ function byWindow(prefix: string, rest: object = {}): object[] {
 const DAY_MS = 86_400_000;
 
 /**
- * The dialects known by name, as input of `rateDialectSchema`; each knows `Retry-After` besides. Sources: RFC 9110
+ * The named dialects, as input of `rateDialectSchema`; each reads `Retry-After` too. Sources: RFC 9110
  * section 10.2.3, draft-ietf-httpapi-ratelimit-headers (06, 07, 11) and the vendors' own pages.
  */
 export const RATE_PRESETS = {
@@ -119,7 +119,7 @@ const RATE_MEANINGS = [
   'ratelimit_policy',
 ] as const;
 
-/** How a time is written. `auto` tells delta seconds from a Unix time by size, and reads dates and durations. */
+/** How a time is written. `auto` distinguishes delta seconds from a Unix time by size, and reads dates and durations. */
 const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
 
 const meaning = {

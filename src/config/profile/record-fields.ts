@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { documented, withExamples, fieldPath, recordsPath, columnPath } from './basic-fields.ts';
-import { isTimeZone, LOCAL } from '../../model/time-zone.ts';
-import { CONTRACTS, HISTORY_POLICIES, COLUMN_TYPES, type ColumnType } from '../../model/vocabulary.ts';
-import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import type { SourceRecord } from '../../model/json.ts';
+import { RESERVED_NAMES } from '../../model/reserved-names.ts';
+import { isTimeZone, LOCAL } from '../../model/time-zone.ts';
+import { COLUMN_TYPES, type ColumnType, CONTRACTS, HISTORY_POLICIES } from '../../model/vocabulary.ts';
+import { columnPath, documented, fieldPath, recordsPath, withExamples } from './basic-fields.ts';
 
 const memberName = z.string().min(1);
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
@@ -48,7 +48,7 @@ const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.
 
 export type EmptySpelling = z.output<typeof spelling>;
 
-/** How records are found in an answer and told apart: the fields of a resource. */
+/** How records are found in a response and identified: the fields of a resource. */
 export const recordFields = {
   records: documented(recordsPath.default('data'))(
     'Path of the records in a page; empty if the body is the array. `[*]` is each element, `*` each value of a map.',
@@ -221,7 +221,7 @@ export function hiddenFields({ resources }: { resources: Readonly<Record<string,
   return [...new Set(paths)];
 }
 
-/** True if a change of some field alone is none. */
+/** True if changes of some field do not count. */
 export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
   return Object.values(fields).some(({ compare }) => !compare);
 }
@@ -233,7 +233,7 @@ interface Hiding {
 /** What records of a resource become before anything is compared or stored: fields left out, fields hashed. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
-  /** Tells masks apart without giving the key away: rows of another one are other rows. */
+  /** Identifies a mask without revealing its key: rows of another mask differ. */
   readonly mark: string;
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { documented, fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
-import { isNamedFormat, parsePattern, zone } from './incremental.ts';
+import { bodyPath, documented, fieldPath, requestPlace, timeSpan, variablesIn } from './basic-fields.ts';
 import { answerRuleFields } from './http-fields.ts';
+import { isNamedFormat, parsePattern, zone } from './incremental.ts';
 
 /** What a window is: weeks begin on a monday, months on their first day. */
 const GRANULARITIES = ['day', 'week', 'month'] as const;
@@ -15,7 +15,7 @@ const format = z.string().refine((text) => text !== 'as_sent' && (isNamedFormat(
   error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
 });
 
-/** How long a window is kept: so many calendar days or months. */
+/** How long a window is kept, in calendar days or months. */
 const age = z
   .string()
   .regex(KEEP, 'expected an age such as 90 days, 25 months or 2 years')
@@ -25,7 +25,7 @@ const age = z
     return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
   });
 
-/** A status that says so: also one with which a service, or what stands before it, gives up. */
+/** A status of a refusal, including those with which a proxy gives up. */
 const refusal = z
   .int()
   .min(400)
@@ -110,7 +110,7 @@ interface Reported {
   body: unknown;
 }
 
-/** Why a resource cannot be asked for by windows; empty if it can. Paths are within the resource. */
+/** Why a resource cannot be requested by windows; empty if it can. Paths are within the resource. */
 export function windowFaults(resource: Reported): { path: string[]; message: string }[] {
   const { windows } = resource;
   const asks = { from: asksFor(resource, 'from'), to: asksFor(resource, 'to') };

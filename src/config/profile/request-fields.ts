@@ -1,15 +1,15 @@
 import { z } from 'zod';
+import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import {
   documented,
+  fieldPath,
   isOwnHeader,
   placeOf,
-  templateSchema,
-  fieldPath,
   requestPlace,
+  templateSchema,
   variablesIn,
 } from './basic-fields.ts';
-import { fieldPathText } from '../../model/body-path.ts';
 import type { FieldSettings } from './record-fields.ts';
 
 /** Variables that a request for a page of a listing may have. */
@@ -53,7 +53,7 @@ interface Posting {
   windows: { from_param: unknown; to_param: unknown } | null;
 }
 
-/** Refuses a body, and values in it, in a listing that is not asked for by POST. */
+/** Refuses a body, and values in it, in a listing that is not requested by POST. */
 export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema): Schema {
   return schema.refine(({ method, body, page, incremental, windows }) => {
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
@@ -175,7 +175,7 @@ function hiddenFault(field: string, parent: Resources[string] | undefined): stri
   return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
 }
 
-/** The resource whose rows have the listings; null if there is none. */
+/** The resource whose rows each have a listing; null if no resource does. */
 export function parentOf(resource: Pick<Partitioned, 'partitions'> | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;

@@ -7,7 +7,7 @@ function sha1OfBody(header: string): object {
 }
 
 /**
- * The schemes known by name, as input of `signatureSchema`. Sources: Standard Webhooks 1.0.0 and the vendors' own
+ * The named schemes, as input of `signatureSchema`. Sources: Standard Webhooks 1.0.0 and the vendors' own
  * pages and libraries. Where a vendor names no tolerance it is 5 minutes, or as long as it repeats a delivery.
  */
 export const SIGNATURE_PRESETS = {
@@ -67,7 +67,7 @@ export const SIGNATURE_PRESETS = {
     id: 'header:idempotency-key',
     signed: '{ts}.{body}',
   },
-  // Neither signs anything: whoever sets up the webhook there gives it a header with the secret.
+  // Neither signs anything: the webhook is set up there with a header that contains the secret.
   strapi: { base: 'bearer' },
   directus: { base: 'bearer' },
   ghost: {
@@ -98,7 +98,7 @@ export const SIGNATURE_PRESETS = {
   'hubspot-v1': {
     type: 'hash',
     algorithm: 'sha256',
-    // A hash that begins with the secret can be continued by whoever saw one: HubSpot's own reason for v3.
+    // A hash that begins with the secret is open to length extension: HubSpot's own reason for v3.
     allow_weak: true,
     value: { from: 'header:x-hubspot-signature', encoding: 'hex' },
     signed: '{secret}{body}',

@@ -21,7 +21,7 @@ const TOKENS = {
   path: { named: false },
   /** Host and port of the public URL. */
   host: { named: false },
-  /** Names and values of a form, sorted by name; nothing if the body is no form. */
+  /** Names and values of a form, sorted by name; empty if the body is not a form. */
   form_sorted: { named: false },
   /** `name:value;name:value` of the headers that the delivery lists as signed. */
   signed_headers: { named: false },
@@ -76,7 +76,7 @@ function tokenList(): string {
     .join(' ');
 }
 
-/** How a delivery is proved: a keyed or a plain digest, a public key, or a secret that is simply sent along. */
+/** How a delivery is verified: a keyed or plain digest, a public key, or a secret in the request. */
 const TYPES = ['hmac', 'hash', 'ed25519', 'static', 'basic'] as const;
 const ALGORITHMS = ['sha1', 'sha256', 'sha384', 'sha512'] as const;
 /** How a secret is written; `whsec` and `whpk` are Standard Webhooks' prefixes with base64 behind them. */
@@ -115,7 +115,7 @@ const signatureFields = z.strictObject({
   also: z.array(z.strictObject(method)).max(3).optional(),
   /** Values of `{family}` in header names; the first one whose signature is present counts. */
   families: z.array(word).min(1).max(4).optional(),
-  /** Location of the signature, or of the secret that is sent along. */
+  /** Location of the signature, or of the secret itself. */
   value: z
     .strictObject({
       from: deliveryFieldSchema(['header', 'query', 'json'], FAMILY).optional(),

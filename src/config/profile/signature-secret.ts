@@ -5,7 +5,7 @@ export interface WebhookSecret {
   readonly value: string;
   /** The sender's name for this secret, or the user name of basic authentication. */
   readonly id?: string | undefined;
-  /** Epoch milliseconds of the last moment at which it is accepted; for ever if absent. */
+  /** Epoch milliseconds until which it is accepted; without an end if absent. */
   readonly until?: number | undefined;
 }
 

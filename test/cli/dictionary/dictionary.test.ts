@@ -1,12 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import type { Dictionary, DictionaryTable } from '../../../src/server/dictionary/read-dictionary.ts';
-import { asOtherClient, eitherDatabase, type TestDatabase } from '../../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { ownStage } from '../../support/own-stage.ts';
-import { asOther } from '../../support/temp-warehouse.ts';
 
 const RELATIONS = {
   'analytics.content_id': 'content.id',
@@ -28,25 +26,6 @@ async function printed(stage: Pick<Journey, 'command'>): Promise<Printed> {
   const { code, stdout } = await stage.command('dictionary', '--json');
   expect(code).toBe(0);
   return JSON.parse(stdout);
-}
-
-/** Runs a query as people do: over a connection of its own. */
-async function answer(database: TestDatabase, { address }: Journey, query: string): Promise<unknown[]> {
-  if (database.name === 'postgres') return asOtherClient(address, async (client) => (await client.query(query)).rows);
-  return asOther(address.slice('sqlite:'.length), (db) => db.prepare(query).all());
-}
-
-const COLUMNS = {
-  sqlite: (table: string) => `SELECT name FROM pragma_table_info('${table}') ORDER BY cid`,
-  postgres: (table: string) => `SELECT column_name AS name FROM information_schema.columns
-    WHERE table_schema = current_schema() AND table_name = '${table}' ORDER BY ordinal_position`,
-};
-
-async function columnsOf(database: TestDatabase, stage: Journey, table: string): Promise<string[]> {
-  const rows = z
-    .array(z.object({ name: z.string() }))
-    .parse(await answer(database, stage, COLUMNS[database.name](table)));
-  return rows.map(({ name }) => name);
 }
 
 describe.for(eitherDatabase(import.meta.filename))('content-sync dictionary on $name', (database) => {
@@ -76,19 +55,6 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync dictionary on $
       ]),
     );
     expect(freshness.map(({ resource }) => resource)).toEqual(['analytics', 'content', 'images']);
-  });
-
-  it('names every column of every table and view that it tells of, in the order of the database', async () => {
-    const stage = await copied(database);
-    const { tables } = await printed(stage);
-    const wrong: unknown[] = [];
-    for (const { name, columns, kind } of tables) {
-      const there = await columnsOf(database, stage, name);
-      const told = columns.map((column) => column.name);
-      const own = there.filter((column) => kind !== 'table' || !column.startsWith('_'));
-      if (JSON.stringify(own) !== JSON.stringify(told)) wrong.push({ name, there, told });
-    }
-    expect(wrong).toEqual([]);
   });
 
   it('writes one HTML page, to stdout or a file', async () => {

@@ -217,7 +217,7 @@ describe('content-sync files', () => {
       stderr: expect.stringContaining('[files_off]'),
     });
     await blog.run('backfill');
-    expect(await blog.command('files', 'status')).toMatchObject({ code: 0, stdout: 'blog: no files are kept\n' });
+    expect(await blog.command('files', 'status')).toMatchObject({ code: 0, stdout: 'blog: no files are stored\n' });
     blog.setSource({ resources: ['images'], files: { store: 'disk:not/there' } });
     for (const command of ['verify', 'prune']) {
       expect(await blog.command('files', command)).toMatchObject({

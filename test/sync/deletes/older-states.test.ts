@@ -113,7 +113,7 @@ describe.for([USUAL])('a row that a whole walk has not met, on $name', (database
     expect(report.warnings?.[0]?.message).toMatch(/1 row not met and younger than 10m 00s/);
     const { stdout } = await stage.command('deletes', 'list');
     expect(stdout).toMatch(
-      /content +2 +open .*a whole walk did not meet it; its row is younger than 10m 00s \(deletes\.settle\)/,
+      /content +2 +open .*not listed by a full sync; its row is younger than 10m 00s \(deletes\.settle\)/,
     );
   });
 

@@ -1,0 +1,215 @@
+import { Command } from 'commander';
+import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
+import {
+  addressFault,
+  addressSecrets,
+  shownAddress,
+  sourceAddress,
+  warehouseTransportFault,
+} from '../config/warehouse-address.ts';
+import type { Readers, ReadersRequest } from '../database/database.ts';
+import { changeReaders, findDatabase, openWarehouseToRead } from '../database/databases.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { countOf, countText } from '../observe/figures.ts';
+import type { App } from '../server/app.ts';
+import { type CopiedTable, copyWarehouse } from '../sync/copy/copy-warehouse.ts';
+import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { alignedLines, print, printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+
+/** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */
+export function copyCommand(context: CliContext): Command {
+  return sourceCommand('copy')
+    .requiredOption(
+      '--to <address>',
+      "Target, such as postgres://host/database, with a schema per source; '${VAR}' and '${file:/path}' keep a password off the command line",
+    )
+    .action(async (options: SourceOptions & { to: string }) => {
+      const to = filledIn(context, options.to);
+      refuseTarget(to, context.env);
+      const code = await forEachSource(context, options, [], async (chosen) => {
+        const tables = await copySource(context, chosen, to);
+        const source = chosen.source.name;
+        printReport(context, { source, tables }, formatReport(source, tables));
+      });
+      if (code === EXIT_CODES.ok && context.json !== true) print(context, nextSteps(to));
+    });
+}
+
+/** The address with its variables and files filled in as in the config; none of its secrets is written from here on. */
+function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
+  const filled = interpolate(given, { env, readSecret: readSecretFile });
+  const to = String(filled.value);
+  secrets.push(...filled.secrets, ...addressSecrets(to, env));
+  const [finding] = filled.findings;
+  if (finding !== undefined) throw new ConfigError('usage', `--to: ${finding.message}`);
+  if (filled.paths.size === 0 && addressSecrets(to, {}).length > 0) {
+    stderr.write(
+      "content-sync: --to: every user of this machine can read a password on the command line; write --to '${DATABASE_URL}' in single quotes, or '${file:/path}'\n",
+    );
+  }
+  return to;
+}
+
+function refuseTarget(address: string, env: NodeJS.ProcessEnv): void {
+  if (typeof findDatabase(address)?.file === 'string') {
+    throw new ConfigError('usage', '--to: a SQLite warehouse is a file: it needs no copy command', {
+      hint: 'stop content-sync, copy the .db files (with their -wal files, if any), and set `warehouse` to the new path',
+    });
+  }
+  const fault = addressFault(address) ?? warehouseTransportFault(address, env);
+  if (fault === null) return;
+  throw new ConfigError('usage', `--to: ${fault}, got ${shownAddress(address)}`, {
+    hint: "such as --to '${DATABASE_URL}'; the schema is named after the source, or by ?schema=",
+  });
+}
+
+async function copySource(context: CliContext, { source, log }: ChosenSource, to: string): Promise<CopiedTable[]> {
+  const { clock, signal, cwd, stderr } = context;
+  return copyWarehouse({
+    from: source.warehouse,
+    to: sourceAddress(to, source.name, cwd),
+    resources: source.resources,
+    whole: { ...source.profile, copied: source.resources },
+    clock,
+    signal,
+    onTable: ({ table, rows }) => {
+      log.info({ table, rows }, 'copied');
+      if (stderr.isTTY === true) stderr.write(`${source.name}: ${table} is copied\n`);
+    },
+  });
+}
+
+function formatReport(source: string, tables: readonly CopiedTable[]): string {
+  const lines = alignedLines(tables.map(({ table, rows }) => [`  ${table}`, `${countText(rows)} rows`]));
+  return [`${source}: copied, every value compared`, ...lines].join('\n');
+}
+
+function nextSteps(to: string): string {
+  const lines = [
+    'The copy is a warehouse of its own now. To go on there, set in the config:',
+    '',
+    "  warehouse: '${DATABASE_URL}'",
+    '',
+    `with DATABASE_URL being ${shownAddress(to)}, and run \`content-sync sync\`. The SQLite files stay as they are.`,
+  ];
+  return lines.join('\n');
+}
+
+/** `content-sync grants`: lets a role of Postgres read the copied tables and views, or the views alone, and nothing that is ours alone. */
+export function grantsCommand(context: CliContext): Command {
+  return sourceCommand('grants')
+    .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
+    .option('--views-only', 'Grant the views and not the tables, for later copies too')
+    .option('--revoke', 'Revoke the rights; keeps the role')
+    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true }) => {
+      const { role } = options;
+      const request = { role, viewsOnly: options.viewsOnly === true, revoke: options.revoke === true };
+      await forEachSource(context, options, [], async ({ source }) => {
+        const readers = await changeReaders(source.warehouse, context.clock, request);
+        printReport(context, grantsToJson(source.name, request, readers), formatGrants(source.name, request, readers));
+      });
+    });
+}
+
+function grantsToJson(
+  source: string,
+  { role, revoke }: ReadersRequest,
+  { schema, isNew, readable, others }: Readers,
+): object {
+  return { source, schema, role, revoked: revoke, role_made: isNew, tables: readable, left_out: others };
+}
+
+function formatGrants(
+  source: string,
+  { role, viewsOnly, revoke }: ReadersRequest,
+  { schema, isNew, readable, others }: Readers,
+): string {
+  const tables = `${countText(readable.length)} ${viewsOnly ? 'views' : 'tables and views'} of schema ${schema}`;
+  const lines = revoke
+    ? [`${role} may no longer read the ${tables}`]
+    : [
+        ...(isNew ? [`${role} was created without a login: GRANT it to the readers`] : []),
+        `${role} may read the ${tables}, and those that are copied later`,
+      ];
+  if (others.length > 0) lines.push(`not changed, because they belong to other roles: ${others.join(', ')}`);
+  return lines.map((line) => visibleText(`${source}: ${line}`)).join('\n');
+}
+
+const RETRY_INTERVAL_MS = 200;
+const MAX_WAIT_MS = 4_000;
+
+/** `content-sync rebuild`: rebuilds the tables from stored bodies, without a request. */
+export function rebuildCommand(context: CliContext): Command {
+  return sourceCommand('rebuild')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .option(
+      '--drop-views',
+      'Only create the views again, with the types of the tables; drops and prints external views that are in the way',
+    )
+    .action(async (names: string[], options: SourceOptions & { dropViews?: true }) => {
+      await forEachSource(context, options, names, async ({ source, resources, log }) => {
+        // Without a warehouse there is nothing to rebuild, and none is created.
+        await (await openWarehouseToRead(source.warehouse, context.clock)).close();
+        await withApp(context, { source, log }, async (app) => {
+          if (options.dropViews === true) return dropViews(context, app, resources);
+          const rebuilt: ResourceRebuilt[] = [];
+          for (const resource of resources) {
+            const one = await whenFree(context, resource, () => app.rebuild(resource, context.signal));
+            rebuilt.push(one);
+            if (context.json !== true) print(context, formatRebuilt(one));
+          }
+          if (context.json === true) print(context, { source: source.name, resources: rebuilt });
+        });
+      });
+    });
+}
+
+/** The definition of each view that was dropped is printed, so that it can be made again by hand. */
+async function dropViews(context: CliContext, app: App, resources: readonly string[]): Promise<void> {
+  for (const resource of resources) {
+    const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));
+    const lines = [
+      `${resource}: views created again, dropped ${countOf(dropped.length, 'external view')}`,
+      ...dropped.map(({ definition }) => definition),
+    ];
+    printReport(context, { resource, dropped }, lines.map(visibleText).join('\n'));
+  }
+}
+
+/** Retries for some seconds, because a paused or idle process releases the resource soon. */
+async function whenFree<T>({ clock, signal }: CliContext, resource: string, work: () => Promise<T>): Promise<T> {
+  const until = clock.monotonic() + MAX_WAIT_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      if (signal.aborted || clock.monotonic() >= until) {
+        const { code, message, recovery } = error;
+        throw new SyncError(code, message, {
+          recovery,
+          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
+        });
+      }
+    }
+    await clock.sleep(RETRY_INTERVAL_MS);
+  }
+}
+
+function formatRebuilt({ resource, records, bodiless, tables, gone, changed, masked }: ResourceRebuilt): string {
+  const lines = [
+    `${resource}: ${countText(records)} records in ${tables.join(', ')}`,
+    ...(changed.length === 0 ? [] : [`  new or of another type: ${changed.join(', ')}`]),
+    ...(gone.length === 0 ? [] : [`  removed: ${gone.join(', ')}`]),
+    ...(masked === 0 ? [] : [`  excluded fields were removed from ${countText(masked)} stored bodies too`]),
+    ...(bodiless === 0
+      ? []
+      : [
+          `  → ${countText(bodiless)} of them have no stored body, so only unchanged columns are filled: content-sync backfill ${resource} --restart copies them again`,
+        ]),
+  ];
+  return lines.map(visibleText).join('\n');
+}
