@@ -162,9 +162,10 @@ describe('the docs', () => {
 
   it('have the tables that `npm run docs` writes, each once, with short cells', () => {
     const tables = all.flatMap(({ text }) =>
-      Array.from(text.matchAll(/<!-- table: ([\w-]+) -->/g), ([, name]) => name),
+      Array.from(text.matchAll(/<!-- table: ([\w-]+) -->/g), ([, name = '']) => name),
     );
-    expect(tables.toSorted()).toEqual(TABLE_NAMES.toSorted());
+    expect(tables).toHaveLength(TABLE_NAMES.length);
+    expect(sorted(tables)).toEqual(sorted(TABLE_NAMES));
     for (const { text } of all) expect(updateTables(text)).toBe(text);
     const cells = all.flatMap(({ text }) => tableRows(text).flat());
     expect(cells.filter((cell) => cell.replaceAll(/\]\([^)]*\)/g, '').length > 160)).toEqual([]);
