@@ -3,9 +3,9 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { packageRoot } from '../src/config/load-profile.ts';
-import { codeBlocks, readReadme } from './support/readme.ts';
+import { codeBlocks, readPage } from './support/readme.ts';
 
-const readme = readReadme();
+const readme = readPage();
 
 /** Every container that the README starts, a line each. */
 function started(): string[] {

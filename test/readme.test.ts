@@ -4,21 +4,20 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/context.ts';
 import { runCli } from '../src/cli/commands.ts';
 import { ERROR_EXPLANATIONS } from '../src/cli/explain.ts';
-import { RATE_PRESETS } from '../src/config/profile/rate-dialect.ts';
+import { RATE_PRESET_NAMES } from '../src/config/profile/rate-dialect.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/database/inbox.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { FLOORS } from './support/floors.ts';
-import { GENERATED } from './support/generated-tables.ts';
-import { codeBlocks, codeIn, proseOf, READMES, readReadme, tableRows } from './support/readme.ts';
+import { TABLE_NAMES, updateTables } from './support/generated-tables.ts';
+import { codeBlocks, codeIn, type Page, PAGES, proseOf, readPage, tableRows } from './support/readme.ts';
 
 const root = path.join(import.meta.dirname, '..');
-const readme = readReadme();
-const config = readReadme('config/README.md');
-const migrations = readReadme('migrations/README.md');
-const house = readReadme('src/README.md');
-const sandbox = readReadme('src/sandbox/README.md');
-const all = READMES.map(readReadme);
+const all = PAGES.map(readPage);
+const readme = readPage();
+const commands = readPage('config/commands.md');
+const errors = readPage('config/errors.md');
+const source = readPage('src/README.md');
 const { scripts }: { scripts: Record<string, string> } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
 );
@@ -86,15 +85,26 @@ function optionsIn(help: string): string[] {
 
 const sorted = (values: Iterable<string>): string[] => [...new Set(values)].toSorted();
 
-describe('the READMEs', () => {
-  it('begin with one that is read: its first result and its page on the first screens, in less than 300 lines', () => {
+describe('the docs', () => {
+  it('are short: 150 lines for the README, 30,000 words for all', () => {
     const lines = readme.text.split('\n');
-    expect(lines.length).toBeLessThan(300);
+    expect(lines.length).toBeLessThanOrEqual(151);
+    expect(source.text.split('\n').length).toBeLessThanOrEqual(121);
     expect(lines.slice(0, 12).join('\n')).toContain('npm ci && npm run demo');
     const [, picture = ''] = /<img [^>]*src="([^"]+)"/.exec(readme.text) ?? [];
     expect(statSync(path.join(root, picture)).size).toBeLessThan(200_000);
-    const linked = all.map(({ file }) => file).filter((file) => !/^(README|test\/.*\/)/.test(file));
-    for (const file of linked) expect(readme.text).toContain(`](${file})`);
+    expect(all.reduce((words, { text }) => words + text.split(/\s+/).length, 0)).toBeLessThan(30_000);
+  });
+
+  it('are all linked from the README or the index of the reference, and say what the reader can do', () => {
+    const index = readPage('config/README.md').text;
+    const isLinked = ({ file }: Page): boolean =>
+      readme.text.includes(`](${file})`) || index.includes(`](${path.posix.relative('config', file)})`);
+    const pages = all.filter(({ file }) => !/^(README|test\/.*\/)/.test(file));
+    expect(pages.filter((page) => !isLinked(page)).map(({ file }) => file)).toEqual([]);
+    const reference = pages.filter(({ file }) => /^(config|src)\//.test(file) && file !== 'config/README.md');
+    for (const { file, text } of reference)
+      expect([file, text]).toEqual([file, expect.stringMatching(/^# .*\n\nAfter this page you /)]);
   });
 
   it('show what the demo prints', () => {
@@ -106,12 +116,11 @@ describe('the READMEs', () => {
   });
 
   it('name every command with its options, and no others', () => {
-    const rows = tableRows(readme.section('Commands')).filter(([command = '']) => command.startsWith('`content-sync '));
-    const common = tableRows(readme.section('Commands')).filter(([option = '']) => option.startsWith('`-'));
+    const rows = tableRows(commands.section('All commands'));
+    const common = tableRows(commands.section('Options of most commands'));
     const commonFlags = common
       .flatMap(([option = '']) => codeIn(option))
       .flatMap((code) => code.match(/--[a-z-]+/) ?? []);
-    expect(sorted(commonFlags)).toEqual(['--config', '--json', '--log-level', '--source']);
     const named = rows.flatMap(([command = '', what = '', more = '']) => {
       const words = /^content-sync ([a-z ]+)/.exec(codeIn(command)[0] ?? '')?.[1]?.trim();
       const own = codeIn(more).flatMap((code) => /^--[a-z-]+/.exec(code) ?? []);
@@ -140,33 +149,38 @@ describe('the READMEs', () => {
     const calls = shown.flatMap((line) =>
       Array.from(line.matchAll(/content-sync (?:-- )?([a-z]+(?: [a-z]+)?)\b(.*)$/g)),
     );
-    const commands = calls.filter(([whole]) => !/^content-sync (?:run|if|\d)/.test(whole));
-    expect(commands.length).toBeGreaterThan(10);
-    for (const [, words = '', rest = ''] of commands) {
+    const called = calls.filter(([whole]) => !/^content-sync (?:run|if|\d)/.test(whole));
+    expect(called.length).toBeGreaterThan(10);
+    for (const [, words = '', rest = ''] of called) {
       const [first = ''] = words.split(' ');
-      const called = GROUPS.has(first) ? words : first;
-      expect([words, helps.has(called) || GROUPS.has(called)]).toEqual([words, true]);
+      const command = GROUPS.has(first) ? words : first;
+      expect([words, helps.has(command) || GROUPS.has(command)]).toEqual([words, true]);
       for (const [flag] of rest.matchAll(/(?<!\S)--(?!help\b)[a-z-]+/g))
-        expect([called, flag, helps.get(called)?.includes(flag)]).toEqual([called, flag, true]);
+        expect([command, flag, helps.get(command)?.includes(flag)]).toEqual([command, flag, true]);
     }
   });
 
-  it.each(Object.entries(GENERATED))('%s has the tables that `npm run docs` writes', (file, upToDate) => {
-    const { text } = readReadme(file);
-    expect(upToDate(text)).toBe(text);
+  it('have the tables that `npm run docs` writes, each once, with short cells', () => {
+    const tables = all.flatMap(({ text }) =>
+      Array.from(text.matchAll(/<!-- table: ([\w-]+) -->/g), ([, name = '']) => name),
+    );
+    expect(tables).toHaveLength(TABLE_NAMES.length);
+    expect(sorted(tables)).toEqual(sorted(TABLE_NAMES));
+    for (const { text } of all) expect(updateTables(text)).toBe(text);
+    const cells = all.flatMap(({ text }) => tableRows(text).flat());
+    expect(cells.filter((cell) => cell.replaceAll(/\]\([^)]*\)/g, '').length > 160)).toEqual([]);
   });
 
   it('name every choice of a setting', () => {
-    const profile = config.section('The profile');
-    for (const words of [OUTCOMES, Object.keys(RATE_PRESETS), SIGNATURE_PRESET_NAMES, DELIVERY_STATES])
-      for (const word of words) expect(readme.text + config.text).toContain(`\`${word}\``);
-    for (const status of RUN_STATUSES) expect(config.section('Output')).toContain(`\`${status}\``);
-    for (const file of readdirSync(path.join(root, 'config/profiles')))
-      expect(profile).toContain(`\`${path.basename(file, '.yaml')}\``);
+    const text = all.map((page) => page.text).join('');
+    const choices = [OUTCOMES, RATE_PRESET_NAMES, SIGNATURE_PRESET_NAMES, DELIVERY_STATES, RUN_STATUSES];
+    const profiles = readdirSync(path.join(root, 'config/profiles')).map((file) => path.basename(file, '.yaml'));
+    for (const word of [...choices.flat(), ...profiles]) expect(text).toContain(`\`${word}\``);
   });
 
   it('say how a sender that signs nothing is set up', () => {
-    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(config.section('Signatures'))?.[0] ?? '';
+    const signatures = readPage('config/profile-webhooks.md').section('Signatures');
+    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(signatures)?.[0] ?? '';
     const alike = Object.entries(SIGNATURE_PRESETS).filter(
       ([, preset]) => 'base' in preset && preset.base === 'bearer',
     );
@@ -174,37 +188,31 @@ describe('the READMEs', () => {
     for (const [name] of alike) expect(sentence).toContain(`\`${name}\``);
   });
 
-  it('say what each outcome of an answer does', () => {
-    const row = tableRows(config.section('The profile')).find(([field]) => field === '`outcomes[].outcome`');
-    for (const outcome of OUTCOMES.slice(1, -1)) expect(row?.[2]).toContain(`\`${outcome}\` (`);
-  });
-
   it('have the exit codes', () => {
-    const rows = tableRows(readme.section('First aid'))
-      .filter(([code = '']) => /^\d+$/.test(code))
-      .map(([code, name]) => [name, Number(code)]);
+    const rows = tableRows(errors.section('Exit codes')).map(([code, name]) => [name, Number(code)]);
     expect(Object.fromEntries(rows)).toEqual(EXIT_CODES);
   });
 
-  it('have every error code that a person may meet, and none that does not exist', () => {
+  it('have every error code that a user may see, and none that does not exist', () => {
     const codes = codesInSource();
-    const explained = Object.values(ERROR_EXPLANATIONS).flat();
-    const tables = [explained.flatMap((each) => each.codes.split(' ')), codesListed(config.section('Warnings'))];
-    for (const table of tables) expect(sorted(table)).toHaveLength(table.length);
-    const listed = tables.flat();
+    const explained = Object.values(ERROR_EXPLANATIONS).flatMap((each) =>
+      each.flatMap((entry) => entry.codes.split(' ')),
+    );
+    const warnings = Array.from(errors.section('Warnings').matchAll(/^- `(\w+)`/gm), ([, code = '']) => code);
+    for (const codesOfOne of [explained, warnings]) expect(sorted(codesOfOne)).toHaveLength(codesOfOne.length);
+    const listed = [...explained, ...warnings];
     expect(listed.filter((code) => !codes.quoted.has(code))).toEqual([]);
     expect([...codes.thrown].filter((code) => !listed.includes(code) && !NEVER_SHOWN.has(code))).toEqual([]);
-    const first = codesListed(readme.section('First aid'));
-    expect(first.length).toBeGreaterThan(10);
-    expect(first.filter((code) => !listed.includes(code))).toEqual([]);
   });
 
   it('have every option of the sandbox', () => {
-    const options = tableRows(sandbox.section('Options')).flatMap(([option = '']) => codeIn(option));
+    const options = tableRows(readPage('src/sandbox/README.md').section('Options')).flatMap(([option = '']) =>
+      codeIn(option),
+    );
     expect(sorted(options.map((option) => option.replace(/ .*/, '')))).toEqual(sorted(helps.get('demo sandbox') ?? []));
   });
 
-  it('have the tables of our own', () => {
+  it('have the internal tables', () => {
     const folder = path.join(root, 'migrations');
     const text = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
@@ -212,56 +220,69 @@ describe('the READMEs', () => {
       .join('');
     const made = [...text.matchAll(/createTable\('(\w+)'\)/g)];
     const dropped = new Set([...text.matchAll(/dropTable\('(\w+)'\)/g)].map(([, name]) => name));
-    const named = tableRows(migrations.section('Own tables')).flatMap(([name = '']) => codeIn(name));
+    const named = tableRows(readPage('migrations/README.md').section('Own tables')).flatMap(([name = '']) =>
+      codeIn(name),
+    );
     const kept = made.flatMap(([, name = '']) => (dropped.has(name) ? [] : [name]));
     expect(sorted(named)).toEqual(sorted(kept));
   });
 
-  it('show the floors as they are held', () => {
-    const [map = ''] = codeBlocks(house.section('Floors'), '');
-    let floor = '';
+  it('show the layers as they are checked', () => {
+    const [map = ''] = codeBlocks(source.section('Layers'), '');
+    let layer = '';
     const shown = new Map<string, string[]>();
     for (const line of map.trimEnd().split('\n')) {
-      floor = line.slice(0, 8).trim() || floor;
-      shown.set(floor, [...(shown.get(floor) ?? []), line.slice(8).split(' ')[0] ?? '']);
+      layer = line.slice(0, 8).trim() || layer;
+      shown.set(layer, [...(shown.get(layer) ?? []), line.slice(8).split(' ')[0] ?? '']);
     }
-    FLOORS.forEach((rooms, at) => expect([at, sorted(shown.get(String(at)) ?? [])]).toEqual([at, sorted(rooms)]));
-    expect(shown.get('apart')).toEqual(['sandbox']);
+    FLOORS.forEach((folders, at) => {
+      const named = (shown.get(String(at + 1)) ?? []).filter((name) => name !== '');
+      expect([at, sorted(named)]).toEqual([at, sorted(folders)]);
+    });
     const built = new Set(readdirSync(path.join(root, 'src')));
-    for (const room of FLOORS.flat()) {
-      expect([room, built.has(room)]).toEqual([room, true]);
-    }
+    for (const folder of FLOORS.flat()) expect([folder, built.has(folder)]).toEqual([folder, true]);
   });
 
-  it.each(all)('$file leads nowhere that is not there', ({ file, text }) => {
+  it.each(all)('$file has only links and paths that exist', ({ file, text }) => {
     const prose = proseOf(text);
     const links = [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)].map(
-      ([, link, picture]) => link ?? picture,
+      ([, link, picture]) => link ?? picture ?? '',
     );
-    for (const link of links.filter((each) => !/^https?:/.test(each ?? ''))) {
-      const [target = '', anchor] = (link ?? '').split('#');
-      const leads = target === '' ? file : path.posix.join(path.posix.dirname(file), target);
-      const isThere = existsSync(path.join(root, leads));
-      expect([link, isThere && (anchor === undefined || anchorsOf(leads).includes(anchor))]).toEqual([link, true]);
-    }
+    const from = path.posix.dirname(file);
+    const broken = links.filter((link) => !/^https?:/.test(link) && !leadsSomewhere(link, file, from));
+    expect(broken).toEqual([]);
     const paths = codeIn(prose).filter((code) => /^(src|test|config|migrations)\/[\w./-]*$/.test(code));
-    // The one that is the reader's own.
-    for (const code of paths.filter((each) => each !== 'config/content-sync.yaml')) {
-      expect([code, existsSync(path.join(root, code))]).toEqual([code, true]);
-    }
+    // These are the reader's own files.
+    const own = /^config\/(content-sync|my-service)\.yaml$/;
+    expect(paths.filter((code) => !own.test(code) && !existsSync(path.join(root, code)))).toEqual([]);
   });
 
-  it('name a file for every typical change', () => {
-    const rows = tableRows(house.section('Where a change belongs'));
+  it('exist where the program and the example config name them', () => {
+    const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).map(
+      (file) => `src/${file}`,
+    );
+    const texts = [...files.filter((file) => file.endsWith('.ts')), 'config/content-sync.example.yaml'];
+    const named = texts.flatMap(
+      (file) =>
+        readFileSync(path.join(root, file), 'utf8').match(
+          /\b(?:config|src|migrations|test)\/[\w./-]+\.md(?:#[\w-]+)?/g,
+        ) ?? [],
+    );
+    expect(named.length).toBeGreaterThan(1);
+    expect(named.filter((link) => !leadsSomewhere(link, '', ''))).toEqual([]);
+  });
+
+  it('name a place for every typical change', () => {
+    const rows = tableRows(source.section('Where a change belongs'));
     expect(rows.length).toBeGreaterThan(9);
-    for (const [change = '', files = ''] of rows) {
-      const isNamed = codeIn(files).some((code) => code.startsWith('src/') || code.startsWith('migrations/'));
-      expect([change, isNamed]).toEqual([change, true]);
-    }
+    const bare = rows.filter(
+      ([, places = '']) => !codeIn(places).some((code) => /^(src|migrations|config)\//.test(code)),
+    );
+    expect(bare).toEqual([]);
   });
 });
 
-/** Codes that end between two of our own functions: somebody else's are shown in their place. */
+/** Codes that never leave the program: others are shown instead. */
 const NEVER_SHOWN: ReadonlySet<string> = new Set(['deadline', 'invalid_key', 'invalid_union']);
 
 const THROWN = [
@@ -271,7 +292,7 @@ const THROWN = [
   /\bcode: \w+ \? '[a-z_]+' : '([a-z_]+)'/g,
 ];
 
-/** Codes of the program itself: those that are thrown or warned of, and every word that might be one. */
+/** Codes in the source: those that are thrown or warned of, and every quoted word. */
 function codesInSource(): { thrown: Set<string>; quoted: Set<string> } {
   const folder = path.join(root, 'src');
   const [thrown, quoted] = [new Set<string>(), new Set<string>()];
@@ -285,13 +306,15 @@ function codesInSource(): { thrown: Set<string>; quoted: Set<string> } {
   return { thrown: thrown.difference(new Set(['ok'])), quoted: quoted.union(thrown) };
 }
 
-/** The codes in the first column of a table. */
-function codesListed(section: string): string[] {
-  return tableRows(section).flatMap(([codes = '']) => codeIn(codes));
+/** True if a link from a page leads to a file that exists, and to a heading of it. */
+function leadsSomewhere(link: string, file: string, folder: string): boolean {
+  const [target = '', anchor] = link.split('#');
+  const leads = target === '' ? file : path.posix.join(folder, target);
+  return existsSync(path.join(root, leads)) && (anchor === undefined || anchorsIn(leads).includes(anchor));
 }
 
-function anchorsOf(file: string): string[] {
-  const prose = proseOf(readReadme(file).text);
+function anchorsIn(file: string): string[] {
+  const prose = proseOf(readPage(file).text);
   return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()

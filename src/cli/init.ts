@@ -11,7 +11,7 @@ import { loadSettings } from '../config/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
 import { DEFAULT_WAREHOUSE } from '../config/warehouse-address.ts';
 import { ConfigError } from '../model/errors.ts';
-import { checkSource, findingsText, withShortTimeouts, type Section } from './check.ts';
+import { checkSource, findingsText, type Section, withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
@@ -313,7 +313,7 @@ function configText({ warehouse, source, baseUrl, auth, profile, existing }: Con
     return document.toString({ lineWidth: 0 });
   }
   return [
-    '# Settings of content-sync; config/README.md explains each, and ${VAR} is filled in from the environment or .env.',
+    '# Settings of content-sync; config/settings.md explains each, and ${VAR} is filled in from the environment or .env.',
     stringify(settings, { lineWidth: 0 }),
   ].join('\n');
 }

@@ -95,13 +95,13 @@ const KIND_OF_CHANNEL = { description: 'A POST anywhere (`post`), an incoming we
 
 /** Settings of every channel. */
 const channelFields = {
-  on: documented(kinds.optional())('What it reports; everything if absent', [['failed', 'overdue']]),
-  sources: texts.optional().meta({ description: 'Only of these sources; of all if absent', examples: [['blog']] }),
+  on: documented(kinds.optional())('What it reports; everything by default', [['failed', 'overdue']]),
+  sources: texts.optional().meta({ description: 'Only these sources; all by default', examples: [['blog']] }),
   rejects_above: count.default(0).meta({ description: 'Rejected records only if a resource has more than this' }),
   group_wait: documented(duration.prefault('30s'))(
-    'What begins is reported once nothing else has begun for this long; what ends, after four times this. Ten times this is the shortest time between two messages about what begins, and between two about what ends',
+    'Wait for further incidents in one message; ends are reported after four times this',
   ),
-  repeat: repeat.meta({ description: 'How often it reports again what lasts; null for once', examples: ['4h'] }),
+  repeat: repeat.meta({ description: 'Interval of repeats; null for once', examples: ['4h'] }),
 };
 
 const postSchema = z
@@ -110,9 +110,9 @@ const postSchema = z
     url: url.meta({ description: 'Where messages are posted', examples: ['${ALERT_URL}'] }),
     headers: documented(
       z.record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string()).default({}),
-    )('Headers beside it', [{ Authorization: 'Bearer ${ALERT_TOKEN}' }]),
+    )('Further headers', [{ Authorization: 'Bearer ${ALERT_TOKEN}' }]),
     body: text.optional().meta({
-      description: `Template of the body, JSON unless a Content-Type says otherwise, with {${Object.keys(PLACEHOLDERS).join('}, {')}}; an object with all values if absent`,
+      description: `Template of the body with {${Object.keys(PLACEHOLDERS).join('}, {')}}; by default an object with all of them`,
       examples: ['{"text": "{title}", "details": "{text}"}'],
     }),
     ...channelFields,
@@ -134,7 +134,7 @@ const emailSchema = z.strictObject({
   host: text.meta({ description: 'The mail server', examples: ['smtp.example.com'] }),
   port: documented(port.optional())('Its port; 587, with `tls: implicit` 465, with `tls: none` 25', [587]),
   tls: z.enum(['starttls', 'implicit', 'none']).default('starttls').meta({
-    description: 'Encrypted after a first word (`starttls`) or from the beginning (`implicit`), or not at all',
+    description: 'Encryption: `starttls`, `implicit` or `none`',
   }),
   user: text.optional().meta({ description: 'Name to log in with', examples: ['content-sync'] }),
   password: text.optional().meta({ description: 'Its password', examples: ['${SMTP_PASSWORD}'] }),

@@ -106,19 +106,19 @@ export function storeFindings(
 export const filesSchema = z
   .strictObject({
     store: storeAddress.nullable().default(null).meta({
-      description: 'disk:<path> or s3://bucket/prefix; null to fetch none but those whose profile names a store',
+      description: 'disk:<path> or s3://bucket/prefix; null: only stores in the profile',
     }),
     allow_hosts: z
       .array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?$/, 'expected a host, or host:port'))
       .default([])
-      .meta({ description: 'Hosts, or host:port, that files may come from although they are private addresses' }),
+      .meta({ description: 'Private hosts, or host:port, that files can come from' }),
     grace: timeSpan
       .prefault('7d')
-      .meta({ description: 'How long `files prune` keeps earlier contents, unless the resource has history: all' }),
+      .meta({ description: 'How long `files prune` keeps earlier contents, except with history: all' }),
     recheck: documented(timeSpan.nullable().default(null))(
-      'How old a file may be before it is asked for again without its record having changed; null for never',
+      'Age at which a file is requested again although its record did not change; null for never',
     ),
   })
-  .meta({ description: 'Where the files go that the profile names' });
+  .meta({ description: 'Store of the files that the profile names' });
 
 type FilesFile = z.output<typeof filesSchema>;

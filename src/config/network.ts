@@ -19,17 +19,11 @@ export const networkSchema = z
       ])
       .optional()
       .meta({
-        description:
-          'Proxy for this source, maybe with user:password; `none` for no proxy; HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment if absent',
+        description: 'Proxy, with user:password if needed; `none` disables HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
         examples: ['http://proxy.example.com:3128'],
       }),
-    ca_file: documented(file)(
-      'PEM file of certificate authorities to trust besides the usual ones; relative to where content-sync is started',
-      ['/etc/ssl/own-authority.pem'],
-    ),
-    cert_file: documented(file)('PEM file of the certificate with which this client proves itself; needs key_file', [
-      '/run/secrets/client.pem',
-    ]),
+    ca_file: documented(file)('PEM file of further certificate authorities', ['/etc/ssl/own-authority.pem']),
+    cert_file: documented(file)('PEM file of the client certificate; needs key_file', ['/run/secrets/client.pem']),
     key_file: file.meta({ description: 'PEM file of its private key', examples: ['/run/secrets/client-key.pem'] }),
     key_passphrase: z.string().min(1).optional().meta({ description: 'Passphrase of that key' }),
   })

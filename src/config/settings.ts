@@ -16,7 +16,7 @@ import { grammarOf, warehouseSchema } from './warehouse-address.ts';
 
 /** The setting `control`. */
 const controlSchema = documented(z.string().min(1).nullable().optional())(
-  'Socket through which commands on this machine tell a running `serve` what to do, for its own user only; beside the warehouse, else beside the config where absent; null for none',
+  'Socket for commands to a running `serve`; by default beside the warehouse, else beside the config; null for none',
   ['/run/content-sync/control.sock'],
 );
 
@@ -27,10 +27,10 @@ const serveSchema = z
     port: z.int().min(0).max(65_535).default(8080),
     hosts: documented(
       z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'expected a name such as status.example.com')).default([]),
-    )('Names by which browsers know the page, where no auth is set and the name is a public one'),
+    )('Public names under which a page without `serve.auth` is served'),
     public_url: documented(
       z.url({ protocol: /^https?$/, error: 'expected an http(s) URL such as https://sync.example.com' }).optional(),
-    )('Address at which people see the page, for links in alerts', ['https://sync.example.com']),
+    )('Address of the page, for links in alerts', ['https://sync.example.com']),
     auth: z
       .strictObject({
         user: z.string().regex(/^[^:]+$/, 'expected a name without a colon'),
@@ -64,7 +64,7 @@ const webhookSecretSchema = z
     z.strictObject({
       value: secretText,
       id: z.string().min(1).optional().meta({ description: 'Name by which a delivery chooses it' }),
-      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'No longer accepted from then on' }),
+      until: z.iso.datetime({ offset: true }).optional().meta({ description: 'Not accepted after this time' }),
     }),
   ])
   .transform((given): WebhookSecret => {
@@ -75,13 +75,17 @@ const webhookSecretSchema = z
 /** `sources.<name>.webhook`: how deliveries of a source are received and kept. */
 export const webhookSchema = z
   .strictObject({
-    secrets: documented(z.array(webhookSecretSchema).min(1))('Secrets that sign deliveries; all of them are accepted'),
+    secrets: documented(z.array(webhookSecretSchema).min(1))(
+      'Secrets that sign deliveries, each a text or a map; all are accepted',
+    ),
     public_url: documented(z.url({ protocol: /^https?$/ }).optional())(
-      'Address at which the service sees the receiver, for schemes that sign it',
+      'Public address of the webhook, for schemes that sign it',
     ),
     max_body: byteSize.prefault('1MiB').meta({ description: 'Largest delivery' }),
-    keep: documented(duration.prefault('7d'))('How long a delivery that is done is kept, also against repeats'),
-    attempts: documented(z.int().min(1).max(50).default(8))('Readings of a record before its delivery is dead'),
+    keep: documented(duration.prefault('7d'))(
+      'How long a finished delivery is kept and recognised; a dead one four times as long',
+    ),
+    attempts: documented(z.int().min(1).max(50).default(8))('Fetches of a record before its delivery is dead'),
     max_waiting: documented(z.int().min(1).default(1_000_000))(
       'Deliveries that may wait; further ones are answered with 503 and Retry-After',
     ),
@@ -91,12 +95,12 @@ export const webhookSchema = z
 
 /** Of a source. */
 const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
-  'The secret under which fields are hashed that the profile says `hash: true` of; `privacy_key` where absent',
+  'Secret for fields with `hash: true`; `privacy_key` by default',
 );
 
 /** Of all sources. */
 const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
-  'The secret under which `forget` keeps the fingerprints of what it has erased; also the `hash_key` of sources that have none. Kept for as long as the warehouse: without it nothing keeps erased records from coming back, so runs refuse',
+  'Secret of `forget`, and default of `hash_key`. Keep it as long as the warehouse: after an erasure, runs need it',
   ['${CONTENT_PRIVACY_KEY}'],
 );
 
@@ -110,7 +114,7 @@ const fileMode = documented(
     if (mode === undefined) context.addIssue({ code: 'custom', message: FILE_MODE_EXPECTED });
     return mode ?? FILE_MODES[0];
   }),
-)('Rights of files that are made, as chmod has them: 0600, 0640 or 0644; folders to match');
+)('Rights of created files: 0600, 0640 or 0644; folders match');
 
 /** YAML reads `0640` as the number 640, and `0o640` as 416. */
 function meanings(mode: number): string[] {
@@ -135,7 +139,7 @@ const baseUrlSchema = z
 
 const rateSchema = z.strictObject({
   requests_per_second: documented(z.number().positive().max(10_000).optional())(
-    'Never more than this; what the service says in its headers may lower it',
+    'Maximum; headers of the service can lower it',
   ),
   share: z.number().gt(0).max(1).default(0.9).meta({ description: 'Part of the limit to use; others get the rest' }),
 });
@@ -151,25 +155,26 @@ const timesSchema = z.strictObject({
 
 const scheduleSchema = z
   .strictObject({
-    incremental: documented(cronExpression.nullable().default('*/10 * * * *'))(
-      'When to ask for what changed; null for never',
-    ),
+    incremental: documented(cronExpression.nullable().default('*/10 * * * *'))('When to sync changes; null for never'),
     full: documented(cronExpression.nullable().default('17 3 * * *'))(
-      'When to walk everything, which finds what was deleted; null for never',
+      'When to scan everything, which finds deletes; null for never',
     ),
-    timezone: timezone.default('UTC').meta({ description: 'IANA time zone in which the times are meant' }),
-    jitter: duration
-      .prefault('30s')
-      .meta({ description: 'Up to so much later, always the same for one resource, so that not all start at once' }),
+    timezone: timezone.default('UTC').meta({ description: 'IANA time zone of these times' }),
+    jitter: duration.prefault('30s').meta({ description: 'Maximum delay of a start, fixed per resource' }),
     resources: documented(z.record(z.string(), timesSchema).default({}))('Other times for some resources, by name'),
   })
   .meta({ description: 'When `serve` and `sync --due` do what' });
 
 const deletesSchema = z.strictObject({
-  max_rows: documented(z.int().min(0).default(500))('More deletes than this in a sweep, or in 24 h, are held'),
-  max_part: z.number().min(0).max(1).default(0.1).meta({ description: 'So are more than this part of the live rows' }),
+  max_rows: documented(z.int().min(0).default(500))('More deletes than this at once, or in 24 h, are held'),
+  max_part: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .meta({ description: 'Deletes of more than this part of the live rows are held' }),
   settle: documented(duration.nullable().default(null))(
-    'How late a listing may show a record: a row that is younger is not deleted for being missed where records cannot be read alone, nor does a second whole walk sooner than that settle an older state; null for the `lookback` of the filter, or 10m',
+    'How late a listing can show a record; younger rows are not deleted by scans alone. Null: the `lookback` of the filter, or 10m',
   ),
   keep_days: documented(z.int().min(1).nullable().default(null))(
     'Days after which deleted rows and their versions are removed for good; null for never',
@@ -178,22 +183,18 @@ const deletesSchema = z.strictObject({
 
 const pingSchema = z
   .strictObject({ start: pingUrl.optional(), success: pingUrl.optional(), failure: pingUrl.optional() })
-  .meta({ description: 'URLs that are asked when a run begins and ends; {resource} in them is filled in' });
+  .meta({ description: 'URLs requested when a run begins and ends; {resource} is filled in' });
 
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
-  auth: authSchema.optional().meta({ description: "The secrets for the profile's auth; absent where it has none" }),
-  allow_insecure: documented(z.boolean().default(false))(
-    'The credential may be sent by plain http to other machines too',
-  ),
+  auth: authSchema.optional().meta({ description: 'Secrets for the `auth` of the profile' }),
+  allow_insecure: documented(z.boolean().default(false))('Allows the credential to go by plain http to other machines'),
   profile: documented(z.string().min(1))('Name of a profile that comes with content-sync, or the path of your own'),
   rate: rateSchema.prefault({}),
   http: documented(networkSchema.prefault({}))('The way to the service: proxy, authorities, client certificate'),
-  max_wait: duration
-    .prefault('15m')
-    .meta({ description: 'Longest wait that the service may ask for before a resource is put off (exit code 4)' }),
+  max_wait: duration.prefault('15m').meta({ description: 'A longer wait than this defers the resource (exit code 4)' }),
   resources: documented(z.array(z.string().min(1)).min(1).optional())(
-    'Resources of the profile to sync; all of them where absent',
+    'Resources of the profile to sync; all by default',
   ),
   hash_key: hashKey,
   schedule: scheduleSchema.prefault({}),
@@ -227,7 +228,7 @@ const commonFields = {
   memory: z.unknown().optional().meta({ deprecated: true, description: 'Deprecated and ignored' }),
   keep_runs: timeSpan
     .prefault('90d')
-    .meta({ description: 'How long ended runs are remembered; the last one of a resource always is' }),
+    .meta({ description: 'How long runs are stored; the last one of a resource always is' }),
 };
 
 /** The config file as it is written (`z.input`); unknown keys are refused everywhere. */

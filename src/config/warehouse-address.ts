@@ -1,8 +1,8 @@
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
-import { z } from 'zod';
-import { existsSync } from 'node:fs';
 import { unescape } from 'node:querystring';
+import { z } from 'zod';
 
 /** The default that `init` proposes: a file per source, below the working directory. */
 export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
@@ -244,7 +244,7 @@ export const warehouseSchema = z
   })
   .meta({
     description:
-      'sqlite:<path> or postgres://user:password@host/database; {source} in the path or in ?schema= stands for the name of the source',
+      '`sqlite:<path>` or `postgres://user:password@host/database`; {source} in the path or in ?schema= is the name of the source',
     // `${…}` is filled in before the address is read.
     pattern: String.raw`^(${ALL.map(({ editorPattern }) => editorPattern).join('|')}|.*\$\{.+)$`,
   });

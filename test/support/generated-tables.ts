@@ -3,52 +3,70 @@ import { configJsonSchema } from '../../src/cli/config.ts';
 import { ERROR_EXPLANATIONS } from '../../src/cli/explain.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
-import { codeIn, sectionOf, tableRows } from './readme.ts';
+import { codeIn, tableRows } from './readme.ts';
 import { type SchemaField, schemaFields } from './schema-fields.ts';
 
-/** Subjects of the profile by their headings in `config/README.md`: a field belongs to the longest of these beginnings. */
-const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
-  'The whole profile': ['extends', 'about', 'headers', 'identity', 'defaults', 'resources'],
-  Versions: ['version', 'version_prefix'],
-  Authentication: ['auth', 'oauth'],
-  Requests: ['path', 'method', 'query', 'headers', 'body'].map(ofResource),
-  Pages: [ofResource('page')],
-  Records: ['records', 'key_field', 'id', 'unwrap', 'filter', 'parts', 'partitions'].map(ofResource),
-  Tables: ['history', 'contract', 'json', 'times', 'depth', 'max_columns', 'indexes'].map(ofResource),
-  'Fields and relations': [...['description', 'fields', 'source_text', 'state'].map(ofResource), 'relations'],
-  Changes: ['updated', 'incremental', 'accept'].map(ofResource),
-  Reports: [ofResource('windows')],
-  'Single records and tombstones': ['item', 'item_query', 'item_record', 'gone', 'deleted', 'delete_feed'].map(
-    ofResource,
-  ),
-  Events: ['webhooks'],
-  Signatures: ['webhooks.signature'],
-  'Limits and outcomes': ['http', 'outcomes', 'rate_limit'],
+/** Fields of one table: those that begin with `under` and one of `fields`, unless a longer beginning claims them. */
+interface FieldTable {
+  fields: readonly string[];
+  /** Left out in the table: the text above it names it. */
+  under?: string;
+}
+
+const SETTINGS: Readonly<Record<string, FieldTable>> = {
+  general: {
+    fields: ['warehouse', 'sources', 'privacy_key', 'file_mode', 'control', 'log', 'memory', 'keep_runs', 'alerts'],
+  },
+  source: { under: 'sources.<name>.', fields: [''] },
+  'source-auth': { under: 'sources.<name>.auth.', fields: [''] },
+  'source-schedule': { under: 'sources.<name>.', fields: ['schedule', 'ping'] },
+  'source-webhook': { under: 'sources.<name>.webhook.', fields: [''] },
+  'source-deletes': { under: 'sources.<name>.deletes.', fields: [''] },
+  'source-files': { under: 'sources.<name>.files.', fields: [''] },
+  serve: { fields: ['serve', 'worker'] },
+  alerts: { under: 'alerts.<name>.', fields: [''] },
 };
 
-/** Fields that are the same as others, which have a line: those of a list of what may stand alone, and the like. */
+const RESOURCE = 'resources.<name>.';
+
+const PROFILE: Readonly<Record<string, FieldTable>> = {
+  profile: { fields: ['extends', 'about', 'headers', 'identity', 'defaults', 'resources'] },
+  version: { fields: ['version', 'version_prefix'] },
+  auth: { fields: ['auth'] },
+  request: { under: RESOURCE, fields: ['path', 'method', 'query', 'headers', 'body'] },
+  page: { under: RESOURCE, fields: ['page'] },
+  records: { under: RESOURCE, fields: ['records', 'key_field', 'id', 'unwrap', 'filter', 'partitions'] },
+  tables: { under: RESOURCE, fields: ['history', 'contract', 'json', 'times', 'depth', 'max_columns', 'indexes'] },
+  fields: { under: RESOURCE, fields: ['description', 'fields', 'source_text', 'state'] },
+  relations: { fields: ['relations'] },
+  changes: { under: RESOURCE, fields: ['updated', 'incremental', 'accept'] },
+  windows: { under: RESOURCE, fields: ['windows'] },
+  item: { under: RESOURCE, fields: ['item', 'item_query', 'item_record', 'gone', 'deleted', 'delete_feed'] },
+  files: { under: RESOURCE, fields: ['files'] },
+  events: { fields: ['webhooks'] },
+  signature: { under: 'webhooks.', fields: ['signature'] },
+  limits: { fields: ['http', 'outcomes', 'rate_limit'] },
+};
+
+/** Fields that are documented elsewhere: entries of a list that may stand alone, conditions, and fields of requests. */
 const REPEATED: readonly string[] = [
   'auth[]',
-  'about.collections.where[]',
-  'about.collections.also[].where',
-  ofResource('filter[]'),
-  ofResource('deleted[]'),
-  ofResource('delete_feed.page.'),
-  ofResource('delete_feed.filter[]'),
-  ofResource('incremental.deleted.'),
-  ofResource('incremental.deleted[]'),
-  ofResource('incremental.filter[]'),
-  ofResource('windows.too_large.'),
-  ...['path', 'method', 'query', 'headers', 'body'].map((field) => ofResource(`incremental.start.${field}`)),
+  // Only shipped profiles have these: `config/profile.schema.json` describes them.
+  'about.',
+  'webhooks.signature.also[]',
+  'rate_limit.body[].',
+  'outcomes[].header.',
+  'outcomes[].body.',
+  ...['', 'delete_feed.', 'incremental.'].map((part) => `${RESOURCE}${part}filter[]`),
+  ...['page.', 'path', 'method', 'query', 'headers', 'body'].map((part) => `${RESOURCE}delete_feed.${part}`),
+  ...['deleted.', 'deleted[]', 'expired.', 'method', 'headers', 'body'].map((part) => `${RESOURCE}incremental.${part}`),
+  ...['path', 'method', 'query', 'headers', 'body'].map((part) => `${RESOURCE}incremental.start.${part}`),
+  ...['deleted[]', 'gone.', 'files[]', 'page.end.body.', 'windows.too_large.'].map((part) => RESOURCE + part),
 ];
-
-function ofResource(field: string): string {
-  return `resources.<name>.${field}`;
-}
 
 /** The fields of a profile by their paths. */
 export function profileFields(): Map<string, SchemaField> {
-  // What becomes something else has lost its examples: they are those of the result to zod.
+  // A schema that transforms its input has no examples of its own in zod: take those that are registered.
   const schema = z.toJSONSchema(profileSchema, {
     io: 'input',
     override({ zodSchema, jsonSchema }) {
@@ -56,101 +74,142 @@ export function profileFields(): Map<string, SchemaField> {
       if (Array.isArray(examples)) jsonSchema.examples = examples;
     },
   });
-  const fields = [...schemaFields(schema)].filter(
-    ([name]) => !REPEATED.some((beginning) => name.startsWith(beginning)),
-  );
-  return new Map(fields);
+  return new Map([...schemaFields(schema)].filter(([name]) => !REPEATED.some((start) => name.startsWith(start))));
 }
 
-/** The heading under which a field of the profile stands. Throws if there is none. */
-function subjectOf(field: string): string {
-  const found = Object.entries(SUBJECTS)
-    .flatMap(([heading, beginnings]) => beginnings.map((beginning) => ({ heading, beginning })))
-    .filter(
-      ({ beginning }) =>
-        field === beginning || (/^[.[]/.test(field.slice(beginning.length)) && field.startsWith(beginning)),
-    )
-    .toSorted((a, b) => b.beginning.length - a.beginning.length);
-  if (found[0] === undefined) throw new Error(`${field} is of no subject: add it to one of SUBJECTS`);
-  return found[0].heading;
+/** Fields by the name of their table. Throws for a field that belongs to none. */
+function assignFields(
+  tables: Readonly<Record<string, FieldTable>>,
+  fields: ReadonlyMap<string, SchemaField>,
+): Map<string, [string, SchemaField][]> {
+  const beginnings = Object.entries(tables)
+    .flatMap(([table, { under = '', fields: own }]) => own.map((field) => ({ table, start: under + field })))
+    .toSorted((a, b) => b.start.length - a.start.length);
+  return Map.groupBy(fields, ([name]) => {
+    const found = beginnings.find(({ start }) => isBelow(name, start));
+    if (found === undefined) throw new Error(`${name} belongs to no table: add it to one in this file`);
+    return found.table;
+  });
 }
 
-/** READMEs with tables that are written from the code: each takes the text and returns it up to date. */
-export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
-  'config/README.md': (text) => {
-    const before = [...text.matchAll(new RegExp(GENERATED_TABLE, 'gm'))].flatMap(([table]) => tableRows(table));
-    const ofConfig = (): string[][] => settingsRows(before, schemaFields(configJsonSchema()), []);
-    const fields = profileFields();
-    return Object.keys(SUBJECTS).reduce(
-      (written, heading) =>
-        withTable(written, heading, () => {
-          const own = [...fields].filter(([field]) => subjectOf(field) === heading);
-          return settingsRows(before, new Map(own), ['example']);
-        }),
-      withTable(text, 'The config file', ofConfig),
-    );
-  },
-  'config/errors.md': errorsPage,
-  'test/sandbox/README.md': (text) => withTable(text, 'Faults', faultRows),
-};
+function isBelow(field: string, start: string): boolean {
+  const next = field.charAt(start.length);
+  return field.startsWith(start) && (/^$|[.]$/.test(start) || next === '' || next === '.' || next === '[');
+}
 
-function errorsPage(): string {
+const MARKED = /<!-- table: ([\w-]+) -->\n\n([\s\S]*?)<!-- end -->/g;
+
+/** What pages can hold between `<!-- table: name -->` and `<!-- end -->`, by name. */
+const TABLES: ReadonlyMap<string, (before: string) => string> = new Map([
+  ['errors', errorList],
+  ['faults', faultList],
+  ...fieldTables('settings', SETTINGS, schemaFields(configJsonSchema())),
+  ...fieldTables('profile', PROFILE, profileFields()),
+]);
+
+export const TABLE_NAMES: readonly string[] = [...TABLES.keys()];
+
+/** The text of a page with its generated tables brought up to date. */
+export function updateTables(page: string): string {
+  return page.replaceAll(MARKED, (_, name: string, before: string) => {
+    const written = TABLES.get(name)?.(before) ?? `no table is called ${name}\n`;
+    return `<!-- table: ${name} -->\n\n${written}\n<!-- end -->`;
+  });
+}
+
+function fieldTables(
+  kind: 'settings' | 'profile',
+  tables: Readonly<Record<string, FieldTable>>,
+  fields: ReadonlyMap<string, SchemaField>,
+): [string, (before: string) => string][] {
+  return Array.from(assignFields(tables, fields), ([name, own]) => [
+    `${kind}-${name}`,
+    (before) => fieldTable(own, tables[name]?.under ?? '', before, kind === 'profile'),
+  ]);
+}
+
+function errorList(): string {
   const sections = Object.entries(ERROR_EXPLANATIONS).map(([subject, explanations]) => {
     const lines = explanations.map(({ codes, cause, fix }) => {
       const named = codes.split(' ').map((code) => `\`${code}\``);
       return `- ${named.join(', ')}: ${cause} **Fix:** ${fix}\n`;
     });
-    return `## ${subject}\n\n${lines.join('')}`;
+    return `### ${subject}\n\n${lines.join('')}`;
   });
-  return `# Error codes
-
-Find the cause and the fix of an error by the code in its message. \`content-sync explain <code>\` prints the same. Codes are stable: scripts may match on them. Rejected records have a reason instead, in \`_sync_rejects\`.
-
-${sections.join('\n')}`;
+  return sections.join('\n');
 }
 
-/** Told from other tables by their head. */
-const GENERATED_TABLE = /^\| *(?:setting|field|fault) .*\n(?:\|.*\n)+/m;
+const MAX_CELL = 160;
 
-/** The text with the first such table below a heading written anew from its rows as they are. */
-function withTable(text: string, heading: string, rowsFrom: (before: string[][]) => string[][]): string {
-  const section = sectionOf(text, heading);
-  const [table = ''] = GENERATED_TABLE.exec(section) ?? [];
-  const head = (table.split('\n', 1)[0] ?? '').slice(1, -1).split('|');
-  const written = aligned([head.map((cell) => cell.trim()), ...rowsFrom(tableRows(table))]);
-  return text.replace(section, () => section.replace(table, () => written));
-}
+/** What `schemaFields` has for a field without a default, or without an example. */
+const NONE = '–';
 
 /**
- * Fields, defaults and examples are those of the schema. So is the meaning in a table with examples, if the schema has
- * one; any other stays as it is written. Throws for a new field without a description.
+ * A table of fields, and below it what does not fit into a cell. A description of the schema wins; a field without one
+ * keeps the meaning that its row has in the page.
  */
-function settingsRows(
-  before: string[][],
-  fields: ReadonlyMap<string, SchemaField>,
-  further: readonly 'example'[],
-): string[][] {
-  const meanings = new Map(before.map(([field = '', , meaning = '']) => [codeIn(field)[0], meaning]));
-  return Array.from(fields, ([name, { preset, description, ...more }]) => {
-    const [own, written] = [description.replaceAll('|', '\\|'), meanings.get(name) ?? ''];
-    const meaning = (further.length > 0 ? own : written) || written || own;
-    if (meaning === '') throw new Error(`${name} has no meaning: describe it in its schema, or in the table`);
-    return [`\`${name}\``, preset, meaning, ...further.map((column) => more[column])];
+function fieldTable(
+  fields: readonly [string, SchemaField][],
+  under: string,
+  before: string,
+  hasExamples: boolean,
+): string {
+  const meanings = new Map(tableRows(before).map(([field = '', meaning = '']) => [codeIn(field)[0], meaning]));
+  const notes: string[] = [];
+  const rows = fields.map(([path, { preset, description, example }]) => {
+    const name = path.slice(under.length);
+    const meaning = described(description).replaceAll('|', '\\|');
+    const written = meanings.get(name) ?? '';
+    if (meaning === '' && (written === '' || written.length > MAX_CELL))
+      throw new Error(
+        `${path} needs a description in its schema, or a meaning of at most ${MAX_CELL} letters in the table`,
+      );
+    const [cell, rest] = splitText(meaning || written);
+    if (rest !== '') notes.push(`- \`${name}\`: ${rest.charAt(0).toUpperCase()}${rest.slice(1)}.\n`);
+    const value = hasExamples ? valueCell(preset, example) : preset;
+    return [`\`${name}\``, cell, value === NONE ? '' : value];
   });
+  const head = ['field', 'meaning', hasExamples ? 'default, or example' : 'default'];
+  return formatTable([head, ...rows]) + (notes.length > 0 ? `\n${notes.join('')}` : '');
 }
 
-function faultRows(): string[][] {
-  return Object.entries(FAULTS).map(([name, { about, defaults }]) => {
+/** '' if the schema only says which kinds have the field. */
+function described(description: string): string {
+  return /^(?:`\w+`(?:, )?)+: $/.test(description) ? '' : description;
+}
+
+/** The default; an example for a field without one. */
+function valueCell(preset: string, example: string): string {
+  const isEmpty = [NONE, '`{}`', '`[]`'].includes(preset);
+  if (example === NONE || example.length > MAX_CELL || !(isEmpty || preset.startsWith('required'))) return preset;
+  return isEmpty ? `e.g. ${example}` : `${preset}, e.g. ${example}`;
+}
+
+/** What fits into a cell, up to the end of a sentence or of a part of one, and the rest. */
+function splitText(text: string): [string, string] {
+  if (text.length <= MAX_CELL) return [text, ''];
+  const part = text.slice(0, MAX_CELL);
+  const sentence = Math.max(...['. ', '; ', ': '].map((mark) => part.lastIndexOf(mark)));
+  const at = sentence > 0 ? sentence : part.lastIndexOf(', ');
+  return [text.slice(0, at), text.slice(at + 2)];
+}
+
+function faultList(): string {
+  const lines = Object.entries(FAULTS).map(([name, { about, defaults }]) => {
     const parameters = Object.keys(defaults).map((parameter) => `\`${parameter}\``);
-    return [`\`${name}\``, about, parameters.join(', ')];
+    return `- \`${name}\`${parameters.length > 0 ? ` (${parameters.join(', ')})` : ''}: ${about}\n`;
   });
+  return lines.join('');
 }
 
-/** A Markdown table as the formatter writes it. */
-function aligned([head = [], ...rows]: string[][]): string {
-  const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]?.length ?? 0)));
+const PRINT_WIDTH = 120;
+
+/** A Markdown table as the formatter writes it: aligned if it fits the width, else without padding. */
+function formatTable([head = [], ...rows]: string[][]): string {
+  const widths = head.map((_, at) => Math.max(3, ...[head, ...rows].map((row) => row[at]?.length ?? 0)));
+  const isWide = widths.reduce((sum, width) => sum + width + 3, 1) > PRINT_WIDTH;
   const line = (cells: string[]): string =>
-    `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |\n`;
-  const rule = widths.map((width) => '-'.repeat(width));
+    `| ${cells.map((cell, at) => (isWide ? cell : cell.padEnd(widths[at] ?? 0))).join(' | ')} |\n`;
+  const rule = widths.map((width) => '-'.repeat(isWide ? 3 : width));
   return [head, rule, ...rows].map(line).join('');
 }

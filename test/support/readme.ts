@@ -7,8 +7,8 @@ interface Piece {
   text: string;
 }
 
-/** A README, taken apart. */
-export interface Readme {
+/** A page of the documentation. */
+export interface Page {
   /** Path relative to the repository. */
   file: string;
   text: string;
@@ -18,26 +18,28 @@ export interface Readme {
 
 const root = path.join(import.meta.dirname, '..', '..');
 
-/** Every README of the repository, by its path. */
-export const READMES: readonly string[] = [
+/** Every page of the documentation by its path: the READMEs, the changelog, the reference in `config`, the results. */
+export const PAGES: readonly string[] = [
   'README.md',
-  ...['config', 'migrations', 'src', 'test'].flatMap((folder) =>
+  'CHANGELOG.md',
+  'test/bench/RESULTS.md',
+  ...readdirSync(path.join(root, 'config')).flatMap((file) => (file.endsWith('.md') ? [`config/${file}`] : [])),
+  ...['migrations', 'src', 'test'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => path.basename(file) === 'README.md')
-      .map((file) => `${folder}/${file.split(path.sep).join('/')}`),
+      .filter((file) => path.basename(file) === 'README.md' && !file.startsWith('corpora/structured-fields'))
+      .map((file) => `${folder}/${file}`),
   ),
 ];
 
-export function readReadme(file = 'README.md'): Readme {
+export function readPage(file = 'README.md'): Page {
   const text = readFileSync(path.join(root, file), 'utf8');
   return { file, text, section: (heading) => sectionOf(text, heading) };
 }
 
-/** As `Readme.section`, for a text. */
-export function sectionOf(text: string, heading: string): string {
+function sectionOf(text: string, heading: string): string {
   const lines = text.split('\n');
   const start = lines.findIndex((line) => line.startsWith('#') && line.replace(/^#+ /, '') === heading);
-  if (start === -1) throw new Error(`the README has no section "${heading}"`);
+  if (start === -1) throw new Error(`the page has no section "${heading}"`);
   const rank = lines[start]?.indexOf(' ') ?? 0;
   const isNext = new RegExp(`^#{1,${rank}} `);
   const rest = lines.slice(start + 1);
@@ -89,7 +91,7 @@ export function tableRows(text: string): string[][] {
   );
 }
 
-/** What stands in backticks in a text, in order. */
+/** The code spans of a text, in order. */
 export function codeIn(text: string): string[] {
   return [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
 }

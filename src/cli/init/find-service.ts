@@ -54,7 +54,7 @@ export async function findService(
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   if (!isAskedAuth(type)) {
     throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: config/README.md describes auth',
+      hint: 'write the config by hand: see Credential in config/settings.md',
     });
   }
   const { url, user } = wanted;

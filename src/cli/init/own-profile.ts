@@ -31,7 +31,7 @@ export function ownProfileText({ base, resources, resourceNames }: OwnProfile): 
   const webhooks = Object.keys(resourceNames).length === 0 ? {} : { webhooks: { resource_names: resourceNames } };
   const own = Object.keys(resources).length === 0 ? {} : { resources };
   const text = stringify(escapePlaceholders({ extends: base, ...webhooks, ...own }), { lineWidth: 0 });
-  return `# What this account has besides the profile ${base}: see config/README.md.\n${text}`;
+  return `# What this account has besides the profile ${base}: see config/profile.md.\n${text}`;
 }
 
 /** Fetches the collections of the account and writes them. Prints advice if the credential may not list them. */

@@ -12,23 +12,19 @@ const authHeaderName = z
 
 /** The location of the credential in a request. */
 const carrier = {
-  in: documented(z.enum(['header', 'query']).default('header'))(
-    'Location of the credential; in the query it is added last, and is never stored or logged',
-    ['query'],
-  ),
+  in: documented(z.enum(['header', 'query']).default('header'))('Where the credential is sent', ['query']),
   name: z
     .string()
     .regex(/^[!#$%&'*+.^_`|~\w[\]-]+$/, 'expected the name of a header or query parameter')
     .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself')
     .optional()
-    .meta({ description: 'Name of that header or parameter; Authorization if absent', examples: ['X-Api-Key'] }),
+    .meta({ description: 'Name of that header or parameter; Authorization by default', examples: ['X-Api-Key'] }),
   prefix: z
     .string()
     .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
     .optional()
     .meta({
-      description:
-        'Text before the credential; a blank follows a word. Bearer in the header Authorization if absent, else nothing',
+      description: 'Text before the credential; Bearer by default in Authorization',
       examples: ['Ghost', 'Token token='],
     }),
 };
@@ -44,7 +40,7 @@ const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with 
 const jwtFields = {
   algorithm: documented(z.enum(['HS256', 'RS256', 'ES256']).default('HS256'))('How a JWT is signed', ['ES256']),
   key_encoding: documented(z.enum(['utf8', 'hex', 'base64', 'pem']).optional())(
-    'How the key is written; utf8 for HS256 if absent, else pem',
+    'Encoding of the key; utf8 by default for HS256, else pem',
     ['hex'],
   ),
   header: z
@@ -72,7 +68,7 @@ const SCHEMES = [
     .strictObject({
       type: z.literal('headers'),
       names: documented(z.array(authHeaderName).min(1).optional())(
-        'Names of the secret headers; those in the settings if absent',
+        'Names of the secret headers; those in the settings by default',
         [['X-App-Id', 'X-App-Key']],
       ),
     })
@@ -82,23 +78,22 @@ const SCHEMES = [
   z
     .strictObject({
       type: z.literal('oauth'),
-      grant: documented(z.enum(GRANTS).default('client_credentials'))('How a token is asked for', ['refresh_token']),
+      grant: documented(z.enum(GRANTS).default('client_credentials'))('How a token is requested', ['refresh_token']),
       token_url: documented(z.url({ protocol: /^https?$/ }).optional())(
-        'Whole URL of the token endpoint; that of the settings holds before it',
+        'URL of the token endpoint; the settings can override it',
         ['https://login.example.com/oauth/token'],
       ),
       token_path: path.optional().meta({
-        description: 'Its path below base_url, without the version prefix; /oauth/token if absent',
+        description: 'Its path below base_url; /oauth/token by default',
         examples: ['/oauth2/token'],
       }),
       client_auth: documented(z.enum(['body', 'basic', 'none']).optional())(
-        'How the client proves itself to the token endpoint; none for a client without a secret',
+        'How the client authenticates at the token endpoint',
         ['basic'],
       ),
-      parameters: documented(z.record(z.string(), z.string()).default({}))(
-        'Further parameters of a token request that are no secrets',
-        [{ audience: 'https://api.example.com' }],
-      ),
+      parameters: documented(z.record(z.string(), z.string()).default({}))('Further parameters of a token request', [
+        { audience: 'https://api.example.com' },
+      ]),
       ...jwtFields,
       ...carrier,
     })
@@ -108,7 +103,7 @@ const SCHEMES = [
     .strictObject({
       type: z.literal('jwt'),
       key_format: documented(z.enum(['secret', 'id:secret']).default('secret'))(
-        'Whether the secret `key` is one, or an id and a secret with a colon between them',
+        'Whether `key` is a secret, or an id and a secret',
         ['id:secret'],
       ),
       reuse: documented(z.boolean().default(true))('One JWT for its lifetime; false: one per request', [false]),
@@ -141,20 +136,23 @@ const SCHEMES = [
           .refine(({ body, form }) => body === undefined || form === undefined, 'expected a body or a form, got both'),
       )('The request that logs in', [{ path: '/auth/login', body: { email: '{username}', password: '{password}' } }]),
       token: documented(z.string().min(1))(
-        'Where the answer has the token: a dotted path in its body, header:<name> or cookie:<name>',
+        'Where the response has the token: a path in its body, header:<name> or cookie:<name>',
         ['data.access_token', 'cookie:sid'],
       ),
       expires: z
         .strictObject({
-          field: documented(z.string().min(1))('Dotted path in the body of the answer', ['data.expires']),
+          field: documented(z.string().min(1))('Path in the body of the response', ['data.expires']),
           unit: documented(z.enum(['s', 'ms', 'epoch']).default('s'))(
-            'Seconds, milliseconds, or the moment of its end (seconds or milliseconds since 1970, or a text)',
+            'Seconds, milliseconds, or the time when it expires',
             ['ms'],
           ),
         })
         .optional()
-        .meta({ description: 'Where the answer has its lifetime', examples: [{ field: 'data.expires', unit: 'ms' }] }),
-      lifetime: duration.prefault('1h').meta({ description: 'Its lifetime if the answer does not tell it' }),
+        .meta({
+          description: 'Where the response has its lifetime',
+          examples: [{ field: 'data.expires', unit: 'ms' }],
+        }),
+      lifetime: duration.prefault('1h').meta({ description: 'Its lifetime if the response does not say' }),
       ...carrier,
       in: z.enum(['header', 'query', 'cookie']).default('header').meta({ description: 'Where the token is sent' }),
     })
@@ -167,14 +165,11 @@ const schemeSchema = z.discriminatedUnion('type', SCHEMES);
 /** How a service authenticates requests, without any secret. With several schemes the settings choose one. */
 export const authSchemeSchema = documented(
   z.union([schemeSchema, z.array(schemeSchema).min(1)]).transform((given) => [given].flat()),
-)(
-  'How requests are authenticated; the secrets stand in the settings (`sources.<name>.auth`), whose `type` chooses where there are several',
-  [
-    { type: 'api_key', in: 'query', name: 'key' },
-    { type: 'jwt', key_format: 'id:secret', key_encoding: 'hex', header: { kid: '{key_id}' }, prefix: 'Ghost' },
-    [{ type: 'bearer' }, { type: 'basic' }],
-  ],
-);
+)('How requests are authenticated: one scheme or a list. Secrets are in the settings', [
+  { type: 'api_key', in: 'query', name: 'key' },
+  { type: 'jwt', key_format: 'id:secret', key_encoding: 'hex', header: { kid: '{key_id}' }, prefix: 'Ghost' },
+  [{ type: 'bearer' }, { type: 'basic' }],
+]);
 
 type AuthScheme = z.output<typeof schemeSchema>;
 export type SchemeType = AuthScheme['type'];
@@ -249,7 +244,7 @@ export const authSchema = z.discriminatedUnion('type', [
     client_id: secret.optional(),
     client_secret: secret.optional(),
     refresh_token: secret.optional().meta({
-      description: 'The first refresh token; those that replace it are kept in the warehouse',
+      description: 'First refresh token; later ones are stored in the warehouse',
       examples: ['${CONTENT_REFRESH_TOKEN}'],
     }),
     ...OPTIONAL,

@@ -286,27 +286,24 @@ const methods = z
 /** The question by which a sender tests a new address, and that is answered by sending a value of it back. */
 export const challengeSchema = z
   .strictObject({
-    method: methods.meta({ description: 'Method of the question, or both.', examples: ['GET', ['GET', 'POST']] }),
+    method: methods.meta({ description: 'Method of the challenge, or both.', examples: ['GET', ['GET', 'POST']] }),
     where: documented(conditionsSchema(KINDS).prefault({}))(
-      'Values by which a request is known as the question, by their place in its query, body or headers.',
+      'Values that identify the challenge, by their place in query, body or headers.',
       [{ 'query:hub.mode': 'subscribe' }, { 'json:type': 'url_verification' }],
     ),
     echo: deliveryFieldSchema(KINDS).meta({
-      description: 'Place of the value that is sent back.',
+      description: 'Place of the value to return.',
       examples: ['query:challenge', 'json:challenge'],
     }),
     field: documented(z.string().min(1).max(100).nullable().default(null))(
-      'Field of the JSON object in which it is sent back. Null: as plain text.',
+      'Field of the JSON object to return; null: plain text.',
       ['challenge', 'verification'],
     ),
     token: documented(deliveryFieldSchema(KINDS).nullable().default(null))(
-      'Place of a token that has to be the secret with the id `verify_token`.',
+      'Place of a token that must equal the secret `verify_token`.',
       ['query:hub.verify_token'],
     ),
-    signed: documented(z.boolean().default(false))(
-      'Whether the question is answered only if it is signed as deliveries are.',
-      [true],
-    ),
+    signed: documented(z.boolean().default(false))('Whether the challenge must be signed.', [true]),
   })
   .refine(
     ({ method, where, echo }) =>

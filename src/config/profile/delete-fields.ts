@@ -31,8 +31,7 @@ export const goneSchema = z
       })
       .optional()
       .meta({
-        description:
-          'A place in the JSON body that must be there and not null; with `contains`, as text it must contain this (case does not count).',
+        description: 'A place in the JSON body that must be set, and contain this text.',
         examples: [{ path: 'errors', contains: 'FORBIDDEN' }],
       }),
   })
@@ -57,11 +56,11 @@ export const itemFields = {
     .default('inherit')
     .meta({ examples: [{ expand: 'tags' }, 'inherit'] }),
   item_record: documented(recordsPath.default(''))(
-    'Path of the record in the body of that answer; the empty string if the body is the record. `rows[*].doc` and `pages.*` are paths to the one entry of an array or a map.',
+    'Path of the record in that response; empty if the body is the record. `rows[*].doc` and `pages.*` work too.',
     ['data', 'posts[0]', 'query.pages.*'],
   ),
   gone: documented(goneSchema.nullable().default(null))(
-    'Answers to a request for a single record that mean that it is gone, besides 404 and 410. They mean nothing in a listing. As a service may answer so to a caller that has lost its rights, another record must be found in the same round before one is deleted.',
+    'Responses, besides 404 and 410, that mean that a single record is gone. Another record must be found in the same pass.',
     [{ status: [403] }, { status: [403], body: { path: 'errors', contains: 'FORBIDDEN' } }],
   ),
 };
@@ -75,7 +74,7 @@ const entryFilter = z
   .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
   .default([])
   .meta({
-    description: 'Entries in which one of these fields has none of its values are about something else.',
+    description: 'Conditions on entries; others are ignored.',
     examples: [[{ field: 'subject_type', in: ['Article'] }]],
   });
 
@@ -86,23 +85,23 @@ const deleteFeedFields = z.strictObject({
     [{ style: 'page', size: 100 }],
   ),
   records: recordFields.records.meta({
-    description: "Path of the array of entries in a page's body; the empty string if the body is the array.",
+    description: 'Path of the entries in a page; empty if the body is the array.',
     examples: ['data'],
   }),
   id: z
     .union([fieldPath, z.array(fieldPath).min(1)])
-    .meta({ description: 'Where an entry names the id of the deleted record.', examples: ['item'] }),
+    .meta({ description: 'Where an entry has the id of the deleted record.', examples: ['item'] }),
   at: documented(fieldPath.nullable().default(null))(
-    'Where an entry names the time of the delete; null if it does not: then all of it is read each time.',
+    'Where an entry has the time of the delete; null: everything is read each time.',
     ['timestamp'],
   ),
-  zone: documented(zone.nullable().default(null))('Zone of `at` where that names none; null: UTC.', ['Europe/Zurich']),
+  zone: documented(zone.nullable().default(null))('Zone of `at` if it has none; null: UTC.', ['Europe/Zurich']),
   filter: entryFilter,
   format: format.meta({
     description: 'How `{since}` is written, as in `incremental.format`.',
     examples: ['iso', 'epoch_s', 'yyyy-MM-dd HH:mm:ss'],
   }),
-  lookback: documented(lookback)('How far before the last known delete the next reading begins.', ['10m']),
+  lookback: documented(lookback)('How far before the last known delete the next scan starts.', ['10m']),
 });
 
 /** A listing of deletes, apart from that of the records. */
@@ -121,19 +120,16 @@ function holdsSince({ path, query, headers, body }: Record<string, unknown>): bo
 export type DeleteFeed = z.output<typeof deleteFeedSchema>;
 
 const deletedFieldSchema = z.strictObject({
-  field: fieldPath.meta({ description: 'Dotted path of the field that says so.', examples: ['deletedAt'] }),
+  field: fieldPath.meta({ description: 'Path of the field that says so.', examples: ['deletedAt'] }),
   in: z
     .array(z.union([z.string(), z.number(), z.boolean()]))
     .min(1)
     .optional()
     .meta({
-      description:
-        'The values that mean deleted. Without them every value does that is not null, false, 0, empty or a time of the years 0 and 1.',
+      description: 'Values that mean deleted; by default all but null, false, 0, empty and times of year 0 and 1.',
       examples: [['trash', 'archived']],
     }),
-  at: documented(fieldPath.optional())('Dotted path of the time of the delete, if `field` itself is none.', [
-    'modified_gmt',
-  ]),
+  at: documented(fieldPath.optional())('Path of the time of the delete, if `field` is not a time.', ['modified_gmt']),
 });
 
 /** The fields by which records say that they are deleted; null if there are none. */
@@ -145,7 +141,7 @@ const deletedSchema = z
 /** How a service states that records are deleted: the fields of a resource. */
 export const deleteFields = {
   deleted: documented(deletedSchema)(
-    'Fields by which a record says of itself that it is deleted (a tombstone), wherever it is met: in a whole listing, in an incremental one, read alone. Its row is marked as deleted at the end of the run, at the time that the service names, without further confirmation, and held like all deletes if they are too many. A tombstone of a record without a row writes nothing; a record that is listed without it lives again.',
+    'Fields that mark a record as deleted (a tombstone). Its row is deleted without further verification, or held with too many others.',
     [
       { field: 'deletedAt' },
       { field: 'status', in: ['trash', 'archived'], at: 'modified_gmt' },
@@ -153,7 +149,7 @@ export const deleteFields = {
     ],
   ),
   delete_feed: documented(deleteFeedSchema.nullable().default(null))(
-    'A listing of its own that names deletes, read in every sync from where it was left, so that deletes arrive without a whole walk. A record that it names is read alone before its row is marked as deleted, as it may have been restored; where the profile has no `item`, the listing is asked, and the feed is believed if it is newer than the row.',
+    'A listing that names deletes, read in every sync. Each record is fetched before it is deleted; without `item`, the listing is checked.',
     [
       {
         path: '/activity',
@@ -182,10 +178,10 @@ const request = {
       .regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #')
       .nullable()
       .default(null),
-  )('Path of the request; null: that of the resource, for `start` that of the feed.', ['/_changes']),
+  )('Path of the request; null: that of the resource.', ['/_changes']),
   method,
   query: documented(z.record(z.string().min(1), templateSchema(['cursor', 'page', 'partition'])).default({}))(
-    'Query parameters. Each is a template; one with a variable that has no value is left out.',
+    'Query parameters, as templates.',
     [{ since: '{cursor}', include_docs: 'true', limit: '1000' }],
   ),
   headers,
@@ -196,13 +192,13 @@ const startSchema = z.union([
   z.strictObject({
     ...request,
     cursor: answerPlace.meta({
-      description: 'Where the answer names the present end of the feed: a path in the body, or `header:` and a name.',
+      description: 'Where the response has the current end of the feed.',
       examples: ['last_seq', 'header:X-Sequence'],
     }),
   }),
   z.strictObject({
     walk: answerPlace.meta({
-      description: 'Where the last page of a whole walk names the place from which changes are to be asked for.',
+      description: 'Where the last page of a full scan has the first cursor.',
       examples: ['nextSyncToken'],
     }),
   }),
@@ -214,11 +210,11 @@ export const changeFeedSchema = z
     mode: z.literal('feed'),
     ...request,
     records: documented(recordsPath.nullable().default(null))(
-      "Path of the array of entries in an answer; null: the resource's `records`.",
+      "Path of the entries in a response; null: the resource's `records`.",
       ['results'],
     ),
     record: documented(bodyPath.nullable().default(''))(
-      'Path of the record within an entry; empty if the entry is the record. null if entries only name ids: then each is read alone.',
+      'Path of the record within an entry; null if entries only have ids, which are fetched individually.',
       ['doc', '', null],
     ),
     id: z
@@ -232,31 +228,28 @@ export const changeFeedSchema = z
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
     }),
     next: documented(answerPlace.nullable().default(null))(
-      'Where an answer names the cursor of the next request: a path in the body, or `header:` and a name.',
+      'Where the response has the next cursor: a path, or `header:` and a name.',
       ['last_seq', 'nextSyncUrl'],
     ),
     last: documented(fieldPath.nullable().default(null))(
-      'In place of `next`: the field of the last entry that is the next cursor.',
+      'Instead of `next`: the field of the last entry that is the next cursor.',
       ['id'],
     ),
     next_page: documented(answerPlace.nullable().default(null))(
-      'Where an answer that others follow names the next page, `{page}` in the templates; the last one has none, and names the cursor.',
+      'Where a response names its next page, `{page}` in templates; the last one names the cursor.',
       ['nextPageToken'],
     ),
-    url: documented(z.boolean().default(false))(
-      'True if what `next`, `next_page` and `start` name are URLs to be requested as they are.',
-      [true],
-    ),
+    url: documented(z.boolean().default(false))('True if `next`, `next_page` and `start` are URLs.', [true]),
     more: documented(answerPlace.nullable().default(null))(
-      'Where an answer says that more follows: true, a number above 0, or any text. null: it ends with an empty page, an unchanged cursor, or without `next_page`.',
+      'Where a response says that more follows. Null: an empty page or an unchanged cursor ends it.',
       ['pending', 'has_more'],
     ),
     start: documented(startSchema.nullable().default(null))(
-      'Where the first cursor comes from: a request made before a whole walk begins, or the last page of that walk. null: the feed is then read from its beginning.',
+      'Where the first cursor comes from: a request before a full scan, or its last page. Null: read from the beginning.',
       [{ query: { since: 'now', limit: '0' }, cursor: 'last_seq' }, { walk: 'nextSyncUrl' }],
     ),
     expired: documented(goneSchema.prefault({ status: [400, 404, 410] }))(
-      'Answers that mean that the cursor is no longer known: everything is walked then, and the feed goes on from before that walk.',
+      'Responses that mean that the cursor is unknown: everything is scanned again.',
       [{ status: [410] }, { status: [400], body: { path: 'error', contains: 'expired' } }],
     ),
   })

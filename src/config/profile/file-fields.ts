@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';
-import { documented, fieldPath, recordsPath, byteSize, templateSchema, variablesIn } from './basic-fields.ts';
+import { byteSize, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
 
 /** Where the files of a source are stored. */
 export type StoreAddress =
@@ -61,7 +61,7 @@ const at = z
   .transform(fileAt)
   .meta({
     description:
-      'A path below the version prefix, with `{id}` (and `{partition}`) in it; or `json:` and the place of an address in the record. A place of several (`gallery[*].url`) gives several files, told apart by their position from 0.',
+      'A path with `{id}`, or `json:` and the place of an address in the record. `gallery[*].url` gives several files.',
     examples: ['/images/{id}/file', 'json:url', 'json:gallery[*].url'],
   });
 
@@ -89,36 +89,28 @@ const fileSchema = z.strictObject({
       .string()
       .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
       .default('file'),
-  )('What the file is called in the tables; each entry of a list has a name of its own.', ['thumbnail']),
+  )('Name of the file in the tables.', ['thumbnail']),
   at,
-  when: documented(fieldPath.nullable().default(null))(
-    'A field that must be there and neither false, null, zero nor empty; null if every record has one.',
-    ['has_file'],
-  ),
+  when: documented(fieldPath.nullable().default(null))('A field that must be set; null if every record has a file.', [
+    'has_file',
+  ]),
   store: documented(storeAddress.nullable().default(null))(
-    'Where the bytes are kept; null for `files.store` of the source. Nothing is fetched where neither names a store.',
+    'Store of these files; null for `files.store` of the source.',
     ['disk:data/{source}/videos', 's3://bucket/prefix'],
   ),
   max_bytes: byteSize.prefault('100MB').meta({ description: 'A larger file is refused.', examples: ['20MB', '2GB'] }),
-  max_pixels: documented(z.int().min(1).default(100_000_000))(
-    'A picture of more pixels than this is refused.',
-    [25_000_000],
-  ),
+  max_pixels: documented(z.int().min(1).default(100_000_000))('An image with more pixels is refused.', [25_000_000]),
   types: z
     .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
     .min(1)
     .default([...DEFAULT_TYPES])
     .meta({
       description:
-        'What a file may be, told by its content; anything else is refused. `image/*` does not admit image/svg+xml, which can hold scripts: where you name types of your own, name it too if it may come. It is only ever sent on as a download.',
+        'Allowed types, detected by content. `image/*` does not include image/svg+xml, which can contain scripts.',
       examples: [['image/*'], ['image/*', 'image/svg+xml']],
     }),
-  bytes: documented(recordsPath.nullable().default(null))('Where the record says how large the file is.', [
-    'byte_size',
-  ]),
-  sha256: documented(recordsPath.nullable().default(null))('Where the record says its SHA-256, in hex digits.', [
-    'sha256',
-  ]),
+  bytes: documented(recordsPath.nullable().default(null))('Field with the size of the file.', ['byte_size']),
+  sha256: documented(recordsPath.nullable().default(null))('Field with its SHA-256 in hex.', ['sha256']),
 });
 
 /** Files that belong to a record: the field of a resource. Always a list once it is read; empty for none. */
@@ -134,10 +126,10 @@ export const fileFields = {
       .refine((files) => new Set(files.map(({ field }) => field)).size === files.length, {
         error: 'expected a `field` of its own for each entry',
       }),
-  )(
-    'Files of each record (pictures, say) whose bytes are copied too, one entry or a list. Nothing is fetched without a store.',
-    [{ at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' }, { at: 'json:url' }],
-  ),
+  )('Files of each record, one entry or a list. Nothing is fetched without a store.', [
+    { at: '/images/{id}/file', when: 'has_file', bytes: 'byte_size', sha256: 'sha256' },
+    { at: 'json:url' },
+  ]),
 };
 
 /** One entry, as the program works with it; `store` is null where nothing is to be fetched. */

@@ -23,21 +23,19 @@ const MODES = ['filter', 'newest_first'] as const;
 
 const filterFields = z.strictObject({
   mode: documented(z.enum(MODES).default('filter'))(
-    '`filter`: the service lists what changed since a moment. `newest_first`: it cannot, but its listing descends ' +
-      'by `updated` (`query` is how it is asked for that): it is read until a page is older than the cursor. ' +
-      '`feed`, for a feed of changes, has fields of its own.',
+    '`filter`: the service filters by time. `newest_first`: it sorts by time. `feed`: it has a feed of changes.',
     ['filter', 'newest_first'],
   ),
   param: documented(requestPlace.nullable().default(null))(
-    'Where a request takes the moment. May be left out where `query`, or `query`, `headers` or `body` of the resource, have it.',
+    'Where a request takes the time, unless a template has `{since}`.',
     ['updated_since', 'filter', 'header:X-Changed-Since', 'body:filter.from'],
   ),
   template: template.default('{since}').meta({
-    description: 'The value of `param`, with `{since}` where the moment stands. Quotes are part of the template.',
+    description: 'Value of `param`, with `{since}` for the time.',
     examples: ['{since}', "updated_at:>='{since}'"],
   }),
   query: documented(z.record(z.string().min(1), template).default({}))(
-    'Query parameters of a request for changes, besides or instead of `param`. Each is a template.',
+    'Query parameters of a request for changes, as templates.',
     [
       {
         'filter[_or][0][date_updated][_gte]': '{since}',
@@ -46,17 +44,15 @@ const filterFields = z.strictObject({
     ],
   ),
   format: documented(format.default('as_sent'))(
-    'How the moment is written: as the service writes it itself (`as_sent`), as ISO 8601 in UTC with milliseconds ' +
-      '(`iso`), as a Unix time (`epoch_s`, `epoch_ms`), or by a date pattern of Unicode TR35. What a pattern does not ' +
-      'show is rounded down, so that nothing is left out.',
+    'Format of the time: `as_sent` (as the service writes it), `iso`, `epoch_s`, `epoch_ms`, or a date pattern.',
     ['as_sent', 'epoch_s', 'yyyy-MM-dd HH:mm:ss', "yyyy-MM-dd'T'HH:mm:ssXXX"],
   ),
   zone: documented(zone.nullable().default(null))(
-    'Zone of a moment that a date pattern writes without one. By default that of `updated` in `times`, and UTC without any.',
+    'Zone of a date pattern; by default that of `updated` in `times`, else UTC.',
     ['Europe/Zurich', '+02:00'],
   ),
   lookback: duration.prefault('10m').meta({
-    description: 'How far before the cursor the walk starts; covers late commits and ties.',
+    description: 'How far before the cursor a scan starts; covers late commits and ties.',
     examples: ['10m', '1d'],
   }),
 });
@@ -80,9 +76,7 @@ export const incrementalFields = {
     .nullable()
     .default('updated_at')
     .meta({
-      description:
-        "The field with the time of a record's last change, or several of which the first that is not null counts; " +
-        'null if there is none.',
+      description: 'Field with the time of change, or several in order; null if there is none.',
       examples: ['updated_at', ['date_updated', 'date_created']],
     }),
   incremental: incrementalSchema.nullable().default(null),

@@ -6,17 +6,17 @@ const ENDS = 'How the listing ends, if neither a total, an empty page nor a miss
 
 const byStatus = {
   status: documented(z.array(answerRuleFields.status.element).default([]))(
-    'Statuses by which pages past the end are refused. Alone they prove the end only behind a page that is shorter than the others; with `body` in any case.',
+    'Statuses of pages past the end. Without `body`, they show the end only after a shorter page.',
     [[400], [404, 416]],
   ),
   body: answerRuleFields.body.meta({
-    description: 'What the body of that refusal says, so that no other refusal is taken for the end.',
+    description: 'What the body of that response contains.',
     examples: [{ path: 'code', contains: 'invalid_page_number' }],
   }),
 };
 
 const shortPage = documented(z.boolean().default(false))(
-  'True if a page of fewer records than were asked for is the last one. It is believed once a page held as many as were asked for.',
+  'True if a page with fewer records than requested is the last, once a page was full.',
   [true],
 );
 
@@ -26,10 +26,7 @@ const numberedEnd = documented(
     .strictObject({
       ...byStatus,
       short_page: shortPage,
-      repeated_page: documented(z.boolean().default(false))(
-        'True if the last page comes again where a page past the end is asked for.',
-        [true],
-      ),
+      repeated_page: documented(z.boolean().default(false))('True if the last page is repeated past the end.', [true]),
     })
     .nullable()
     .default(null),
@@ -38,7 +35,7 @@ const numberedEnd = documented(
 const followed = {
   ...byStatus,
   unchanged_cursor: documented(z.boolean().default(false))(
-    'True if the last page names itself as the next one: its cursor is the one that was sent. On a page that is empty, or shorter than others before it, that is the end without this setting too.',
+    'True if the last page names its own cursor as the next one. An empty or shorter page with it is the end anyway.',
     [true],
   ),
 };
@@ -52,7 +49,7 @@ const cursorEnd = documented(
     .strictObject({
       ...followed,
       cursor: documented(z.array(z.union([z.string(), z.int()])).default([]))(
-        'Values of the cursor that say that no page follows, besides null, false and the empty string. A number also stands for the same number as text.',
+        'Cursor values that mean that no page follows, besides null, false and empty.',
         [[0], [-1, 'END']],
       ),
     })
@@ -98,51 +95,51 @@ const answerPlace = z
     error: 'expected a path such as meta.total or items[0], or header: and the name of a header',
   })
   .meta({
-    description: 'Where an answer tells it: a dotted path in its body, or `header:` and the name of a header.',
+    description: 'Location in a response: a path in its body, or `header:` and a name.',
     examples: ['meta.pagination.total', 'header:X-WP-Total'],
   });
 
 const sized = {
   size_param: documented(requestPlace.nullable().default('limit'))(
-    'Where a request asks for a page size; null if the service has no such parameter.',
+    'Where a request takes the page size; null if there is no such parameter.',
     ['per_page', 'body:page.size', null],
   ),
-  size: documented(z.int().min(1).max(100_000).default(100))('Records asked for per page.', [50]),
+  size: documented(z.int().min(1).max(100_000).default(100))('Records requested per page.', [50]),
   total: documented(answerPlace.nullable().optional())(
-    'Location of the number of all records: a scan that finds fewer is incomplete. Without it, totals at their usual places count too, but end no scan; null if those count something else than the listing.',
+    'Location of the number of all records: a scan with fewer is incomplete. Null: totals at usual places count something else.',
     ['meta.pagination.total', 'header:X-WP-Total', null],
   ),
   ignored_totals: documented(z.array(answerPlace).default([]))(
-    'Locations of totals that count something else than this listing, such as drafts or all collections.',
+    'Locations of totals that count something else, such as drafts.',
     [['meta.total_count']],
   ),
   pages: documented(answerPlace.nullable().optional())(
-    'Location of the number of all pages, by which the last one is known to be the last; null if the usual places for it count something else.',
+    'Location of the number of all pages. Null: page counts at usual places mean something else.',
     ['meta.pagination.pageCount', 'header:X-WP-TotalPages'],
   ),
   count: documented(bodyPath.nullable().default(null))(
-    'Path of the number of records of this page; a page that holds fewer is rejected.',
+    'Location of the number of records of this page; a page with fewer is rejected.',
     ['meta.count'],
   ),
 };
 
 const absentIsEnd = documented(z.boolean().default(false))(
-  'True if the service leaves out to name a next page on the last one; else a full page that names none is an error.',
+  'True if the last page has no next-page field; otherwise a full page without one is an error.',
   [true],
 );
 
 const hasMore = documented(answerPlace.nullable().default(null))(
-  'Location of a boolean that is true if another page follows; null if nothing of the kind is there.',
+  'Location of a boolean that is true if another page follows.',
   ['has_more'],
 );
 
 const cursorParam = requestPlace.nullable().meta({
-  description: 'Where a request takes the cursor; null if it only stands in templates, as `{cursor}`.',
+  description: 'Where a request takes the cursor; null if only templates have `{cursor}`.',
   examples: ['cursor', 'body:after', null],
 });
 
 const firstCursor = documented(z.union([z.string(), z.int()]).nullable().default(null))(
-  'Cursor of the first request; null if that goes without one.',
+  'Cursor of the first request; null for none.',
   ['*', 0],
 );
 
@@ -150,13 +147,13 @@ const firstCursor = documented(z.union([z.string(), z.int()]).nullable().default
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: documented(z.literal('cursor'))(
-      'How the next page is asked for: `cursor`, `page` (by number), `offset`, `link` (the header), `next-url`, `keyset` (behind the last record) or `single`.',
+      '`cursor`, `page` (by number), `offset`, `link` (the header), `next-url`, `keyset` (after the last record) or `single`.',
       ['cursor'],
     ),
     cursor_param: cursorParam.default('cursor'),
     first_cursor: firstCursor,
     next_cursor: documented(answerPlace.default('next_cursor'))(
-      'Location of the cursor of the next page: null, false or empty on the last one (other values: `end.cursor`).',
+      'Location of the next cursor: null, false or empty on the last page.',
       ['meta.next_cursor', 'header:X-Next-Cursor'],
     ),
     has_more: hasMore,
@@ -168,13 +165,13 @@ export const pageSchema = z.discriminatedUnion('style', [
     style: z.literal('page'),
     page_param: requestPlace
       .default('page')
-      .meta({ description: 'Where a request takes the number of a page.', examples: ['pagination[page]'] }),
+      .meta({ description: 'Where a request takes the page number.', examples: ['pagination[page]'] }),
     first: documented(z.int().min(0).default(1))(
-      'Number of the first page. Where no total shows the whole, a full walk asks once for the page before it as well: it must hold no other records.',
+      'Number of the first page. Without a total, a full scan also requests the page before it.',
       [0],
     ),
     next_page: documented(answerPlace.nullable().default(null))(
-      'Location of the number of the next page: null, false or absent on the last one. Where the page itself is empty, a number there is not believed.',
+      'Location of the next page number: null, false or absent on the last page.',
       ['meta.pagination.next', 'header:X-Next-Page'],
     ),
     end: numberedEnd,
@@ -183,7 +180,7 @@ export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('offset'),
     offset_param: requestPlace.default('offset').meta({
-      description: 'Where a request takes the number of records that lie before the page.',
+      description: 'Where a request takes the offset.',
       examples: ['start', 'body:from'],
     }),
     end: numberedEnd,
@@ -194,7 +191,7 @@ export const pageSchema = z.discriminatedUnion('style', [
     style: z.literal('next-url'),
     next_url: answerPlace
       .default('next')
-      .meta({ description: 'Location of the URL of the next page: null on the last one.', examples: ['links.next'] }),
+      .meta({ description: 'Location of the URL of the next page: null on the last page.', examples: ['links.next'] }),
     absent_is_end: absentIsEnd,
     end: followedEnd,
     ...sized,
@@ -202,7 +199,7 @@ export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: z.literal('keyset'),
     cursor_field: documented(bodyPath.min(1).default('id'))(
-      'Field of a record by which the listing is sorted: its value in the last record is the cursor of the next page. If it is not the `id`, a total is needed as well, since records that share a value may be skipped.',
+      'Field by which the listing is sorted; its last value is the next cursor. If it is not the `id`, a total is needed too.',
       ['id'],
     ),
     cursor_param: cursorParam.default('since_id'),
@@ -215,11 +212,11 @@ export const pageSchema = z.discriminatedUnion('style', [
     style: z.literal('single'),
     ...sized,
     size: documented(z.int().min(1).max(100_000).default(100_000))(
-      'Records that the list is expected to stay below.',
+      'The list is expected to have fewer records.',
       [1000],
     ),
-    size_param: documented(z.null().default(null))('There is none: one answer is the whole list.', [null]),
-    pages: documented(z.null().optional())('There is none: one answer is the whole list.', [null]),
+    size_param: documented(z.null().default(null))('No paging.', [null]),
+    pages: documented(z.null().optional())('No paging.', [null]),
   }),
 ]);
 

@@ -126,7 +126,7 @@ const relationsSchema = z
   )
   .meta({
     description:
-      'Columns that hold the key of another resource, as `table.column: resource.key`, by their names in the warehouse. Views, indexes and the dictionary follow from them. One whose columns are not there yet is left out, and told by `check`; null takes one of the profile that is extended away.',
+      'Columns that hold the key of another resource, as `table.column: resource.key`. Null removes one of an extended profile.',
     examples: [{ 'analytics.content_id': 'content.id', 'content_image_ids.value': 'images.id' }],
   });
 
@@ -162,16 +162,15 @@ function letters(name: string): string {
 }
 
 const resourceFields = z.strictObject({
-  extends: documented(z.string().min(1).nullable().default(null))(
-    'Another resource of this profile to start from: its fields hold unless they are given here. A page of another style replaces its page.',
-    ['posts'],
-  ),
+  extends: documented(z.string().min(1).nullable().default(null))('Another resource of this profile to start from.', [
+    'posts',
+  ]),
   ...requestFields,
   ...recordFields,
   ...partitionFields,
   ...incrementalFields,
   incremental: documented(z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null))(
-    'How changes are found between full walks; null if the service offers no way.',
+    'How changes are found; null: every run is a full scan.',
     [{ param: 'updated_since', format: 'iso' }],
   ),
   ...windowFields,
@@ -184,7 +183,7 @@ const resourceFields = z.strictObject({
    */
   accept: withExamples(z.array(z.enum(PROOFS)).default([]), [['end'], ['filter', 'item']]),
   unverified: documented(z.array(z.string().min(1)).default([]))(
-    'Fields of this resource that are guesses, as `probe` and `init` write them: a run is `partial` until a run has verified them, or they are taken out of this list.',
+    'Fields that are guesses: runs are `partial` until one has verified them.',
     [['page.style', 'updated']],
   ),
   ...tableFields,
@@ -257,11 +256,11 @@ const profileFields = z.strictObject({
   /** Name or path of a profile to start from: its fields hold unless they are given here. */
   extends: withExamples(z.string().min(1).optional(), ['content-service-page', './my-service.yaml']),
   about: documented(aboutSchema.nullable().default(null))(
-    'what a person is told of the profile, and how `init` recognises the service',
+    'what `init` shows, and how it recognises the service; for shipped profiles',
   ),
   version_prefix: versionPrefix.default('/v1').meta({ examples: ['/api/v2', ''] }),
   version: versionSchema.prefault({}).meta({
-    description: 'The version of the API that is asked for, if it is named otherwise than by `version_prefix` alone.',
+    description: 'API version, if `version_prefix` is not enough.',
     examples: [{ header: { name: 'Accept-Version', value: 'v6.0' } }],
   }),
   /** Sent with every request besides Authorization. */
@@ -279,7 +278,7 @@ const profileFields = z.strictObject({
     '/users/me',
   ]),
   defaults: documented(z.record(z.string(), z.unknown()).optional())(
-    'Fields of all resources that do not say otherwise. In the texts of a resource, `{resource}` stands for its name.',
+    'Fields of all resources; `{resource}` is the name.',
     [{ path: '/{resource}', records: '{resource}', page: { style: 'page', size: 50 } }],
   ),
   resources: z

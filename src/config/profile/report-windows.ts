@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { documented, fieldPath, bodyPath, timeSpan, requestPlace, variablesIn } from './basic-fields.ts';
-import { isNamedFormat, parsePattern, zone } from './incremental.ts';
+import { bodyPath, documented, fieldPath, requestPlace, timeSpan, variablesIn } from './basic-fields.ts';
 import { answerRuleFields } from './http-fields.ts';
+import { isNamedFormat, parsePattern, zone } from './incremental.ts';
 
 /** What a window is: weeks begin on a monday, months on their first day. */
 const GRANULARITIES = ['day', 'week', 'month'] as const;
@@ -34,41 +34,39 @@ const refusal = z
 
 const windowsSchema = z.strictObject({
   field: documented(fieldPath)(
-    'The field of a record with its day, or with a moment of it: it says which window the record is of. `20260131` is read as a day too.',
+    'Field with the day or time of a record, which selects its window. `20260131` works too.',
     ['date', 'dimensions.day'],
   ),
   from_param: documented(requestPlace.nullable().default(null))(
-    'Where a request takes the first day; null where `{from}` stands in a template of `path`, `query`, `headers` or `body`.',
+    'Where a request takes the first day; null if a template has `{from}`.',
     ['from', 'body:range.start'],
   ),
   to_param: documented(requestPlace.nullable().default(null))(
-    'Where a request takes the end, unless `{to}` stands in a template. Null, with no `{to}`, where the service takes one window (`date=2026-01-31`).',
+    'Where a request takes the end, unless a template has `{to}`. Null without `{to}`: one window per request.',
     ['to', 'body:range.end'],
   ),
   to_inclusive: documented(z.boolean().default(true))(
-    'True if the end is the last day that is counted in; false if it is the day behind it. Of a `format` that shows more than the day, the last moment that it shows.',
+    'True if the end is the last day; false if it is the day after.',
     [false],
   ),
   format: documented(format.default('yyyy-MM-dd'))(
-    'How a request writes them: by a date pattern of Unicode TR35 in the local time of `zone`, as ISO 8601 in UTC (`iso`), or as a Unix time (`epoch_s`, `epoch_ms`).',
+    'Format of days in a request: a date pattern in `zone`, `iso`, `epoch_s` or `epoch_ms`.',
     ['yyyy-MM-dd', 'yyyyMMdd', "yyyy-MM-dd'T'HH:mm:ssXXX"],
   ),
-  granularity: documented(z.enum(GRANULARITIES).default('day'))(
-    'What a window is, and the smallest range that is asked for; weeks begin on monday. A window is replaced as a whole.',
-    ['week', 'month'],
-  ),
-  start: documented(z.iso.date('expected a date such as 2020-01-01'))('The first day that there are reports of.', [
-    '2020-01-01',
+  granularity: documented(z.enum(GRANULARITIES).default('day'))('What a window is; weeks begin on Monday.', [
+    'week',
+    'month',
   ]),
+  start: documented(z.iso.date('expected a date such as 2020-01-01'))('First day with reports.', ['2020-01-01']),
   restate: documented(timeSpan.prefault('72h'))(
-    'How long after its end a window may still change: until then every run asks for it again, afterwards only a full walk does.',
+    'How long after its end a window can change: until then every run requests it.',
     ['72h', '7d'],
   ),
   largest: documented(
     timeSpan.refine((ms) => ms >= DAY_MS && ms % DAY_MS === 0, 'expected whole days, such as 31d').prefault('31d'),
-  )('The largest range of one request, in whole days; one window is asked for in any case.', ['31d', '1d']),
+  )('Largest range of one request.', ['31d', '1d']),
   most: documented(z.int().min(1).nullable().default(null))(
-    'Rows that the service lists per query at most: a range that holds so many is cut in two.',
+    'Maximum rows per query: a range that reaches it is halved.',
     [1000, 100_000],
   ),
   too_large: z
@@ -76,25 +74,24 @@ const windowsSchema = z.strictObject({
     .nullable()
     .default(null)
     .meta({
-      description:
-        'How the service refuses a range that is too large for it, or gives up on it: then it is cut in two, as where the answer does not come in time.',
+      description: 'How the service refuses a range that is too large: it is halved.',
       examples: [{ status: [413, 504] }, { status: [400], body: { path: 'error.code', contains: 'too_large' } }],
     }),
-  zone: documented(zone.default('UTC'))('The zone that the days of the reports are of.', ['Europe/Zurich']),
+  zone: documented(zone.default('UTC'))('Zone of the days.', ['Europe/Zurich']),
   totals: documented(z.record(fieldPath, bodyPath).default({}))(
-    'By a field of the records, where an answer tells its sum over the range that was asked for; it is compared with what was counted. A range of which more is told than listed is cut in two.',
+    'Where a response has the sum of a field over the range, to compare.',
     [{ views: 'totals.views' }],
   ),
-  keep: documented(age.nullable().default(null))(
-    'Older windows are taken out of the copy, and are not asked for again; null keeps all.',
-    ['25 months', '90 days'],
-  ),
+  keep: documented(age.nullable().default(null))('Age at which windows leave the copy; null keeps all.', [
+    '25 months',
+    '90 days',
+  ]),
 });
 
 /** Reports: the field of a resource. */
 export const windowFields = {
   windows: documented(windowsSchema.nullable().default(null))(
-    'For reports, which are asked for by a range of days and change for some days afterwards: the listing is asked for window by window, the newest first, each is replaced as a whole, and what vanished from it is deleted. In place of `incremental`.',
+    'For reports: the listing is requested by ranges of days, and each window replaced as a whole.',
     [{ field: 'date', from_param: 'from', to_param: 'to', start: '2020-01-01', restate: '72h' }],
   ),
 };

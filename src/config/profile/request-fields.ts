@@ -1,15 +1,15 @@
 import { z } from 'zod';
+import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import {
   documented,
+  fieldPath,
   isOwnHeader,
   placeOf,
-  templateSchema,
-  fieldPath,
   requestPlace,
+  templateSchema,
   variablesIn,
 } from './basic-fields.ts';
-import { fieldPathText } from '../../model/body-path.ts';
 import type { FieldSettings } from './record-fields.ts';
 
 /** Variables that a request for a page of a listing may have. */
@@ -28,23 +28,18 @@ const bodyTemplate: z.ZodType<JsonValue> = z.lazy(() =>
 /** How a listing is requested: the fields of a resource. */
 export const requestFields = {
   path: template.regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #').meta({
-    description: 'Collection path below the version prefix. A template: a value stays one segment.',
+    description: 'Path of the listing below the version prefix; a template.',
     examples: ['/posts', '/sites/{partition}/posts'],
   }),
-  method: documented(z.enum(['GET', 'POST']).default('GET'))(
-    'Method of a listing request. POST is for services whose search takes a body; it is taken for a read.',
-    ['GET', 'POST'],
-  ),
-  query: documented(z.record(z.string(), template).default({}))(
-    'Further query parameters of every listing request. Each is a template; one with a variable that has no value is left out. Messages show a value unless its name (`api_key`) or origin (`${...}`) suggests a secret.',
-    [{ status: 'any', filter: "updated_at:>'{since}'" }],
-  ),
-  headers: documented(z.record(headerName, headerTemplate).default({}))(
-    "Further headers of this resource's requests, besides those of the profile. Each is a template; one with a variable that has no value is left out.",
-    [{ 'X-Space': 'blog', 'If-Changed-Since': '{since}' }],
-  ),
+  method: documented(z.enum(['GET', 'POST']).default('GET'))('Method of a listing request.', ['GET', 'POST']),
+  query: documented(z.record(z.string(), template).default({}))('Further query parameters, as templates.', [
+    { status: 'any', filter: "updated_at:>'{since}'" },
+  ]),
+  headers: documented(z.record(headerName, headerTemplate).default({}))('Further headers, as templates.', [
+    { 'X-Space': 'blog', 'If-Changed-Since': '{since}' },
+  ]),
   body: documented(z.record(z.string(), bodyTemplate).nullable().default(null))(
-    'JSON body of a listing request, for method POST. Its texts are templates; an entry with a variable that has no value is left out, and so is a map or list that is empty without it.',
+    'JSON body for method POST; its texts are templates.',
     [{ sort: 'updated', filter: { updated: { from: '{since}' } } }],
   ),
 };
@@ -73,11 +68,11 @@ export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a r
 
 const fields = {
   field: documented(z.string().regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field'))(
-    'The field of a record that says which listing it comes from. It is added to records that do not have it; one that has another value in it is set aside.',
+    'Field that holds the value; it is added to records that lack it. A record with another value is rejected.',
     ['locale', 'post_id'],
   ),
   param: documented(requestPlace.nullable().default(null))(
-    'The place in a request that takes the value; null where `{partition}` stands in a template.',
+    'Where a request takes the value; null if a template has `{partition}`.',
     ['locale', 'header:X-Locale', null],
   ),
 };
@@ -87,21 +82,21 @@ const valuesSchema = z.strictObject({
     .array(z.union([z.string().min(1), z.number()]).transform(String))
     .min(1)
     .refine((values) => new Set(values).size === values.length, 'expected each value once')
-    .meta({ description: 'The values, in the order in which they are walked.', examples: [['en', 'de']] }),
+    .meta({ description: 'The values, in order.', examples: [['en', 'de']] }),
   ...fields,
 });
 
 const parentSchema = z.strictObject({
   parent: z.string().meta({
-    description: 'The resource of this profile of which each live row has a listing; it is synced before.',
+    description: 'Resource whose live rows each have a listing; it is synced first.',
     examples: ['posts'],
   }),
   parent_id: fieldPath
     .nullable()
     .default(null)
-    .meta({ description: 'The field of the parent that is the value; null for its id.', examples: ['slug', null] }),
+    .meta({ description: 'Field of the parent that is the value; null for its id.', examples: ['slug', null] }),
   changed_only: documented(z.boolean().default(false))(
-    'True if a change to a child record changes its parent too: then a sync asks only for the listings of parents that changed since the one before, also without `incremental`. Deletes of children are found by the next full walk.',
+    'True if a changed child changes its parent: a sync then requests only listings of changed parents. Deletes need a full scan.',
     [true],
   ),
   ...fields,
@@ -115,7 +110,7 @@ export const partitionFields = {
     .default(null)
     .meta({
       description:
-        'The same listing for each of a list of values, or for each live row of another resource, as one walk. The value fills `{partition}` in the templates of the resource, of `item` and of `item_query`, or goes to `param`; it becomes the first part of the key. A listing of a parent that answers 404 is empty.',
+        'The same listing for each of several values, or for each live row of a parent. `{partition}` in templates, or `param`, takes the value.',
       examples: [
         { values: ['en', 'de'], param: 'locale', field: 'locale' },
         { parent: 'posts', field: 'post_id', changed_only: true },

@@ -151,8 +151,7 @@ const signatureFields = z.strictObject({
     .nullable()
     .optional()
     .meta({
-      description:
-        'The question by which the sender tests a new address: a known one by its name, or how it is known and answered.',
+      description: 'How the sender tests a new address: a known challenge by name, or the fields below.',
       examples: ['meta', { method: 'GET', echo: 'query:challenge' }],
     }),
 });

@@ -21,11 +21,11 @@ const resourceName = z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected the na
 /** The reading of events of some kinds. What a rule does not say is read as for all events. */
 const ruleSchema = z.strictObject({
   kind: kindPatterns.default(['*']).meta({
-    description: 'Pattern of the kind of event, or several of which one has to fit; a star stands for any text.',
+    description: 'Pattern of the kind of event, or several; a star is any text.',
     examples: ['post.*', ['entry.publish', 'entry.update']],
   }),
   where: documented(eventConditionsSchema.prefault({}))(
-    'Values that the event has to have besides its kind, by their place: one text or several, in which a star stands for any text. A place without a value fits no text.',
+    'Values that the event must have, by place: one text or several; a star is any text.',
     [{ 'json:collection': 'articles' }, { 'json:model': ['article', 'page'] }],
   ),
   resource: z
@@ -33,26 +33,21 @@ const ruleSchema = z.strictObject({
     .transform((given) => (typeof given === 'string' ? [given] : given))
     .optional()
     .meta({
-      description:
-        'The resource, by its name in this profile, or several that one event is about. An empty list: such an event is ignored. Absent: as the event says.',
+      description: 'Resource of the event, or several. An empty list ignores it.',
       examples: ['posts', ['posts', 'pages'], []],
     }),
   id: documented(eventFieldsSchema.nullable().optional())(
-    'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: the event names no record, and the resource is walked.',
+    'Place of the id, or several in order; a list means several records. Null: the resource is scanned.',
     ['json:entry.documentId', ['json:post.current.id', 'json:post.previous.id'], null],
   ),
-  updated: documented(eventFieldsSchema.nullable().optional())(
-    'Place of the record’s time of change after the event, or several that are tried in this order.',
-    ['json:entry.updatedAt', null],
-  ),
-  deleted: documented(z.boolean().optional())(
-    'Whether such an event says that the record is gone. Absent: by the patterns in `webhooks.deleted`.',
-    [true],
-  ),
-  continue: documented(z.boolean().default(false))(
-    'Whether the rules after this one are looked at as well: for events that tell of several resources.',
-    [true],
-  ),
+  updated: documented(eventFieldsSchema.nullable().optional())('Place of the time of change, or several in order.', [
+    'json:entry.updatedAt',
+    null,
+  ]),
+  deleted: documented(z.boolean().optional())('Whether the record is deleted. By default by `webhooks.deleted`.', [
+    true,
+  ]),
+  continue: documented(z.boolean().default(false))('Whether later rules read the same event too.', [true]),
 });
 
 /** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
@@ -63,7 +58,7 @@ export const webhooksSchema = z.strictObject({
   /** The kind of event; within the event, or in a header of the delivery. */
   kind: eventFieldSchema.prefault('json:type').meta({ examples: ['json:event', 'header:X-Event'] }),
   rules: documented(z.array(ruleSchema).max(200).default([]))(
-    'How events of some kinds are read, looked at before `kinds`: the first rule that fits. An event that fits none is read by the fields beside this one.',
+    'Rules by kind of event, before `kinds`; the first that fits decides.',
     [
       [
         { kind: 'post.*', resource: 'posts', id: ['json:post.current.id', 'json:post.previous.id'] },
@@ -78,11 +73,11 @@ export const webhooksSchema = z.strictObject({
   /** Resource by event kind, checked before `resource`; the first pattern that matches. */
   kinds: withExamples(z.record(kindPattern, z.string()).default({}), [{ 'post.*': 'posts' }]),
   id: documented(eventFieldsSchema.nullable().prefault('json:data.id'))(
-    'Place of the record’s id, or several that are tried in this order. A list of ids there means as many records. Null: events name no record, and their resource is walked.',
+    'Place of the id, or several in order; a list means several records. Null: the resource is scanned.',
     ['json:entry.documentId', ['json:key', 'json:keys']],
   ),
   updated: documented(eventFieldsSchema.nullable().prefault('json:data.updated_at'))(
-    'Place of the record’s time of change after the event, if the event holds it, or several that are tried in this order: an older reading is read again.',
+    'Place of the time of change, or several in order: an older fetch is repeated.',
     ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
   ),
   /** Kinds that mean that a record is gone. */

@@ -14,7 +14,14 @@ import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
 import { planKeys } from '../../views/key-plan.ts';
-import { type CopiedPage, type CopiedRecord, differingFields, hashRows, readCopiedPages, rowsOfRecords } from './comparable-rows.ts';
+import {
+  type CopiedPage,
+  type CopiedRecord,
+  differingFields,
+  hashRows,
+  readCopiedPages,
+  rowsOfRecords,
+} from './comparable-rows.ts';
 import type { Difference } from './report.ts';
 import type { VerifyContext } from './service-listing.ts';
 

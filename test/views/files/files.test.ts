@@ -4,7 +4,7 @@ import { DATABASES, type TestDatabase } from '../../support/databases.ts';
 import { fileRow, hashOf, putFiles } from '../../support/file-rows.ts';
 import { clockShowing } from '../../support/hurried-clock.ts';
 import { journey, type Journey } from '../../support/journey.ts';
-import { codeBlocks, readReadme } from '../../support/readme.ts';
+import { codeBlocks, readPage } from '../../support/readme.ts';
 import { asking } from '../ask.ts';
 
 const STORED = { files: { store: 'disk:files' } };
@@ -125,7 +125,7 @@ describe.for(DATABASES)('views of files on $name', (database) => {
 
   it('answer the questions of the README', async () => {
     const stage = await blog(database);
-    const readme = readReadme('src/views/README.md');
+    const readme = readPage('src/views/README.md');
     const query = (heading: string): string => {
       const blocks = codeBlocks(readme.section(heading), 'sql');
       return (database.name === 'sqlite' ? blocks.at(0) : blocks.at(-1)) ?? '';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { reportRows, type ReportRow } from '../../sandbox/service/reports/report-rows.ts';
 import { DATABASES } from '../../support/databases.ts';
-import { codeBlocks, readReadme } from '../../support/readme.ts';
+import { codeBlocks, readPage } from '../../support/readme.ts';
 import { asking } from '../ask.ts';
 import { REPORT_RULES, reportStage } from './report-stage.ts';
 
@@ -22,7 +22,7 @@ function sums(rows: readonly ReportRow[], before: string): { date: string; views
 
 /** The queries of a question, SQLite's first where there are two. */
 function queryOf(heading: string, name: 'sqlite' | 'postgres'): string {
-  const blocks = codeBlocks(readReadme('src/views/README.md').section(heading), 'sql');
+  const blocks = codeBlocks(readPage('src/views/README.md').section(heading), 'sql');
   return (name === 'sqlite' ? blocks[0] : blocks.at(-1)) ?? '';
 }
 
