@@ -6,7 +6,7 @@ import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/dat
 import { resourcesLeft } from '../database/state/forgotten.ts';
 import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { bytesText, countOf } from '../observe/figures.ts';
+import { formatBytes, countOf } from '../observe/figures.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { findServe } from './command/find-serve.ts';
 import { printReport } from './command/output.ts';
@@ -38,7 +38,7 @@ export function backupCommand(context: CliContext): Command {
         const open = await stillToErase(context, source);
         const what = hasInbox ? 'warehouse and inbox' : 'warehouse';
         const lines = [
-          `${source.name}: ${to} contains the ${what} as of ${taken_at} (${bytesText(bytes)})`,
+          `${source.name}: ${to} contains the ${what} as of ${taken_at} (${formatBytes(bytes)})`,
           ...open.map(
             (resource) =>
               `  → run content-sync forget ${resource}, then back up again: records that are to be erased may still be in the file`,

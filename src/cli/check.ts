@@ -10,9 +10,9 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
-import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { percentText, rateText } from '../observe/figures.ts';
+import { formatPercent, formatRate } from '../observe/figures.ts';
 import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource, relationFindings } from '../sync/check-resource.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
@@ -167,9 +167,9 @@ async function checkService(
 }
 
 function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {
-  const lifetime = lifetimeOf(notices.since(0));
+  const lifetime = mergeNotices(notices.since(0));
   if (lifetime === null) return null;
-  const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
+  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
   const detail = `${versionText(source.profile)}: ${what}`;
   return { check: 'version', status: isEnding ? 'warn' : 'ok', detail, hint: next };
 }
@@ -178,8 +178,8 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
   const { allowedPerSecond } = app.governor.figures();
   if (allowedPerSecond !== null) {
-    const share = percentText(app.source.rate.share);
-    const detail = `about ${rateText(allowedPerSecond)} requests/s, of which ${share} will be used`;
+    const share = formatPercent(app.source.rate.share);
+    const detail = `about ${formatRate(allowedPerSecond)} requests/s, of which ${share} will be used`;
     return { check: 'limits', status: 'ok', detail };
   }
   return {

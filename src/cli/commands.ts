@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
-import { asStarted } from '../observe/started-as.ts';
+import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError } from './command/context.ts';
 import { FIRST_STEPS, tellError } from './command/output.ts';
@@ -244,7 +244,7 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
     // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(asStarted(text)),
+      writeOut: (text) => context.stdout.write(toTypableCommands(text)),
       writeErr: (text) => context.stderr.write(text),
     });
   const [first, second] = calledNames(args);

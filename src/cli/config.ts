@@ -6,7 +6,7 @@ import { packagedProfiles, profilePath, readPackagedProfile } from '../config/lo
 import { profileSchema } from '../config/profile/profile.ts';
 import { anySettingsSchema, type Settings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
-import { delayText } from '../observe/figures.ts';
+import { formatDelay } from '../observe/figures.ts';
 import { alertSettings } from '../server/alerts/alerts.ts';
 import { sendMessage, testMessage } from '../server/alerts/message.ts';
 import type { JsonSchema } from '../config/file/check-value.ts';
@@ -100,7 +100,7 @@ export function alertsCommand(context: CliContext): Command {
         const tested = await test(context, settings, name, own);
         const { type, sent, problem, ms } = tested;
         if (options.json === true) print(context, tested);
-        rows.push([name, type, sent ? `sent in ${delayText(ms)}` : `NOT SENT: ${problem}`]);
+        rows.push([name, type, sent ? `sent in ${formatDelay(ms)}` : `NOT SENT: ${problem}`]);
         if (!sent) code = EXIT_CODES.failed;
       }
       if (options.json !== true) print(context, alignedLines(rows).join('\n'));

@@ -136,7 +136,7 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge: ageOf }: DbtSource): object {
+function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge: readAnswerAge }: DbtSource): object {
   const name = plainName(source);
   const shown = tables.filter(({ kind }) => kind !== 'table');
   const staged = shown.filter(({ kind }) => kind === 'live');
@@ -152,7 +152,11 @@ function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge
     tables: shown.map((table) => {
       const isAged = table.kind === 'live' && freshness !== undefined;
       const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
-      return toDbtTable(table, live, isAged ? { loaded_at_field, freshness: ageOf(table.resource ?? '') } : null);
+      return toDbtTable(
+        table,
+        live,
+        isAged ? { loaded_at_field, freshness: readAnswerAge(table.resource ?? '') } : null,
+      );
     }),
   };
 }

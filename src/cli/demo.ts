@@ -9,7 +9,7 @@ import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouse } from '../database/databases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
-import { asStarted } from '../observe/started-as.ts';
+import { toTypableCommands } from '../observe/started-as.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/sandbox.ts';
 import { filesText, readFileStatus } from '../server/status/stored.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -129,7 +129,7 @@ function indented(text: string): string {
 }
 
 function say(context: CliContext, text: string): void {
-  context.stdout.write(`${asStarted(text)}\n`);
+  context.stdout.write(`${toTypableCommands(text)}\n`);
 }
 
 /** Questions of an analyst to the demo's tables, in SQL that runs in any SQLite client. */

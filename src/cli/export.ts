@@ -9,7 +9,7 @@ import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { bytesText, countText } from '../observe/figures.ts';
+import { formatBytes, countText } from '../observe/figures.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import {
   countDictionary,
@@ -153,8 +153,8 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
 }
 
 function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
-  const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${bytesText(size)}`;
-  return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${bytesText(bytes)}`, isWritten];
+  const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${formatBytes(size)}`;
+  return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${formatBytes(bytes)}`, isWritten];
 }
 
 type DictionaryOptions = SourceOptions & { out?: string };

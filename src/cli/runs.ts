@@ -5,7 +5,7 @@ import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../da
 import { ConfigError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText, delayText, NONE } from '../observe/figures.ts';
+import { countText, formatDelay, NONE } from '../observe/figures.ts';
 import { runFacts } from '../server/status/source-details.ts';
 import type { CliContext } from './command/context.ts';
 import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
@@ -118,7 +118,7 @@ export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
 }
 
 function tookText({ started_at, finished_at }: RunRecord): string {
-  return finished_at === null ? NONE : delayText(finished_at - started_at);
+  return finished_at === null ? NONE : formatDelay(finished_at - started_at);
 }
 
 /** What became of records; `unchanged` where nothing did. */

@@ -7,7 +7,7 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { resourcesNotCopied } from '../database/state/column-catalog.ts';
 import { type Pause, readLifetime, readPauses } from '../database/state/server-state.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
-import { lifetimeText } from '../model/service-notice.ts';
+import { describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
@@ -209,7 +209,7 @@ function formatTable(
 
 function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
   if (lifetime === null) return [];
-  const { what, next } = lifetimeText(lifetime, now);
+  const { what, next } = describeApiLifetime(lifetime, now);
   return [`${version}: ${what}`, `  → ${next}`];
 }
 

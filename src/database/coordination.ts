@@ -46,7 +46,7 @@ export interface StoredControl {
 }
 
 /** The response so far; texts are JSON. */
-export interface StoredControlAnswer {
+export interface StoredControlResponse {
   answer: string | null;
   report: string | null;
   isEnded: boolean;
@@ -64,9 +64,9 @@ export interface ControlPost {
   /** Returns false if another process handles it. */
   takeControl(id: string, owner: string): Promise<boolean>;
   /** Updates the response; null values stay as they are. */
-  tellControl(id: string, told: Omit<StoredControlAnswer, 'isHeard'>): Promise<void>;
+  tellControl(id: string, told: Omit<StoredControlResponse, 'isHeard'>): Promise<void>;
   /** Null if it was deleted. */
-  readControl(id: string): Promise<StoredControlAnswer | null>;
+  readControl(id: string): Promise<StoredControlResponse | null>;
 }
 
 /** State that all processes on one Postgres database share, over all its sources. All methods throw `SyncError`. */

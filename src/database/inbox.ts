@@ -92,7 +92,7 @@ export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 export type InboxEffect = 'new' | 'different' | 'repeat' | 'again' | 'settled' | 'overtaken';
 
 /** Effects that leave a waiting delivery that no drain may know of yet. */
-export const TO_WORK_ON: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
+export const WAITING_EFFECTS: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
 
 /** The newest deliveries come first. */
 interface DeliveryFilter {

@@ -162,7 +162,7 @@ export interface FeedRow {
 }
 
 /** A record that may be deleted, or that a listing shows in an older state. */
-export interface SuspectRow {
+export interface DeleteCandidateRow {
   resource: string;
   record_id: string;
   /**
@@ -204,7 +204,7 @@ export interface OwnTables {
   _sync_reshapes: ReshapeRow;
   _sync_seen: SeenRow;
   _sync_windows: WindowRow;
-  _sync_suspects: SuspectRow;
+  _sync_suspects: DeleteCandidateRow;
   _sync_feeds: FeedRow;
   _sync_notices: NoticeRow;
   _sync_views: ViewRow;

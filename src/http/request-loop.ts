@@ -1,6 +1,6 @@
 import type { RequestedVersion } from '../config/profile/http-fields.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
-import { ageOf } from '../model/answer-age.ts';
+import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { clockOf } from '../model/http-date.ts';
@@ -401,7 +401,7 @@ function urlOf(parts: LoopParts, state: RequestProgress): string {
 
 /** The answer to a request out of its last attempt; without its content if it is one of the outcome `skip`. */
 function answerFrom({ answer, reading, verdict }: Judged, url: URL, outcome: ApiAnswer['outcome']): ApiAnswer {
-  const age = ageOf(answer.headers);
+  const age = readAnswerAge(answer.headers);
   return {
     outcome,
     code: verdict.code,

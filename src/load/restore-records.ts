@@ -1,7 +1,7 @@
 import { inParts } from '../database/state/in-parts.ts';
 import { resolveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
-import { forgetSuspects } from '../database/state/suspects.ts';
+import { forgetDeleteCandidates } from '../database/state/suspects.ts';
 import { latestVersions } from '../database/state/versions.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -54,7 +54,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
     statements: [
       ...resolveRejects(warehouse.own, resource, keys, at),
       ...restoreDeletes(warehouse.own, resource, back, at),
-      ...forgetSuspects(warehouse.own, resource, keys),
+      ...forgetDeleteCandidates(warehouse.own, resource, keys),
       ...sourceTexts(context, fresh),
     ],
   });

@@ -12,7 +12,7 @@ export interface AnswerAge {
 export const AGE_STEP_MS = 1_000;
 
 /** Reads the age by `Age`, and the lifetime in a cache by `Cache-Control` (RFC 9111). */
-export function ageOf(headers: Readonly<Record<string, string | string[] | undefined>>): AnswerAge {
+export function readAnswerAge(headers: Readonly<Record<string, string | string[] | undefined>>): AnswerAge {
   const age = toSeconds(firstValue(headers['age']));
   if (age === null) return { ageMs: 0, lifetimeMs: null, isTold: false };
   const cacheControl = firstValue(headers['cache-control']);

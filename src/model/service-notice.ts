@@ -45,7 +45,7 @@ export interface ApiLifetime {
 const MAX_NOTICE_AGE_MS = 7 * 86_400_000;
 
 /** Merges the notices; the earliest date of each kind counts. Null if there is none. */
-export function lifetimeOf(notices: readonly HeardNotice[]): ApiLifetime | null {
+export function mergeNotices(notices: readonly HeardNotice[]): ApiLifetime | null {
   const newest = Math.max(...notices.map(({ lastHeard }) => lastHeard));
   const heard = notices.filter(({ lastHeard }) => newest - lastHeard <= MAX_NOTICE_AGE_MS);
   const of = (kind: NoticeKind) => heard.filter((notice) => notice.kind === kind);
@@ -78,7 +78,10 @@ export function daysLeft({ sunset_at }: ApiLifetime, now: number): number | null
 }
 
 /** Describes the end in one sentence, and what to do; `isEnding` is true if it is deprecated or has a date. */
-export function lifetimeText(lifetime: ApiLifetime, now: number): { what: string; next: string; isEnding: boolean } {
+export function describeApiLifetime(
+  lifetime: ApiLifetime,
+  now: number,
+): { what: string; next: string; isEnding: boolean } {
   const { deprecated, sunset_at, path, about, successor } = lifetime;
   const parts = [...deprecationText(deprecated, now), ...sunsetText(lifetime, now)];
   const isEnding = deprecated !== null || sunset_at !== null;

@@ -4,12 +4,12 @@ export function countText(count: number): string {
 }
 
 /** Formats `0.4`, `12.3`, `1,234`. */
-export function rateText(perSecond: number): string {
+export function formatRate(perSecond: number): string {
   return perSecond < 100 ? perSecond.toFixed(1) : countText(perSecond);
 }
 
 /** Formats `87%`. */
-export function percentText(part: number): string {
+export function formatPercent(part: number): string {
   return `${Math.round(part * 100)}%`;
 }
 
@@ -30,19 +30,19 @@ export function durationText(seconds: number): string {
 export const NONE = '–';
 
 /** Formats `4m 12s ago`, `just now`. */
-export function agoText(at: number, now: number): string {
+export function formatAge(at: number, now: number): string {
   const seconds = (now - at) / 1_000;
   return seconds < 1.5 ? 'just now' : `${durationText(seconds)} ago`;
 }
 
 /** Formats `in 4m 12s`, `now`. */
-export function inText(at: number, now: number): string {
+export function formatTimeUntil(at: number, now: number): string {
   const seconds = (at - now) / 1_000;
   return seconds < 1 ? 'now' : `in ${durationText(seconds)}`;
 }
 
 /** Formats `340 ms`, `1.2 s`, `2m 05s`. */
-export function delayText(ms: number): string {
+export function formatDelay(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms / 1_000);
 }
@@ -50,7 +50,7 @@ export function delayText(ms: number): string {
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
 
 /** Formats `512 B`, `4.2 MB`. */
-export function bytesText(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const step = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
   const value = bytes / 1_000 ** step;
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[step]}`;
@@ -62,7 +62,7 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 }
 
 /** Formats `14:05` in UTC. */
-export function minuteText(at: number): string {
+export function formatClockMinute(at: number): string {
   return new Date(at).toISOString().slice(11, 16);
 }
 

@@ -4,7 +4,7 @@ import { errorReport } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
 import { scrubJson } from './scrub.ts';
-import { asStarted } from './started-as.ts';
+import { toTypableCommands } from './started-as.ts';
 
 interface LogOptions {
   /** A function if the level may change later: it is called for each line. */
@@ -40,7 +40,7 @@ export function createLog({ level, secrets, destination = process.stderr, lost }
         logMethod(args, method, lineLevel) {
           if (!isDynamic || lineLevel >= levelNumber(level())) method.apply(this, args);
         },
-        streamWrite: (line) => `${asStarted(visibleText(scrubJson(line.trimEnd(), secrets)))}\n`,
+        streamWrite: (line) => `${toTypableCommands(visibleText(scrubJson(line.trimEnd(), secrets)))}\n`,
       },
     },
     nonBlockingStream(destination, lost ?? { count: 0 }),

@@ -2,7 +2,7 @@ const COMMAND =
   /(?<![\w/-])content-sync (?=(?:init|check|probe|plan|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|reload|status|runs|verify|files|dictionary|grants|rebuild|forget|deletes|deliveries|webhooks|alerts|backup|restore|copy|export|demo|sandbox|profiles|config|explain)\b)/g;
 
 /** Rewrites commands so that the user can type them: in a clone, npm runs content-sync by a script of package.json. */
-export function asStarted(text: string): string {
+export function toTypableCommands(text: string): string {
   const script = process.env['npm_lifecycle_event'] ?? '';
   return ['content-sync', 'demo'].includes(script) ? text.replace(COMMAND, 'npm run -s content-sync -- ') : text;
 }

@@ -1,4 +1,4 @@
-import { countText, durationText, percentText, rateText } from './figures.ts';
+import { countText, durationText, formatPercent, formatRate } from './figures.ts';
 import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
@@ -84,9 +84,9 @@ function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): 
   const cells = [
     name,
     total === null ? countText(records) : `${countText(records)}/${countText(total)}`,
-    `${rateText(rates.recordsPerSecond)}/s`,
-    `${rateText(rates.requestsPerSecond)} req/s`,
-    share === null ? '' : `limit ${percentText(share)}`,
+    `${formatRate(rates.recordsPerSecond)}/s`,
+    `${formatRate(rates.requestsPerSecond)} req/s`,
+    share === null ? '' : `limit ${formatPercent(share)}`,
     endOf(progress, rates.etaSeconds),
   ];
   return { cells, done: rates.done };
@@ -125,8 +125,8 @@ function barOf(done: number | null, width: number): string {
 
 function governorLine({ requests, limited, allowedPerSecond, shareUsed, pausedForMs }: GovernorProgress): string {
   const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
-  if (allowedPerSecond !== null) texts.push(`limit ${rateText(allowedPerSecond)}/s`);
-  if (shareUsed !== null) texts.push(`${percentText(shareUsed)} of it used`);
+  if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
+  if (shareUsed !== null) texts.push(`${formatPercent(shareUsed)} of it used`);
   if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);
   return texts.join(GAP);
 }

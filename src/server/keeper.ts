@@ -9,7 +9,7 @@ import { lastEndedRun } from '../database/state/run-history.ts';
 import { readPauses } from '../database/state/server-state.ts';
 import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-import type { GovernorFigures } from '../http/rate-limit/rate-limiter.ts';
+import type { RateLimiterMetrics } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
@@ -32,7 +32,7 @@ export interface SourceWork {
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
-  governor(): GovernorFigures | null;
+  governor(): RateLimiterMetrics | null;
   /** Called when deliveries have been stored. */
   wake(): void;
   /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */

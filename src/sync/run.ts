@@ -8,16 +8,16 @@ import {
   beginLater,
   beginRun,
   endRun,
-  foldsWith,
+  canMergeRuns,
   forgetOldRuns,
   isQuiet,
   lastRun,
   type RunEnd,
 } from '../database/state/runs.ts';
-import { countSuspects, forgetConfirmed } from '../database/state/suspects.ts';
+import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { lifetimeOf, lifetimeText } from '../model/service-notice.ts';
+import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
@@ -204,7 +204,7 @@ function endStatements(
   const run = { run_id, resource, command, mode: progress.mode };
   const now = clock.now();
   const isSilent = isQuiet(end) && !hasGrown;
-  const before = isSilent && last !== null && foldsWith(last, run, end) ? last : null;
+  const before = isSilent && last !== null && canMergeRuns(last, run, end) ? last : null;
   // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
   const decided = end.error === null ? [forgetConfirmed(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
   const statements = [...endRun(warehouse.own, run, end, now, before), ...decided];
@@ -260,7 +260,7 @@ interface ReportedEnd extends RunEnd {
 async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures, meter } = progress;
-  figures.held = await countSuspects(warehouse.own, owned.resource, 'held');
+  figures.held = await countDeleteCandidates(warehouse.own, owned.resource, 'held');
   const found = [
     ...(await heldDeleteWarnings(context, figures.held)),
     ...progress.warnings,
@@ -283,9 +283,9 @@ const NOTICE_LASTS_MS = 3_600_000;
 
 /** Reported while the service announces the end of its API: nothing is wrong with the copy yet. */
 function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
-  const lifetime = lifetimeOf(notices.since(clock.now() - NOTICE_LASTS_MS));
+  const lifetime = mergeNotices(notices.since(clock.now() - NOTICE_LASTS_MS));
   if (lifetime === null) return [];
-  const { what, next, isEnding } = lifetimeText(lifetime, clock.now());
+  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
   return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
 }
 

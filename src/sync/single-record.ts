@@ -3,7 +3,7 @@ import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../c
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { forgetSuspects } from '../database/state/suspects.ts';
+import { forgetDeleteCandidates } from '../database/state/suspects.ts';
 import { currentBodies } from '../database/state/versions.ts';
 import type { OlderPolicy } from '../load/difference.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
@@ -38,7 +38,9 @@ export async function loadRecord(
   const { warehouse, owned } = context;
   // Opened for each record, because a scan may have changed the tables meanwhile; that costs one small query.
   const loader = await openPageLoader(context, policy);
-  return loader.load({ records: [record], requestedAt }, () => forgetSuspects(warehouse.own, owned.resource, [key]));
+  return loader.load({ records: [record], requestedAt }, () =>
+    forgetDeleteCandidates(warehouse.own, owned.resource, [key]),
+  );
 }
 
 /** Listed records that are fetched individually before a field counts as unverified. */

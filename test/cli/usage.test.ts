@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { asStarted } from '../../src/observe/started-as.ts';
+import { toTypableCommands } from '../../src/observe/started-as.ts';
 import { runCommand, startCommand, type Ended } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
@@ -100,9 +100,9 @@ describe('the command line', () => {
     const logged = await runCommand(['backfill', '--json'], folder);
     expect(JSON.parse(logged.stderr)).toMatchObject({ error: { hint: expect.stringContaining(hint) } });
     for (const name of names.filter((each) => each !== 'help')) {
-      expect(asStarted(`run content-sync ${name}`)).toBe(`run npm run -s content-sync -- ${name}`);
+      expect(toTypableCommands(`run content-sync ${name}`)).toBe(`run npm run -s content-sync -- ${name}`);
     }
-    expect(asStarted('by content-sync 0.2.0, which content-sync made')).not.toContain('npm');
+    expect(toTypableCommands('by content-sync 0.2.0, which content-sync made')).not.toContain('npm');
   });
 
   it('prints the JSON Schemas that stand in config/', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ageOf } from '../../src/model/answer-age.ts';
+import { readAnswerAge } from '../../src/model/answer-age.ts';
 
 const NOTHING = { ageMs: 0, lifetimeMs: null, isTold: false };
 
 describe('the age of an answer', () => {
-  it.each<[string, Record<string, string | string[]>, ReturnType<typeof ageOf>]>([
+  it.each<[string, Record<string, string | string[]>, ReturnType<typeof readAnswerAge>]>([
     ['no header', {}, NOTHING],
     ['a lifetime alone', { 'cache-control': 'max-age=60' }, NOTHING],
     ['an age of nothing', { age: '0' }, { ageMs: 0, lifetimeMs: null, isTold: true }],
@@ -28,6 +28,6 @@ describe('the age of an answer', () => {
     ['an age that is none', { age: '-4' }, NOTHING],
     ['an age in words', { age: 'old' }, NOTHING],
   ])('is read from %s', (_, headers, expected) => {
-    expect(ageOf(headers)).toEqual(expected);
+    expect(readAnswerAge(headers)).toEqual(expected);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { daysLeft, lifetimeOf, lifetimeText, type HeardNotice } from '../../src/model/service-notice.ts';
+import { daysLeft, mergeNotices, describeApiLifetime, type HeardNotice } from '../../src/model/service-notice.ts';
 
 const DAY = 86_400_000;
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -10,18 +10,18 @@ function notice(kind: HeardNotice['kind'], value: string, daysAgo = 0): HeardNot
 }
 
 function textOf(...notices: HeardNotice[]): string {
-  const lifetime = lifetimeOf(notices);
+  const lifetime = mergeNotices(notices);
   if (lifetime === null) throw new Error('nothing was heard');
-  return lifetimeText(lifetime, NOW).what;
+  return describeApiLifetime(lifetime, NOW).what;
 }
 
 describe('how long an API will be there', () => {
   it('is not known where nothing was heard', () => {
-    expect(lifetimeOf([])).toBeNull();
+    expect(mergeNotices([])).toBeNull();
   });
 
   it('is told by all statements together, the most pressing of each kind', () => {
-    const lifetime = lifetimeOf([
+    const lifetime = mergeNotices([
       notice('deprecation', 'yes'),
       notice('sunset', '2027-03-01T00:00:00Z', 2),
       notice('sunset', '2026-12-31T12:00:00Z', 1),
@@ -39,7 +39,7 @@ describe('how long an API will be there', () => {
   });
 
   it('forgets what was not said again for a week', () => {
-    const lifetime = lifetimeOf([
+    const lifetime = mergeNotices([
       notice('sunset', '2026-12-01T00:00:00Z', 8),
       notice('sunset', '2027-12-01T00:00:00Z'),
     ]);

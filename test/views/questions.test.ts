@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { hasBlog } from '../support/corpora.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
-import { codeBlocks, readReadme } from '../support/readme.ts';
+import { codeBlocks, readPage } from '../support/readme.ts';
 import { asking, type Row } from './ask.ts';
 import { blogStory } from './story/story.ts';
 import { telling } from './story/told.ts';
@@ -32,7 +32,7 @@ const ANSWERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 function questionsFor(database: TestDatabase['name']): { heading: string; query: string }[] {
-  const readme = readReadme('src/views/README.md');
+  const readme = readPage('src/views/README.md');
   return Object.entries(ANSWERS).flatMap(([heading, answers]) => {
     const blocks = codeBlocks(readme.section(heading), 'sql');
     // If there are queries for each database, those for SQLite come first.
@@ -48,7 +48,7 @@ function summaryOf(rows: readonly Row[]): string {
 }
 
 it('the README asks twenty questions', () => {
-  const { section } = readReadme('src/views/README.md');
+  const { section } = readPage('src/views/README.md');
   const headings = [...section('Twenty questions').matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
   expect(headings).toEqual(Object.keys(ANSWERS));
 });

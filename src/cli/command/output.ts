@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
-import { asStarted } from '../../observe/started-as.ts';
+import { toTypableCommands } from '../../observe/started-as.ts';
 import type { ErrorOutput, ReportOutput } from './context.ts';
 
 /**
@@ -11,7 +11,9 @@ import type { ErrorOutput, ReportOutput } from './context.ts';
  */
 export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
   const text =
-    typeof found === 'string' ? asStarted(scrubOwn(found, secrets)) : scrubJson(JSON.stringify(found, hints), secrets);
+    typeof found === 'string'
+      ? toTypableCommands(scrubOwn(found, secrets))
+      : scrubJson(JSON.stringify(found, hints), secrets);
   stdout.write(`${text}\n`);
 }
 
@@ -21,7 +23,7 @@ export function printReport(context: ReportOutput, report: object, text: string)
 }
 
 function hints(key: string, value: unknown): unknown {
-  return key === 'hint' && typeof value === 'string' ? asStarted(value) : value;
+  return key === 'hint' && typeof value === 'string' ? toTypableCommands(value) : value;
 }
 
 /**
@@ -53,7 +55,7 @@ export async function tellError(
   source?: string,
 ): Promise<void> {
   if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
-    const text = asStarted(scrubOwn(errorText(error, source), secrets));
+    const text = toTypableCommands(scrubOwn(errorText(error, source), secrets));
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
   }

@@ -8,7 +8,7 @@ import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../../data
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { openStores } from '../../object-store/open-stores.ts';
-import { bytesText, countOf, countText } from '../../observe/figures.ts';
+import { formatBytes, countOf, countText } from '../../observe/figures.ts';
 import type { KeptFiles } from '../../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../../sync/files/verify-files.ts';
@@ -110,7 +110,7 @@ async function withFiles<T>(
 /** What a pruning removed and kept, for a person. */
 function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: FilesPruned, isDry: boolean): string {
   const removed = [
-    `${countOf(objects, 'content')} (${bytesText(bytes)})`,
+    `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
     countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
     ...(unfinished === null ? [] : [countOf(unfinished, 'unfinished download')]),
   ];
@@ -118,13 +118,13 @@ function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: 
   const reasons: readonly (readonly [number, string])[] = [
     [
       kept.named.objects,
-      `${countOf(kept.named.objects, 'content')} (${bytesText(kept.named.bytes)}): files show them, or did`,
+      `${countOf(kept.named.objects, 'content')} (${formatBytes(kept.named.bytes)}): files show them, or did`,
     ],
     [kept.history, `${countOf(kept.history, 'earlier content')}: their resource has history: all`],
     [kept.recent_rows, `${countOf(kept.recent_rows, 'earlier content')}: shown until less than files.grace ago`],
     [
       recent.objects,
-      `${countOf(recent.objects, 'content')} (${bytesText(recent.bytes)}) that nothing names: came less than files.grace ago`,
+      `${countOf(recent.objects, 'content')} (${formatBytes(recent.bytes)}) that nothing names: came less than files.grace ago`,
     ],
     [
       kept.unknown_rows,
@@ -147,13 +147,13 @@ function verifiedText(source: string, verified: FilesVerified): string {
     ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${bytesText(bytes)}`,
+    `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0
       ? []
       : [
-          `  ${countOf(orphans.objects, 'content')} without a file, ${bytesText(orphans.bytes)}: run content-sync files prune`,
+          `  ${countOf(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
         ]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
@@ -257,7 +257,7 @@ function statusText({ source, fields, next_due: due, trouble }: FilesReport): st
     ...FILE_STATUSES.map((status) => countText(files[status])),
     countText(records),
     countText(objects),
-    bytesText(bytes),
+    formatBytes(bytes),
     countText(earlier),
     visibleText(store ?? 'none: no longer fetched'),
   ]);

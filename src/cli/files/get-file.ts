@@ -15,7 +15,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { codeOf, isUnwritable, storeFault } from '../../object-store/file-system.ts';
 import { openStores } from '../../object-store/open-stores.ts';
-import { bytesText } from '../../observe/figures.ts';
+import { formatBytes } from '../../observe/figures.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
 import { forEachSource, readSettings, type SourceOptions, whileOpen, withSourceOptions } from '../command/sources.ts';
@@ -94,7 +94,7 @@ async function getFile(
       throw storeFault(store.shown, error);
     }
   });
-  if (out !== null) print(context, visibleText(`${out}  ${row.type ?? ''}, ${bytesText(row.bytes ?? 0)}`));
+  if (out !== null) print(context, visibleText(`${out}  ${row.type ?? ''}, ${formatBytes(row.bytes ?? 0)}`));
 }
 
 async function contentAt(

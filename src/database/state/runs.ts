@@ -72,7 +72,7 @@ export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): C
 }
 
 /** Adds the result of work after the scan to a finished run; `warnings` are all of the run. */
-export function tellOfRun(
+export function updateFinishedRun(
   own: Kysely<OwnTables>,
   run: RunPart,
   { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
@@ -120,7 +120,7 @@ const MAX_UNFINISHED = 100;
  * A time at or before the start of the scan that ended at `endedAt`: the start of the first run that may have been part
  * of it. Null if that is unknown.
  */
-export async function lastWalkBegan(
+export async function lastScanStart(
   own: Kysely<OwnTables>,
   resource: string,
   endedAt: TimestampText,
@@ -142,7 +142,7 @@ export async function lastWalkBegan(
   return first.started_at <= endedAt ? first.started_at : first.first_started_at;
 }
 
-/** Stores the end of a run; `before` is the row of earlier runs that it is merged with (`foldsWith`). */
+/** Stores the end of a run; `before` is the row of earlier runs that it is merged with (`canMergeRuns`). */
 export function endRun(
   own: Kysely<OwnTables>,
   run: RunStart,
@@ -181,7 +181,7 @@ export function isQuiet({ status, figures, warnings }: Pick<RunEnd, 'status' | '
 }
 
 /** True if a quiet run differs from the one before only in times and sums. */
-export function foldsWith(before: RunRow, run: RunStart, end: RunEnd): boolean {
+export function canMergeRuns(before: RunRow, run: RunStart, end: RunEnd): boolean {
   const isAlike = before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end);
   return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
 }
@@ -207,7 +207,7 @@ const outcomeCounts = z.partialRecord(z.enum(OUTCOMES), z.number());
 
 /**
  * Removes runs of a resource that ended more than `keepMs` ago, except `run`, the newest, and those of the last finished
- * scan, which `lastWalkBegan` reads.
+ * scan, which `lastScanStart` reads.
  */
 export function forgetOldRuns(
   own: Kysely<OwnTables>,

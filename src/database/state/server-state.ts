@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
-import { type ApiLifetime, type HeardNotice, lifetimeOf } from '../../model/service-notice.ts';
+import { type ApiLifetime, type HeardNotice, mergeNotices } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { TokenStore } from '../coordination.ts';
 import type { OwnTables } from '../own-tables.ts';
@@ -63,7 +63,7 @@ export interface ToldAlert {
 }
 
 /** All alerts that the channels have sent for a source. */
-export async function readTold(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
+export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
   return Array.from(rows, ({ since, told_at, gone_at, over_at, ...row }) => ({
     ...row,
@@ -75,7 +75,7 @@ export async function readTold(own: Kysely<OwnTables>, source: string): Promise<
   }));
 }
 
-export function keepTold(own: Kysely<OwnTables>, { source: _source, ...told }: ToldAlert): CompiledQuery[] {
+export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: ToldAlert): CompiledQuery[] {
   const row = {
     ...told,
     since: timestampText(told.since),
@@ -122,7 +122,7 @@ export async function readLifetime(own: Kysely<OwnTables>, version: string, now:
     .where('last_heard', '>', timestampText(now - NOTICE_TTL_MS))
     .orderBy('last_heard')
     .execute();
-  return lifetimeOf(
+  return mergeNotices(
     rows.map(({ kind, value, path, first_heard, last_heard }) => ({
       kind,
       value,

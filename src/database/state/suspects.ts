@@ -1,17 +1,21 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
-import type { OwnTables, SuspectRow, TimestampText } from '../own-tables.ts';
+import type { OwnTables, DeleteCandidateRow, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
 
 /** Ids per statement, below every database's limit of bound values. */
 const IDS_PER_STATEMENT = 500;
 
 /** The columns that several delete candidates have in common. */
-export type Suspicion = Pick<SuspectRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
+export type Suspicion = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
 type Upserted = UpdateObject<OwnTables, '_sync_suspects'>;
 
 /** Inserts candidates, or updates those that exist. */
-function upsertSuspects(own: Kysely<OwnTables>, rows: readonly SuspectRow[], update: Upserted): CompiledQuery[] {
+function upsertSuspects(
+  own: Kysely<OwnTables>,
+  rows: readonly DeleteCandidateRow[],
+  update: Upserted,
+): CompiledQuery[] {
   return inParts(rows, IDS_PER_STATEMENT).map((part) =>
     own
       .insertInto('_sync_suspects')
@@ -30,7 +34,7 @@ interface OlderState {
 }
 
 /** Notes older states, found by a scan that began at `at`; candidates that an operator must decide stay as they are. */
-export function suspectOlder(
+export function noteOlderStates(
   own: Kysely<OwnTables>,
   resource: string,
   states: readonly OlderState[],
@@ -56,7 +60,7 @@ export function suspectOlder(
  * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. It changes neither released
  * nor held candidates.
  */
-export function suspectGone(
+export function noteMissingRecords(
   own: Kysely<OwnTables>,
   { state, detail, ...suspicion }: Suspicion,
   ids: readonly string[],
@@ -91,9 +95,13 @@ interface StatedSuspect {
  * Notes records that say of themselves that they are deleted (`stated`), or that a feed reports (`told`), by a response
  * to the request of `evidence_at`. Released and held candidates stay so.
  */
-export function suspectStated(
+export function noteReportedDeletes(
   own: Kysely<OwnTables>,
-  { resource, reason, evidence_at }: Pick<SuspectRow, 'resource' | 'evidence_at'> & { reason: 'stated' | 'told' },
+  {
+    resource,
+    reason,
+    evidence_at,
+  }: Pick<DeleteCandidateRow, 'resource' | 'evidence_at'> & { reason: 'stated' | 'told' },
   records: readonly StatedSuspect[],
 ): CompiledQuery[] {
   const noted = { resource, reason, evidence_at, found_at: evidence_at, detail: null, sweeps: 0, hash: null };
@@ -117,7 +125,7 @@ function deleteSuspects(own: Kysely<OwnTables>, resource: string) {
   return own.deleteFrom('_sync_suspects').where('resource', '=', resource);
 }
 
-function updateSuspects(own: Kysely<OwnTables>, resource: string, update: Partial<SuspectRow>) {
+function updateSuspects(own: Kysely<OwnTables>, resource: string, update: Partial<DeleteCandidateRow>) {
   return own.updateTable('_sync_suspects').set(update).where('resource', '=', resource);
 }
 
@@ -129,7 +137,7 @@ export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStart
 /** Which candidates are removed: all; those without a decision to remember (`waiting`); or those of a feed (`fed`). */
 type Forgettable = 'all' | 'waiting' | 'fed';
 
-export function forgetSuspects(
+export function forgetDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
@@ -194,12 +202,12 @@ export function holdSuspects(
 }
 
 /** Candidates in these states: first released ones, then the oldest; all of them without a limit. */
-export function readSuspects(
+export function readDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
-  states: readonly SuspectRow['state'][],
+  states: readonly DeleteCandidateRow['state'][],
   limit = Number.MAX_SAFE_INTEGER,
-): Promise<SuspectRow[]> {
+): Promise<DeleteCandidateRow[]> {
   return own
     .selectFrom('_sync_suspects')
     .selectAll()
@@ -212,10 +220,10 @@ export function readSuspects(
     .execute();
 }
 
-export async function countSuspects(
+export async function countDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
-  state: SuspectRow['state'],
+  state: DeleteCandidateRow['state'],
   since: TimestampText | null = null,
 ): Promise<number> {
   const all = own

@@ -1,6 +1,6 @@
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
-import { ageOf } from '../../model/answer-age.ts';
+import { readAnswerAge } from '../../model/answer-age.ts';
 import { clockOf, httpDate } from '../../model/http-date.ts';
 import type { JsonValue } from '../../model/json.ts';
 
@@ -70,7 +70,7 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
     used: new Map(),
     drafts: new Map(),
   };
-  const cached = ageOf(headers).ageMs > 0;
+  const cached = readAnswerAge(headers).ageMs > 0;
   for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
     if (cached && found.entry.means !== 'retry_after') continue;
     READERS[found.entry.means](reading, found);

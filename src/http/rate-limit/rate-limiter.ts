@@ -41,7 +41,7 @@ export interface Attempted<T> {
 export type RequestAttempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
 /** Counters of this process since its start and the state of the budget, for progress and status. */
-export interface GovernorFigures {
+export interface RateLimiterMetrics {
   requests: number;
   limited: number;
   /** Requests per second that the service is understood to allow; null while nothing is known. */
@@ -65,7 +65,7 @@ export interface RequestRunner {
 
 /** The rate limiter of one origin and credential. */
 export interface Governor extends RequestRunner {
-  figures(): GovernorFigures;
+  figures(): RateLimiterMetrics;
   /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
   /** Forgets the waits and quotas that the service has stated; the next request finds out whether they hold. */
@@ -167,7 +167,7 @@ class BudgetRateLimiter implements Governor {
     }
   }
 
-  figures(): GovernorFigures {
+  figures(): RateLimiterMetrics {
     const { budget } = this.#store;
     const { used, allowed } = this.#usage;
     const until = closedUntil(budget, this.#store.now());

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { keepTold, readTold, type ToldAlert } from '../../database/state/server-state.ts';
+import { saveSentAlert, readSentAlerts, type ToldAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
@@ -235,7 +235,7 @@ class AlertStore {
     const rows = new Map<string, ToldAlert>();
     const known = new Set<string>();
     for (const { name, isLed, use } of this.#options.sources()) {
-      const stored = isLed() ? await use(({ own }) => readTold(own, name)).catch(() => null) : null;
+      const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : null;
       if (stored === null) continue;
       known.add(name);
       for (const row of stored) rows.set(rowKey(row), row);
@@ -251,7 +251,7 @@ class AlertStore {
       const batch = [...this.#unwritten].filter(([, { source }]) => source === name);
       if (batch.length === 0) continue;
       try {
-        await use((open) => open.apply(batch.flatMap(([, row]) => keepTold(open.own, row))));
+        await use((open) => open.apply(batch.flatMap(([, row]) => saveSentAlert(open.own, row))));
         // A row that has changed in the meantime is written the next time.
         for (const [key, row] of batch) if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
       } catch (error) {

@@ -8,7 +8,7 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { agoText, countOf } from '../../observe/figures.ts';
+import { formatAge, countOf } from '../../observe/figures.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
@@ -148,7 +148,7 @@ function whilePaused({ keeper, clock, resources }: ControlParts, pauses: Readonl
   const paused = resources.find((resource) => pauses.has(resource));
   const pause = pauses.get(paused ?? '');
   if (pause === undefined) return null;
-  const message = `${name} ${paused} was paused ${agoText(pause.at, clock.now())} by ${pause.by}`;
+  const message = `${name} ${paused} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
   return refused('paused', message, `content-sync resume --source ${name} ${paused}`);
 }
 

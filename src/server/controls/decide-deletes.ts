@@ -1,10 +1,10 @@
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText } from '../../observe/figures.ts';
-import { discardSuspects, readSuspects, releaseSuspects } from '../../database/state/suspects.ts';
+import { discardSuspects, readDeleteCandidates, releaseSuspects } from '../../database/state/suspects.ts';
 import { dismissWindows, readHeldWindows, releaseWindows } from '../../database/state/windows.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { OwnTables, SuspectRow } from '../../database/own-tables.ts';
+import type { OwnTables, DeleteCandidateRow } from '../../database/own-tables.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Kysely } from 'kysely';
 
@@ -13,9 +13,9 @@ export interface WaitingDelete {
   resource: string;
   /** Of the record; for a window of reports its first day. */
   id: string;
-  state: SuspectRow['state'];
+  state: DeleteCandidateRow['state'];
   /** `window`: the service's answer for a window of reports would delete too much. */
-  reason: SuspectRow['reason'] | 'window';
+  reason: DeleteCandidateRow['reason'] | 'window';
   /** UTC text. */
   since: string;
   detail: string | null;
@@ -43,7 +43,7 @@ export interface DeleteDecision {
 
 /** The deletes of a resource that wait for a user, or for the next run. */
 export async function waitingDeletes({ own }: { own: Kysely<OwnTables> }, resource: string): Promise<WaitingDelete[]> {
-  const suspects = await readSuspects(own, resource, ['held', 'open', 'released']);
+  const suspects = await readDeleteCandidates(own, resource, ['held', 'open', 'released']);
   const windows = await readHeldWindows(own, resource);
   return [
     ...suspects

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { agoText, countOf, countText, NONE } from '../../observe/figures.ts';
+import { formatAge, countOf, countText, NONE } from '../../observe/figures.ts';
 import type {
   Dictionary,
   DictionaryColumn,
@@ -113,7 +113,7 @@ function descriptionText(description: string | null): Markup | string {
 
 function freshness({ source, freshness: resources }: Dictionary, now: number): Markup | null {
   if (resources.length === 0) return null;
-  const moment = (at: number | null) => (at === null ? 'never' : time(at, agoText(at, now)));
+  const moment = (at: number | null) => (at === null ? 'never' : time(at, formatAge(at, now)));
   const rows = resources.map(({ resource, last_success_at, last_full_at }) => [
     resource,
     moment(last_success_at),

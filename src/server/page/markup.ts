@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { agoText, durationText, inText, formatTimestamp, NONE } from '../../observe/figures.ts';
+import { formatAge, durationText, formatTimeUntil, formatTimestamp, NONE } from '../../observe/figures.ts';
 import type { Severity } from '../status/attention.ts';
 import type { Problem } from '../status/snapshot.ts';
 
@@ -25,9 +25,9 @@ function toVisible(part: TextPart): unknown {
 /** How a time is written; the page's script updates it, in the reader's zone. */
 const TIME_FORMS = {
   /** `4m 12s ago` */
-  ago: agoText,
+  ago: formatAge,
   /** `in 4m 12s` */
-  in: inText,
+  in: formatTimeUntil,
   /** `53h 12m`, the duration since then */
   for: (at: number, now: number) => durationText((now - at) / 1_000),
   /** `14:18:25`, with the date if that is not today */

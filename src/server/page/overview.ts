@@ -1,4 +1,4 @@
-import { countOf, countText, NONE, percentText } from '../../observe/figures.ts';
+import { countOf, countText, NONE, formatPercent } from '../../observe/figures.ts';
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { reloadButton } from './controls.ts';
@@ -163,7 +163,7 @@ function activityCell(status: SourceStatus | null, now: number): Markup {
   const [first] = running;
   if (first !== undefined) {
     const { records, total, mode } = first;
-    const done = total === null || total === 0 ? countText(records) : percentText(Math.min(1, records / total));
+    const done = total === null || total === 0 ? countText(records) : formatPercent(Math.min(1, records / total));
     const more = running.length === 1 ? null : ` +${running.length - 1}`;
     return markup`<b class="state run">${mode === 'full' ? 'Full' : 'Incremental'} ${done}${more}</b>`;
   }

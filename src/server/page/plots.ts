@@ -1,4 +1,4 @@
-import { countText, minuteText } from '../../observe/figures.ts';
+import { countText, formatClockMinute } from '../../observe/figures.ts';
 import type { DetailedRun } from '../status/source-details.ts';
 import { markup, type Markup } from './markup.ts';
 
@@ -89,7 +89,7 @@ function gridLine(y: number, text: string, from: number, to: number): Markup {
 function minuteTick(at: number, x: number): Markup | null {
   const isQuarter = Math.floor(at / 60_000) % 15 === 0;
   if (!isQuarter || x <= MINUTE_MARGINS.left + 8 || x >= WIDTH - 16) return null;
-  return markup`<text class="axis" x="${round(x)}" y="${HEIGHT - 4}" text-anchor="middle" data-at="${at}">${minuteText(at)}</text>`;
+  return markup`<text class="axis" x="${round(x)}" y="${HEIGHT - 4}" text-anchor="middle" data-at="${at}">${formatClockMinute(at)}</text>`;
 }
 
 /** Draws all bars as one path, because a shape for each would be most of the page. */

@@ -1,4 +1,12 @@
-import { countOf, countText, delayText, durationText, NONE, percentText, rateText } from '../../observe/figures.ts';
+import {
+  countOf,
+  countText,
+  formatDelay,
+  durationText,
+  NONE,
+  formatPercent,
+  formatRate,
+} from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
 import {
@@ -86,8 +94,8 @@ function progress(
   const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${durationText(eta)} left`;
   const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
   const title = `${mode} walk, ${countOf(pages, 'page')}`;
-  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${percentText(done)}`}</span>
-${done === null ? null : bar(done, title)}<span class="sub">${read} · ${rateText(rate)}/s · ${left}</span>`;
+  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${formatPercent(done)}`}</span>
+${done === null ? null : bar(done, title)}<span class="sub">${read} · ${formatRate(rate)}/s · ${left}</span>`;
 }
 
 function bar(done: number, title: string): Markup {
@@ -125,7 +133,7 @@ function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Marku
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
   const when = markup`<a href="${runsHref}/${run.run_id}">${timeAs('moment', run.started_at, now)}</a>`;
-  const took = run.seconds === null ? null : `, ${delayText(run.seconds * 1_000)}`;
+  const took = run.seconds === null ? null : `, ${formatDelay(run.seconds * 1_000)}`;
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
@@ -190,7 +198,7 @@ function runCells(run: NamedRun, href: string, now: number) {
     resource,
     mode,
     runStatus(status),
-    seconds === null ? NONE : delayText(seconds * 1_000),
+    seconds === null ? NONE : formatDelay(seconds * 1_000),
     ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : countText(run[field]))),
   ];
 }

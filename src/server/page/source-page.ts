@@ -1,5 +1,5 @@
 import { formatColumnChange } from '../../model/schema-change.ts';
-import { bytesText, countText, NONE } from '../../observe/figures.ts';
+import { formatBytes, countText, NONE } from '../../observe/figures.ts';
 import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
@@ -165,7 +165,7 @@ function deliveryTable(
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
     reasonOf(one, now),
-    markup`${one.state === 'dead' ? replayButton(source, String(one.seq), may) : null}${bodyFold(`delivery-${at}`, one.body, one.length, bytesText(one.length))}`,
+    markup`${one.state === 'dead' ? replayButton(source, String(one.seq), may) : null}${bodyFold(`delivery-${at}`, one.body, one.length, formatBytes(one.length))}`,
   ]);
   const columns = ['Received', 'State', 'Event', 'Record', ['Reason', 'text'], ['Body', 'record']] as const;
   const replay = webhooks.dead > 0 ? markup`<div class="controls">${replayButton(source, null, may)}</div>` : null;
@@ -221,7 +221,7 @@ function filesTable(source: string, known: readonly { resource: string; files: F
   const rows = known.map(({ resource, files }) => [
     resource,
     ...FILE_COUNTS.map((status) => countCell(files[status], countText(files[status]))),
-    bytesText(files.bytes),
+    formatBytes(files.bytes),
     fileErrorText(files),
   ]);
   const counts = [...FILE_COUNTS, 'size'].map(
@@ -255,5 +255,5 @@ function pictureItem(
   const size = isSized ? markup` width="${width}" height="${height}"` : null;
   const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
   return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
-<span class="sub">${name}<br>${pixels}${bytesText(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
+<span class="sub">${name}<br>${pixels}${formatBytes(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
 }

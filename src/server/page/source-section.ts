@@ -1,12 +1,12 @@
 import {
-  bytesText,
+  formatBytes,
   countOf,
   countText,
-  delayText,
-  minuteText,
+  formatDelay,
+  formatClockMinute,
   NONE,
-  percentText,
-  rateText,
+  formatPercent,
+  formatRate,
 } from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
@@ -94,8 +94,8 @@ function nameOf({ source, resource }: Attention, root: string, isNamed: boolean)
 function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Markup {
   const { address, file_bytes, wal_bytes, read_at } = warehouse;
   const sizes = [
-    ...(file_bytes === null ? [] : [bytesText(file_bytes)]),
-    ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${bytesText(wal_bytes)}`]),
+    ...(file_bytes === null ? [] : [formatBytes(file_bytes)]),
+    ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${formatBytes(wal_bytes)}`]),
   ];
   const read = read_at === null ? null : markup`<span>read ${timeAs('moment', read_at, now)}</span>`;
   return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
@@ -148,7 +148,7 @@ function limitPlot({ source, limit }: SourceStatus, { now, period }: SectionView
   const paused =
     paused_until !== null && paused_until > now ? [markup`paused, goes on ${timeAs('in', paused_until, now)}`] : [];
   const notes = [
-    allowed === null ? 'the service states no limit' : `of ${rateText(allowed).replace(/\.0$/, '')} requests/s`,
+    allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
     countOf(requests, 'request'),
     `${countText(limited)} × 429`,
   ];
@@ -159,16 +159,21 @@ function limitPlot({ source, limit }: SourceStatus, { now, period }: SectionView
     minutes: minutes.map(({ at }) => at),
     bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
     marks: minutes.map((minute) => minute.limited > 0),
-    level: isKnown && share < 1 ? { at: share, text: `share ${percentText(share)}` } : null,
+    level: isKnown && share < 1 ? { at: share, text: `share ${formatPercent(share)}` } : null,
     minAxis: isKnown ? 1 : 10,
-    axisText: isKnown ? percentText : perMinuteText,
+    axisText: isKnown ? formatPercent : perMinuteText,
     tooltips: minutes.map((minute) => {
-      const usedText = minute.used === null ? '' : ` (${percentText(minute.used)} of the limit)`;
-      return `${minuteText(minute.at)}: ${countOf(minute.requests, 'request')}${usedText}, ${countText(minute.limited)} × 429`;
+      const usedText = minute.used === null ? '' : ` (${formatPercent(minute.used)} of the limit)`;
+      return `${formatClockMinute(minute.at)}: ${countOf(minute.requests, 'request')}${usedText}, ${countText(minute.limited)} × 429`;
     }),
   });
   const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
-  return figure(title, isKnown && used !== null ? percentText(used) : countText(requests), [...notes, ...paused], plot);
+  return figure(
+    title,
+    isKnown && used !== null ? formatPercent(used) : countText(requests),
+    [...notes, ...paused],
+    plot,
+  );
 }
 
 function perMinuteText(value: number): string {
@@ -193,7 +198,7 @@ function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus,
     axisText: perMinuteText,
     tooltips: minutes.map(
       (minute) =>
-        `${minuteText(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`,
+        `${formatClockMinute(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`,
     ),
   });
   return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
@@ -212,10 +217,10 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, per
       { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
     ],
     minAxis: 100,
-    axisText: delayText,
+    axisText: formatDelay,
     tooltips: minutes.map(
       (minute) =>
-        `${minuteText(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`,
+        `${formatClockMinute(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`,
     ),
   });
   const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
@@ -224,7 +229,7 @@ function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, per
 }
 
 function knownDelay(ms: number | null): string {
-  return ms === null ? NONE : delayText(ms);
+  return ms === null ? NONE : formatDelay(ms);
 }
 
 function noWebhooks({ source }: SourceStatus): Markup {

@@ -8,7 +8,7 @@ import {
   type NewDelivery,
   type Settlement,
   sizeOf,
-  TO_WORK_ON,
+  WAITING_EFFECTS,
 } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
@@ -105,7 +105,7 @@ export class SourceInbox implements ReceivedInbox {
     let isWaiting = false;
     try {
       const effect = await this.#commits.add({ delivery }, { timeoutMs, maxWaiting });
-      isWaiting = TO_WORK_ON.has(effect);
+      isWaiting = WAITING_EFFECTS.has(effect);
       return effect;
     } finally {
       // If only the response of the database was lost, the next count includes the delivery.
@@ -165,7 +165,7 @@ export class SourceInbox implements ReceivedInbox {
       const effects = await (await this.#opened()).write(entries);
       // After an error, deliveries that look like repeats may have been stored by a write without a response.
       const isRecovered = this.#writeError !== null;
-      const arrived = isRecovered ? effects : effects.filter((effect) => TO_WORK_ON.has(effect));
+      const arrived = isRecovered ? effects : effects.filter((effect) => WAITING_EFFECTS.has(effect));
       if (isRecovered) this.#note('info', 'inbox_recovered');
       this.#writeError = null;
       if (arrived.length > 0) this.#options.arrived(this.#source.name, arrived.length);

@@ -1,7 +1,7 @@
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
-import { lifetimeText } from '../../model/service-notice.ts';
-import { agoText, bytesText, countOf, countText, durationText, inText } from '../../observe/figures.ts';
+import { describeApiLifetime } from '../../model/service-notice.ts';
+import { formatAge, formatBytes, countOf, countText, durationText, formatTimeUntil } from '../../observe/figures.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
@@ -78,7 +78,7 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
   });
   const reloaded: FoundProblem[] = [];
   if (settings !== null) {
-    const what = `The settings were read again ${agoText(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
+    const what = `The settings were read again ${formatAge(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
     reloaded.push({ ...look(what, settings.hint), source: '', resource: null, check: 'settings' });
   }
   return [...refused, ...reloaded, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
@@ -119,12 +119,12 @@ export function isOverdue({ schedule }: ResourceStatus, now: number): boolean {
 const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   function filesStopped({ files_stopped: stopped }, now) {
     if (stopped === undefined) return null;
-    const since = stopped.since === null ? '' : `, which began ${agoText(stopped.since, now)}`;
+    const since = stopped.since === null ? '' : `, which began ${formatAge(stopped.since, now)}`;
     const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
     return { ...late(what, stopped.hint ?? 'it resumes by itself'), alert: 'files' };
   },
   function apiEnding({ api: { lifetime } }, now) {
-    const ending = lifetime === null ? null : lifetimeText(lifetime, now);
+    const ending = lifetime === null ? null : describeApiLifetime(lifetime, now);
     if (ending?.isEnding !== true) return null;
     const sunset = lifetime?.sunset_at ?? null;
     const detail = sunset === null ? 'deprecated' : new Date(sunset).toISOString().slice(0, 10);
@@ -133,7 +133,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   },
   function unreachable({ warehouse: { problem, read_at } }, now) {
     if (problem === null) return null;
-    const since = read_at === null ? '' : `; the figures below are from ${agoText(read_at, now)}`;
+    const since = read_at === null ? '' : `; the figures below are from ${formatAge(read_at, now)}`;
     const found = down(`The warehouse cannot be read: ${problem.message}${since}`, problem.hint);
     return problem.code === 'warehouse_opening' ? found : { ...found, alert: 'failed' };
   },
@@ -164,7 +164,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (oldest === null || now - oldest < OLD_DELIVERY_MS) return null;
     const waiting = countOf(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries');
     const next = 'see why they wait and whether the service answers; they are retried automatically';
-    return late(`The oldest of ${waiting} came ${agoText(oldest, now)}`, next);
+    return late(`The oldest of ${waiting} came ${formatAge(oldest, now)}`, next);
   },
   function silentWebhooks({ webhooks, changes: { by_schedule, by_webhook } }) {
     if (webhooks === null || by_schedule < MIN_UNREPORTED_CHANGES || by_schedule < by_webhook) return null;
@@ -178,7 +178,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   },
   function largeLog({ warehouse: { wal_bytes } }) {
     if (wal_bytes === null || wal_bytes < LARGE_WAL_BYTES) return null;
-    const what = `The warehouse's write-ahead log has grown to ${bytesText(wal_bytes)}`;
+    const what = `The warehouse's write-ahead log has grown to ${formatBytes(wal_bytes)}`;
     return look(what, 'a program keeps a read transaction open: end it, and the log shrinks by itself');
   },
 ];
@@ -210,7 +210,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const { overdue_at } = status.schedule;
     if (overdue_at === null || overdue_at > now) return null;
     const last = status.last_success_at;
-    const success = last === null ? 'there was no success yet' : `the last success was ${agoText(last, now)}`;
+    const success = last === null ? 'there was no success yet' : `the last success was ${formatAge(last, now)}`;
     const error = lastError(status);
     const why = error === null ? '' : `; the last run failed: ${error.message} [${error.code}]`;
     const what = `Overdue for ${durationText((now - overdue_at) / 1_000)}: ${success}${why}`;
@@ -227,24 +227,24 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function paused({ resource, paused }, now, { source }) {
     if (paused === null) return null;
-    const what = `Paused ${agoText(paused.since, now)} by ${paused.by}: it is not synced`;
+    const what = `Paused ${formatAge(paused.since, now)} by ${paused.by}: it is not synced`;
     return look(what, 'resume it when it may continue', `content-sync resume --source ${source} ${resource}`);
   },
   function stuck({ running }, now, { limit }) {
     if (running === null || now - running.last_page_at < STUCK_MS) return null;
     if (limit.paused_until !== null && limit.paused_until > now) return null;
-    const what = `The ${running.mode} sync is stuck: its last page came ${agoText(running.last_page_at, now)}`;
+    const what = `The ${running.mode} sync is stuck: its last page came ${formatAge(running.last_page_at, now)}`;
     return late(what, 'see the log; a restart resumes at the last page');
   },
   function ownedElsewhere({ owner }, now, { warehouse }) {
     // On a shared database any process may do the work.
     if (owner === null || sharedDatabase(warehouse.address) !== null) return null;
-    const what = `Another process (${owner.name}) has been syncing it since ${agoText(owner.since, now)}`;
+    const what = `Another process (${owner.name}) has been syncing it since ${formatAge(owner.since, now)}`;
     return look(what, 'this process takes over by itself when that one ends');
   },
   function parked({ parked_until }, now, { source }) {
     if (parked_until === null || parked_until <= now) return null;
-    const what = `The service asked to be left alone; the next request goes out ${inText(parked_until, now)}`;
+    const what = `The service asked to be left alone; the next request goes out ${formatTimeUntil(parked_until, now)}`;
     if (parked_until - now <= LONG_WAIT_MS) return look(what, null);
     const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
     return late(what, next, `content-sync retry --now --source ${source}`);
@@ -327,6 +327,6 @@ export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]
     const what = isRunning ? 'The first copy is being made' : 'The first copy has yet to be made';
     return { tone: 'quiet', text: `${what}: ${successes.length} of ${total} done` };
   }
-  const age = resources.length === 0 ? '' : `, the oldest synced ${agoText(Math.min(...successes), snapshot.at)}`;
+  const age = resources.length === 0 ? '' : `, the oldest synced ${formatAge(Math.min(...successes), snapshot.at)}`;
   return { tone: 'fine', text: `Everything is fresh: ${total}${age}` };
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/schema-change.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { bytesText, countOf, countText, delayText, NONE } from '../../observe/figures.ts';
+import { formatBytes, countOf, countText, formatDelay, NONE } from '../../observe/figures.ts';
 import { type PastRun, type Problem, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { type StatusParts, toProblem } from './source-status.ts';
 import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
@@ -209,7 +209,7 @@ export function runFacts(part: RunDetails): RunFact[] {
   const { error, rejects, rejected } = part;
   const began = `${timestampText(part.started_at)} UTC, ${formatDuration(part)}`;
   const before = `${countText(part.runs)} runs that changed nothing, the first at ${timestampText(part.first_started_at)} UTC`;
-  const sum = `${countOf(part.all_requests, 'request')}, ${bytesText(part.all_bytes)}`;
+  const sum = `${countOf(part.all_requests, 'request')}, ${formatBytes(part.all_bytes)}`;
   const facts: RunFact[] = [
     { title: 'began', lines: [began] },
     { title: 'stands for', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
@@ -238,7 +238,7 @@ export function runFacts(part: RunDetails): RunFact[] {
 }
 
 function formatDuration({ started_at, finished_at }: RunDetails): string {
-  return finished_at === null ? 'in progress' : `took ${delayText(finished_at - started_at)}`;
+  return finished_at === null ? 'in progress' : `took ${formatDelay(finished_at - started_at)}`;
 }
 
 function remedy(hint: string | null): string[] {
@@ -260,5 +260,5 @@ function formatRecords({ records, inserted, updated, unchanged, deleted, held, r
 function formatRequests({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
   const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
   const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
-  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${bytesText(bytes)}${by}`;
+  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${formatBytes(bytes)}${by}`;
 }

@@ -5,7 +5,7 @@ import { databaseAt } from '../../database/databases.ts';
 import type { Inbox, InboxFigures } from '../../database/inbox.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { isThisProcess } from '../../database/state/leases.ts';
-import type { GovernorFigures } from '../../http/rate-limit/rate-limiter.ts';
+import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
@@ -53,7 +53,7 @@ export interface StatusParts {
   /** Passes an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
   /** Null if the source is not open. */
-  governor: () => GovernorFigures | null;
+  governor: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
   /** Null if no webhooks are configured. */
   inbox: (() => Promise<InboxFigures>) | null;
@@ -160,7 +160,7 @@ const MIN_PART_MS = 10_000;
 
 function limitStatus(
   activity: SourceActivity,
-  governor: GovernorFigures | null,
+  governor: RateLimiterMetrics | null,
   share: number,
   times: Times,
 ): LimitStatus {

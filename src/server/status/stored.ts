@@ -13,7 +13,7 @@ import type { ViewDialect } from '../../database/view-dialect.ts';
 import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { bytesText, countOf, countText } from '../../observe/figures.ts';
+import { formatBytes, countOf, countText } from '../../observe/figures.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
 
 const MAX_RUNS_PER_RESOURCE = 6;
@@ -217,5 +217,5 @@ export function filesText(files: FilesStatus): string {
   const { waiting, failed, refused, gone } = files;
   const others = Object.entries({ wait: waiting, failed, refused, gone });
   const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${countText(count)} ${word}`]));
-  return [`${countOf(files.stored, 'file is', 'files are')} here (${bytesText(files.bytes)})`, ...counted].join(', ');
+  return [`${countOf(files.stored, 'file is', 'files are')} here (${formatBytes(files.bytes)})`, ...counted].join(', ');
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
-import type { SuspectRow, TimestampText } from '../../database/own-tables.ts';
+import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import {
   forgetSeen,
   readCheckpoint,
@@ -11,13 +11,13 @@ import {
 } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import {
-  countSuspects,
+  countDeleteCandidates,
   forgetListed,
-  forgetSuspects,
-  readSuspects,
-  suspectGone,
-  suspectOlder,
-  suspectStated,
+  forgetDeleteCandidates,
+  readDeleteCandidates,
+  noteMissingRecords,
+  noteOlderStates,
+  noteReportedDeletes,
 } from '../../database/state/suspects.ts';
 import type { OlderPolicy } from '../../load/difference.ts';
 import type { LoadContext } from '../../load/load-context.ts';
@@ -155,16 +155,16 @@ async function unseenStatements(
 ): Promise<CompiledQuery[]> {
   const { own } = context.warehouse;
   const { resource } = context.owned;
-  const released = new Set((await readSuspects(own, resource, ['released'])).map(({ record_id }) => record_id));
+  const released = new Set((await readDeleteCandidates(own, resource, ['released'])).map(({ record_id }) => record_id));
   const count = missing.filter((key) => !released.has(key)).length;
   const tooMany = count === 0 ? null : await tooManyDeletes(context, table, count);
   const detail = count === 0 || credential === null ? tooMany : OTHER_CREDENTIAL;
   const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
   const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
   return [
-    ...suspectGone(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
+    ...noteMissingRecords(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
     // Not listed, but too young to conclude anything: what an event has said of them stays.
-    ...suspectGone(own, { ...candidate, state: 'open', detail: waits }, young, 0),
+    ...noteMissingRecords(own, { ...candidate, state: 'open', detail: waits }, young, 0),
     forgetListed(own, resource, walk_started_at),
   ];
 }
@@ -201,7 +201,7 @@ export async function tooManyDeletes(
 ): Promise<string | null> {
   const since = timestampText(clock.now() - DAY_MS);
   const deleted = await warehouse.rows.countDeleted(name, since);
-  const confirmed = await countSuspects(warehouse.own, owned.resource, 'settled', since);
+  const confirmed = await countDeleteCandidates(warehouse.own, owned.resource, 'settled', since);
   const volume = { asked, live: await warehouse.rows.count(name), recent: Math.max(0, deleted - confirmed) };
   return describeExcess(deletes, volume);
 }
@@ -221,7 +221,7 @@ export function describeExcess(limits: DeleteLimits, { asked, live, recent }: De
 }
 
 /** The part of a candidate that a page may change. */
-type Candidate = Pick<SuspectRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
+type Candidate = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
 
 /** The delete candidates of a resource when a scan begins or resumes. */
 interface ScanCandidates {
@@ -239,7 +239,7 @@ export async function readCandidates(
   walkStartedAt: TimestampText,
 ): Promise<ScanCandidates> {
   const { warehouse, owned } = context;
-  const all = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  const all = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   // A record that is live again needs no decision of an operator.
   const known = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
   const mayLagSince = timestampText(timestampMs(walkStartedAt) - listingDelayMs(context));
@@ -284,8 +284,8 @@ export function candidateStatements(
   for (const { key } of facts.stated) candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
   for (const { key } of facts.lost) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
-    ...forgetSuspects(own, resource, listed, 'waiting'),
-    ...suspectOlder(own, resource, states, walkStartedAt),
+    ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
+    ...noteOlderStates(own, resource, states, walkStartedAt),
     ...namedCandidates(own, resource, facts, asked),
   ];
 }
@@ -299,8 +299,8 @@ export function fedStatements(
   const asked = timestampText(requestedAt);
   const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
   return [
-    ...forgetSuspects(own, resource, listedKeys(facts), 'fed'),
-    ...suspectOlder(own, resource, states, asked),
+    ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'fed'),
+    ...noteOlderStates(own, resource, states, asked),
     ...namedCandidates(own, resource, facts, asked),
   ];
 }
@@ -324,8 +324,8 @@ function namedCandidates(
   const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
   const keysOf = (isOlder: boolean): string[] => lost.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
   return [
-    ...suspectStated(own, { resource, reason: 'stated', evidence_at: asked }, stated),
-    ...suspectGone(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
-    ...suspectGone(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
+    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+    ...noteMissingRecords(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
+    ...noteMissingRecords(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
   ];
 }

@@ -10,9 +10,14 @@ import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
 import { goneStatements } from '../../database/state/stored-rows.ts';
-import { forgetSuspects, markConfirmed, suspectGone, type Suspicion } from '../../database/state/suspects.ts';
+import {
+  forgetDeleteCandidates,
+  markConfirmed,
+  noteMissingRecords,
+  type Suspicion,
+} from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
-import type { CheckpointRow, SuspectRow, TimestampText } from '../../database/own-tables.ts';
+import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import { askListing } from '../single-record.ts';
 import type { FoundRecord } from '../single-record.ts';
@@ -41,7 +46,7 @@ interface ListedRecord extends FoundRecord {
 export type Witness = 'walked' | 'told' | 'stated' | 'scans' | 'untold';
 
 export interface DeleteEvidence {
-  reason: SuspectRow['reason'];
+  reason: DeleteCandidateRow['reason'];
   witness: Witness;
   /** True if an operator has confirmed the delete: then it is never held. */
   isReleased: boolean;
@@ -193,7 +198,7 @@ async function noteUndecided(
   const at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
   const decided = [...listed, ...(isScanning ? [] : absent.map(keyOf)), ...(isRestored ? contested.map(keyOf) : [])];
   const statements: CompiledQuery[] = [
-    ...forgetSuspects(warehouse.own, owned.resource, decided, 'waiting'),
+    ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'waiting'),
     ...candidateStatements(attempt, { state: 'open', detail: null }, at, kept.map(keyOf)),
   ];
   if (statements.length > 0) await warehouse.apply(statements, owned.lease());
@@ -247,7 +252,7 @@ async function markDeleted(
   });
   const noted = evidence.isReleased
     ? markConfirmed(own, resource, keys, timestampText(clock.now()))
-    : forgetSuspects(own, resource, keys);
+    : forgetDeleteCandidates(own, resource, keys);
   if (profile.mask !== null) noted.push(forgetSourceTexts(own, resource));
   await warehouse.apply([...statements, ...noted], owned.lease());
 }
@@ -259,7 +264,7 @@ function candidateStatements(
   keys: readonly string[],
 ): CompiledQuery[] {
   const candidate = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
-  return suspectGone(warehouse.own, candidate, keys, 0);
+  return noteMissingRecords(warehouse.own, candidate, keys, 0);
 }
 
 /** Records that cannot be fetched individually, sorted by whether they are listed. */

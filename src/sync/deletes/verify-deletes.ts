@@ -1,9 +1,9 @@
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { SuspectRow } from '../../database/own-tables.ts';
+import type { DeleteCandidateRow } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { holdOpen, holdSuspects, readSuspects } from '../../database/state/suspects.ts';
+import { holdOpen, holdSuspects, readDeleteCandidates } from '../../database/state/suspects.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -75,7 +75,7 @@ async function verifyDeletes(
   onLoaded: OnLoaded,
 ): Promise<VerifiedDeletes> {
   const { warehouse, owned, profile, credential } = context;
-  const candidates = await readSuspects(warehouse.own, owned.resource, states);
+  const candidates = await readDeleteCandidates(warehouse.own, owned.resource, states);
   const verified: VerifiedDeletes = { deleted: 0, error: null, isNone: candidates.length === 0 };
   if (verified.isNone) return verified;
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
@@ -105,17 +105,17 @@ async function verifyDeletes(
 }
 
 /** True if the service itself names the record, in the record or in a feed of deletes. */
-function isNamedOpen(candidate: SuspectRow): boolean {
+function isNamedOpen(candidate: DeleteCandidateRow): boolean {
   return candidate.state === 'open' && (hasTombstone(candidate) || candidate.reason === 'told');
 }
 
 /** True if the record itself showed that it is deleted, or that `filter` leaves it out. */
-function hasTombstone({ reason }: SuspectRow): boolean {
+function hasTombstone({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
 /** Holds the deletes that the service names if they are too many together. */
-async function holdIfTooMany(context: ResourceContext, named: readonly SuspectRow[]): Promise<boolean> {
+async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCandidateRow[]): Promise<boolean> {
   const { warehouse, owned } = context;
   const table = owned.shape?.tables[0];
   if (named.length === 0 || table === undefined) return false;
@@ -134,7 +134,7 @@ const BY_FEED: DeleteEvidence = { reason: 'told', witness: 'told', isReleased: f
 const BY_FETCH: DeleteEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
 
 /** The evidence that decides a candidate without fetching it individually; null if none exists. */
-function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile): DeleteEvidence | null {
+function evidenceAtHand(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DeleteEvidence | null {
   const { reason, state, sweeps } = candidate;
   const isReleased = state === 'released';
   if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
@@ -146,7 +146,7 @@ function evidenceAtHand(candidate: SuspectRow, { item, page }: ResourceProfile):
   return sweeps >= needed ? BY_SCANS : null;
 }
 
-function goneSince({ record_id: key, deleted_at: deletedAt }: SuspectRow, confirmedAt: number): GoneRecord {
+function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow, confirmedAt: number): GoneRecord {
   return { key, confirmedAt, deletedAt };
 }
 
@@ -177,13 +177,13 @@ async function loadOlder(context: ResourceContext, key: string, found: FoundReco
 
 /** One candidate, and the service's response when it is fetched individually. */
 interface FetchedCandidate {
-  candidate: SuspectRow;
+  candidate: DeleteCandidateRow;
   response: ItemReading | SyncError;
 }
 
 async function fetchAndDelete(
   context: ResourceContext,
-  candidates: readonly SuspectRow[],
+  candidates: readonly DeleteCandidateRow[],
   onLoaded: OnLoaded,
 ): Promise<{ deleted: number; error: SyncError | null; isHopeless: boolean }> {
   const { warehouse, owned } = context;
@@ -211,10 +211,10 @@ async function fetchAndDelete(
 /** Returns the responses, and the error that ended the step; both, because earlier responses count. */
 async function fetchEach(
   context: ResourceContext,
-  candidates: readonly SuspectRow[],
+  candidates: readonly DeleteCandidateRow[],
 ): Promise<{ fetched: FetchedCandidate[]; fatal: unknown }> {
   let fatal: unknown;
-  const fetchOne = async (candidate: SuspectRow): Promise<FetchedCandidate | typeof pMapSkip> => {
+  const fetchOne = async (candidate: DeleteCandidateRow): Promise<FetchedCandidate | typeof pMapSkip> => {
     if (fatal !== undefined) return pMapSkip;
     try {
       return { candidate, response: await fetchVerified(context, candidate.record_id) };
@@ -283,7 +283,7 @@ export async function heldDeleteWarnings(
   held: number,
 ): Promise<Warning[]> {
   if (held === 0) return [];
-  const [first] = await readSuspects(warehouse.own, resource, ['held'], 1);
+  const [first] = await readDeleteCandidates(warehouse.own, resource, ['held'], 1);
   const why = first?.detail ?? 'an operator must decide';
   const message = `${held} ${held === 1 ? 'delete is' : 'deletes are'} held, ${held === 1 ? 'its row stays' : 'their rows stay'} live: ${why}`;
   const hint = `look at them with: content-sync deletes list ${resource}; then \`deletes confirm\` or \`deletes discard\``;
@@ -293,7 +293,7 @@ export async function heldDeleteWarnings(
 /** Warns of candidates that are open when a run ends: the copy may differ from the service. */
 async function openCandidateWarnings(context: ResourceContext, error: SyncError | null): Promise<Warning[]> {
   const { warehouse, owned, scrub } = context;
-  const open = await readSuspects(warehouse.own, owned.resource, ['open']);
+  const open = await readDeleteCandidates(warehouse.own, owned.resource, ['open']);
   const older = open.filter(({ reason }) => reason === 'older').length;
   const missed = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
   const young = open.filter(({ reason, sweeps }) => reason === 'missing' && sweeps === 0).length;

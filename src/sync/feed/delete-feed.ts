@@ -2,7 +2,7 @@ import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
-import { readSuspects, suspectStated } from '../../database/state/suspects.ts';
+import { readDeleteCandidates, noteReportedDeletes } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
@@ -64,7 +64,7 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   const row = { ...place, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
   await warehouse.apply([saveFeed(warehouse.own, row)], owned.lease());
   if (known === null) return [];
-  const open = await readSuspects(warehouse.own, resource, ['open']);
+  const open = await readDeleteCandidates(warehouse.own, resource, ['open']);
   return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
 }
 
@@ -155,7 +155,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     return isDoubtful || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
   const place = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
-  if (gone.length > 0) await warehouse.apply(suspectStated(warehouse.own, place, gone), owned.lease());
+  if (gone.length > 0) await warehouse.apply(noteReportedDeletes(warehouse.own, place, gone), owned.lease());
 }
 
 function newestOf(known: string | null, named: readonly NamedDelete[], feed: DeleteFeed, clock: number): string | null {

@@ -4,7 +4,7 @@ import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
 import type { FeedRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../database/state/checkpoints.ts';
 import { saveFigures } from '../../database/state/runs.ts';
-import { suspectStated } from '../../database/state/suspects.ts';
+import { noteReportedDeletes } from '../../database/state/suspects.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import { openPageLoader, type PageLoader } from '../../load/page-loader.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -231,5 +231,5 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   if (named.length === 0) return;
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const place = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await warehouse.apply(suspectStated(warehouse.own, place, named), owned.lease());
+  await warehouse.apply(noteReportedDeletes(warehouse.own, place, named), owned.lease());
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
 import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
-import { forgetOldRuns, tellOfRun } from '../../database/state/runs.ts';
+import { forgetOldRuns, updateFinishedRun } from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
 import { FILE_LIMITS, type KnownLimits, openOwnRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
@@ -156,6 +156,6 @@ async function tellNewestRuns(
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
     // A run with files never shares a row with the next one, which then would not delete old runs.
     const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());
-    await warehouse.apply([tellOfRun(own, run, { status, warnings }), forgotten]);
+    await warehouse.apply([updateFinishedRun(own, run, { status, warnings }), forgotten]);
   }
 }

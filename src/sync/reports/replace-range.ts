@@ -2,7 +2,7 @@ import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { goneStatements } from '../../database/state/stored-rows.ts';
-import { forgetSuspects } from '../../database/state/suspects.ts';
+import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
 import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
@@ -298,7 +298,10 @@ function decidedCandidates(
 ): CompiledQuery[] {
   if (suspected.size === 0) return [];
   const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
-  return [...forgetSuspects(own, resource, among(listed), 'waiting'), ...forgetSuspects(own, resource, among(gone))];
+  return [
+    ...forgetDeleteCandidates(own, resource, among(listed), 'waiting'),
+    ...forgetDeleteCandidates(own, resource, among(gone)),
+  ];
 }
 
 /** The tombstones have the time of the response, or of the latest row that was written before our clock was put back. */

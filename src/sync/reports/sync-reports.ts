@@ -5,7 +5,7 @@ import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { saveFigures } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
-import { readSuspects } from '../../database/state/suspects.ts';
+import { readDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetWindows, readWindows, saveWindows } from '../../database/state/windows.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
@@ -115,7 +115,7 @@ async function beginScan(
   // The response for a window counts, also where a record has an older time of change than its row.
   const loader = await openPageLoader(context, { acceptsOlder: true });
   const rows = await readStoredWindows(context, windows);
-  const candidates = await readSuspects(warehouse.own, owned.resource, ['open', 'held', 'released']);
+  const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const suspected = new Set(candidates.map(({ record_id }) => record_id));
   const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
   const hasEnd = asksForEnd(profile);

@@ -5,7 +5,7 @@ import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
 import { saveVerification } from '../../database/state/run-history.ts';
-import { lastWalkBegan } from '../../database/state/runs.ts';
+import { lastScanStart } from '../../database/state/runs.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import type { KeyedRecord } from '../../load/key-records.ts';
@@ -120,7 +120,7 @@ async function readCopiedUntil(
   const ended = last_success_at ?? unproved_at ?? unproved_full_at;
   if (ended === null && mode !== 'internal') throw notCopied(resource);
   if (ended === null) return Number.NEGATIVE_INFINITY;
-  return timestampMs(checked_at ?? (await lastWalkBegan(own, resource, ended)) ?? ended);
+  return timestampMs(checked_at ?? (await lastScanStart(own, resource, ended)) ?? ended);
 }
 
 function notCopied(resource: string): SyncError {

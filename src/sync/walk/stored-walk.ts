@@ -7,7 +7,7 @@ import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
 import { readTables } from '../../database/state/column-catalog.ts';
 import { resolveUnseenRejects } from '../../database/state/rejects.ts';
-import { lastWalkBegan } from '../../database/state/runs.ts';
+import { lastScanStart } from '../../database/state/runs.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -186,7 +186,7 @@ export async function partitionsOf(
   if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
   await proveParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
-  const began = isChangedOnly ? await lastWalkBegan(warehouse.own, resource, last_success_at) : null;
+  const began = isChangedOnly ? await lastScanStart(warehouse.own, resource, last_success_at) : null;
   const since = began === null ? null : timestampText(timestampMs(began) - ON_ITS_WAY_MS);
   const parents = await liveParents(context, profile);
   const isFiltered = context.profile.incremental !== null && cursor_key !== null;

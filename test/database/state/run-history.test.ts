@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readRunDetails, readRuns, type RunRecord } from '../../../src/database/state/run-history.ts';
-import { lastWalkBegan } from '../../../src/database/state/runs.ts';
+import { lastScanStart } from '../../../src/database/state/runs.ts';
 import { type TestDatabase, DATABASES, warehouseOn } from '../../support/databases.ts';
 import { ownService } from '../../support/own-service.ts';
 import { smallStage, type SmallStage } from '../../support/small-stage.ts';
@@ -46,7 +46,7 @@ describe.for(DATABASES)('the history of runs on $name', (database) => {
     const [last, changed] = await readRuns(warehouse.own, { limit: 3 });
     expect(changed).toMatchObject({ updated: 1 });
     const [checkpoint] = await rows('SELECT last_success_at AS at FROM _sync_checkpoints');
-    const began = await lastWalkBegan(warehouse.own, 'content', String(checkpoint?.['at']));
+    const began = await lastScanStart(warehouse.own, 'content', String(checkpoint?.['at']));
     expect(began).toBe(new Date(last?.started_at ?? 0).toISOString().replace('T', ' ').replace('Z', ''));
     const all = await readRuns(warehouse.own, { resource: ['content'], since: changed?.started_at, limit: 9 });
     expect(all.map(({ run_id }) => run_id)).toEqual([last?.run_id, changed?.run_id]);

@@ -9,7 +9,7 @@ import type {
   Coordination,
   StoredBudget,
   StoredControl,
-  StoredControlAnswer,
+  StoredControlResponse,
 } from '../../coordination.ts';
 import type { ExecuteSql, SharedStatements } from '../../database.ts';
 import { openDatabase } from '../connection/open-database.ts';
@@ -120,7 +120,7 @@ function controlPost(run: ExecuteSql): ControlPost {
     takeControl: async (id, owner) => (await run(TAKE_CONTROL, [id, owner])).rowCount === 1,
     tellControl: async (id, { answer, report, isEnded }) =>
       void (await run(UPDATE_CONTROL, [id, answer, report, isEnded])),
-    readControl: async (id) => (await run<StoredControlAnswer>(READ_CONTROL, [id])).rows[0] ?? null,
+    readControl: async (id) => (await run<StoredControlResponse>(READ_CONTROL, [id])).rows[0] ?? null,
   };
 }
 

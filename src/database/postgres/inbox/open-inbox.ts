@@ -10,7 +10,7 @@ import {
   type InboxTables,
   inboxViewer,
   replayStatement,
-  TO_WORK_ON,
+  WAITING_EFFECTS,
   writeEntries,
 } from '../../inbox.ts';
 import { cleanTables, INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
@@ -36,7 +36,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
       const answers = await session.runAll(step.value.map(asStep));
       step = statements.next(answers.map(({ rows }) => rows));
     }
-    if (step.value.some((effect) => TO_WORK_ON.has(effect))) await asked?.(session.execute);
+    if (step.value.some((effect) => WAITING_EFFECTS.has(effect))) await asked?.(session.execute);
     return step.value;
   }
 
