@@ -239,7 +239,7 @@ function toBody(settings: PostSettings, message: AlertMessage): string {
 }
 
 /** Such as `ECONNREFUSED` or `EAUTH (535)`: not the message of the error, which may contain an address. */
-export function errorCode(error: unknown): string {
+function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return 'no answer';
   return 'responseCode' in error ? `${error.code} (${String(error.responseCode)})` : error.code;
