@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PastRun, StatusSnapshot } from '../../src/server/status/snapshot.ts';
-import { portOf } from './port-of.ts';
+import { serveUntilEnd } from './port-of.ts';
 import { type ServeProcess, startServe, writeYaml } from './serve-stage.ts';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
@@ -78,12 +78,7 @@ async function hostileService(bodies: readonly Packed[]): Promise<string> {
     for (const [at, each] of waiting) send(each, bodies[at]);
     waiting.clear();
   });
-  const port = await portOf(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${port}`;
+  return serveUntilEnd(server);
 }
 
 function send(response: ServerResponse, packed: Packed | undefined): void {

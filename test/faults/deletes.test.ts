@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { deleteFaults } from '../support/compare-copy.ts';
 import { eventsFor } from '../support/delete-events.ts';
@@ -267,14 +266,7 @@ describe('where records cannot be read alone', () => {
 
 /** Stops a run once so many pages are in. */
 async function interrupted(stage: DeleteStage, pages: number): Promise<void> {
-  const stop = new AbortController();
-  const reason = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
-  const page = (_resource: string, { number }: { number: number }): void => {
-    if (number === pages) stop.abort(reason);
-  };
-  expect(await stage.walk('backfill', { signal: stop.signal, watcher: { page } })).toMatchObject({
-    status: 'interrupted',
-  });
+  expect(await stage.walk('backfill', { stopAfter: pages })).toMatchObject({ status: 'interrupted' });
 }
 
 describe('a process that is killed', () => {

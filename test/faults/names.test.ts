@@ -45,11 +45,6 @@ function unescaped(part: string): string {
   return /^\\+\[(overflow)?\]$/.test(part) ? part.slice(1) : part;
 }
 
-/** How `_overflow` writes a field's path. */
-function overflowKey(name: string): string {
-  return name.includes('.') || name.includes('"') ? JSON.stringify([name]) : name;
-}
-
 function catalogue(stage: Stage): Promise<unknown[]> {
   return stage.query('SELECT table_name, column_name, source_path, type, position FROM _sync_columns ORDER BY 1, 2');
 }
@@ -109,25 +104,6 @@ describe('the 515 naughty strings', () => {
     });
   });
 
-  it('F109 F111 as field names beyond the default width stand in columns or in _overflow, each once', async () => {
-    await onStage({}, async (stage) => {
-      const wanted = fieldsFor(names, 'one');
-      list(stage, [record('one', wanted)]);
-      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
-      const before = await catalogue(stage);
-      const { columns, overflow } = await fieldsInRow(stage, 'one');
-      const rest = Object.entries(wanted).filter(([name]) => !Object.hasOwn(columns, name));
-      expect(rest.length).toBe(names.length + 1 - 200);
-      expect({ ...wanted, ...columns }).toMatchObject(wanted);
-      expect(Object.keys(overflow)).toHaveLength(rest.length);
-      for (const [name, value] of rest) expect([name, overflow[overflowKey(name)]]).toEqual([name, value]);
-
-      list(stage, [record('one', fieldsFor(names, 'new'), 1)]);
-      expect(reportOf(await stage.backfill('content'))).toMatchObject({ status: 'ok', updated: 1 });
-      expect(await catalogue(stage)).toEqual(before);
-      expect(Object.keys((await fieldsInRow(stage, 'one')).overflow)).toHaveLength(rest.length);
-    });
-  });
 });
 
 describe('field names that are hard on SQL', () => {

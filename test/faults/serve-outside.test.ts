@@ -1,4 +1,4 @@
-import { portOf } from './port-of.ts';
+import { serveUntilEnd } from './port-of.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -51,12 +51,7 @@ async function hostileService(ending: Ending): Promise<string> {
       );
     else response.end(JSON.stringify(id === undefined ? { title: HOSTILE, detail: HOSTILE } : recordOf(id)));
   });
-  const port = await portOf(server);
-  ending(async () => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${port}`;
+  return serveUntilEnd(server, ending);
 }
 
 type OutsideStage = ServeProcess & { folder: string };

@@ -1,3 +1,4 @@
+import { requestFor } from '../support/journey.ts';
 import { describe, expect, it, vi } from 'vitest';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { type EarlierState, keepState } from '../support/earlier-state.ts';
@@ -138,9 +139,7 @@ describe.for(DATABASES)('a warehouse on $name that is set back while it is writt
           expect(await app.refetch({ resource: 'content', key: 'r129', expected: nothingSaid, signal })).toBe('loaded');
         },
       };
-      const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-      const asked = { command: 'backfill', resources: ['content'], restart: false, signal, watcher } as const;
-      expect((await app.sync(asked)).resources).toMatchObject([{ status: 'ok', warnings: TOLD }]);
+      expect((await app.sync(requestFor(app, 'backfill'))).resources).toMatchObject([{ status: 'ok', warnings: TOLD }]);
       expect(await stage.unlike()).toEqual([]);
     } finally {
       await app.close();

@@ -1,18 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Readable } from 'node:stream';
 import type Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
-import { type CliContext, exitCodeOfError } from '../../src/cli/command/context.ts';
+import { exitCodeOfError } from '../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
+import { inMemory } from '../cli/in-process.ts';
 import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
-import { collector } from '../support/collector.ts';
 import { differences } from '../support/compare-copy.ts';
 import { SQLITE, type TestDatabase, USUAL } from '../support/databases.ts';
 import { IS_LONG } from '../support/length.ts';
@@ -138,46 +137,20 @@ function writeSettings({ folder, warehouse, sandbox }: Place, options: StageOpti
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand, check: checkCommand } as const;
 
 async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: string, clock: FastClock): Promise<Ended> {
-  const [stdout, stderr] = [collector(), collector()];
-  let code = 0;
+  const { context, ended } = inMemory(cwd, { clock });
+  context.json = true;
   let error: unknown = null;
-  const context: CliContext = {
-    version: '0.0.0',
-    env: {},
-    cwd,
-    stdin: Readable.from([]),
-    stdout,
-    stderr,
-    signal: new AbortController().signal,
-    clock,
-    secrets: [],
-    json: true,
-    umask: () => undefined,
-    exit: (chosen) => {
-      code = chosen;
-    },
-  };
   try {
     const command = COMMANDS[name](context).exitOverride();
     await command.parseAsync(['--config', 'config.yaml', '--json', ...args], { from: 'user' });
   } catch (thrown) {
     error = thrown;
-    code = exitCodeOfError(thrown);
-    stderr.write(`${messageOf(thrown)}\n${thrown instanceof SyncError ? thrown.hint : ''}\n`);
+    context.stderr.write(`${messageOf(thrown)}\n${thrown instanceof SyncError ? thrown.hint : ''}\n`);
   }
-  const line = stdout.text().trim();
-  return {
-    code,
-    error,
-    report: line === '' ? EMPTY_REPORT : reportIn(line),
-    stdout: line,
-    stderr: stderr.text(),
-  };
-}
-
-function reportIn(line: string): RunReport {
-  const report: RunReport = JSON.parse(line);
-  return report;
+  const { code, stdout, stderr } = ended();
+  const line = stdout.trim();
+  const report: RunReport = line === '' ? EMPTY_REPORT : JSON.parse(line);
+  return { code: error === null ? code : exitCodeOfError(error), error, report, stdout: line, stderr };
 }
 
 /** One resource's part of a run. */

@@ -9,7 +9,7 @@ import type { Pagination } from '../sandbox/service/pages/listing-page.ts';
 import { deleteFaults, differences } from '../support/compare-copy.ts';
 import { eventsFor } from '../support/delete-events.ts';
 import { pushedClock, type PushedClock } from '../support/hurried-clock.ts';
-import { journey, type Journey } from '../support/journey.ts';
+import { journey, type Journey, STOPPED, requestFor, type RunChoices } from '../support/journey.ts';
 import { asOtherClient } from '../support/postgres-clients.ts';
 
 /** Any moment that is over. */
@@ -131,7 +131,7 @@ function spoil({ stage, random, isLying }: Story): void {
 async function walkStep(story: Story): Promise<void> {
   const { random } = story;
   const stop = new AbortController();
-  const kill = (): void => stop.abort(new SyncError('interrupted', 'stopped by the story', { recovery: 'stop' }));
+  const kill = (): void => stop.abort(STOPPED);
   if (random.chance(0.7)) edit(story);
   const app = await open(story);
   const events: Promise<void>[] = [];
@@ -142,9 +142,8 @@ async function walkStep(story: Story): Promise<void> {
   };
   const timer = random.chance(0.25) ? setTimeout(kill, random.whole(5, 80)) : undefined;
   try {
-    const watcher = { started: () => undefined, page, ended: () => undefined };
     const command = random.pick(['backfill', 'sync'] as const);
-    await app.sync({ command, resources: [RESOURCE], restart: false, signal: stop.signal, watcher });
+    await app.sync(requestFor(app, command, { signal: stop.signal, watcher: { page } }));
     await Promise.all(events);
   } finally {
     clearTimeout(timer);
@@ -217,28 +216,24 @@ async function look({ told, stage, last, found, isStopped }: Story): Promise<voi
   expect({ told, wrong, faults }).toEqual({ told, wrong: [], faults: [] });
 }
 
-/** Opens the app and listens to what it gets for single records. */
-function open(story: Story): Promise<App> {
-  return story.stage.open(story.clock, ({ url, status, outcome }) => {
+/** Listens to what the app gets for single records. */
+const heardBy =
+  (story: Story): NonNullable<RunChoices['attempted']> =>
+  ({ url, status, outcome }) => {
     const id = new RegExp(`/v1/${RESOURCE}/([^/?]+)$`).exec(url)?.[1];
     // A 200 whose body was cut off says nothing yet.
     const isFound = status === 200 && outcome === 'ok';
     if (id === undefined || (!isFound && (status !== 404 || story.isLying))) return;
     if (isFound) story.found.add(decodeURIComponent(id));
     story.last.set(decodeURIComponent(id), status);
-  });
+  };
+
+function open(story: Story): Promise<App> {
+  return story.stage.open(story.clock, heardBy(story));
 }
 
 async function run(story: Story, command: 'backfill' | 'sync') {
-  const app = await open(story);
-  try {
-    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-    const { signal } = new AbortController();
-    const { resources } = await app.sync({ command, resources: [RESOURCE], restart: false, signal, watcher });
-    return resources[0];
-  } finally {
-    await app.close();
-  }
+  return (await story.stage.run(command, { clock: story.clock, attempted: heardBy(story) })).resources[0];
 }
 
 /** Quiet: what is unfinished is finished, one whole walk, and a person lets go on what is held. */

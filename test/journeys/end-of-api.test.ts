@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eitherDatabase, USUAL } from '../support/databases.ts';
-import { journey, type Journey } from '../support/journey.ts';
+import { journey, type Journey, type RunChoices } from '../support/journey.ts';
 import { openServingStage } from '../support/serving.ts';
 
 const DAY = 86_400_000;
@@ -111,12 +111,8 @@ describe('the version of every request', () => {
       },
     });
     const asked: string[] = [];
-    const app = await stage.open(undefined, ({ url }) => asked.push(url));
-    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-    const { signal } = new AbortController();
-    const request = { command: 'backfill', resources: ['content'], restart: false, signal, watcher } as const;
-    expect((await app.sync(request)).status).toBe('ok');
-    await app.close();
+    const attempted: RunChoices['attempted'] = ({ url }) => void asked.push(url);
+    expect((await stage.run('backfill', { resources: ['content'], attempted })).status).toBe('ok');
     expect(asked.length).toBeGreaterThan(2);
     for (const url of asked) expect(url.match(/api-version=2024-01 a/g)).toHaveLength(1);
   });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
 import { ask } from '../support/asking.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
@@ -189,11 +188,7 @@ describe.for(EITHER)('$name: columns without values in a run', (database) => {
     });
     await service.run('backfill');
     service.edit(0, untitled);
-    const stop = new AbortController();
-    const page = (_: string, __: unknown, { pages }: { pages: number }): void => {
-      if (pages === 4) stop.abort(new SyncError('interrupted', 'stopped', { recovery: 'stop' }));
-    };
-    const [cut] = (await service.stage.run('backfill', { signal: stop.signal, watcher: { page } })).resources;
+    const [cut] = (await service.stage.run('backfill', { stopAfter: 4 })).resources;
     expect([cut?.status, await service.log()]).toEqual(['interrupted', []]);
     await service.run('backfill');
     expect(await service.log()).toEqual(['gone report.title']);

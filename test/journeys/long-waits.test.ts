@@ -17,7 +17,6 @@ const DAY = 86_400_000;
 const OAUTH = { type: 'oauth', client_id: 'client', client_secret: 'a-secret-of-the-test' } as const;
 
 const seconds = (ms: number): string => String(Math.round(ms / SECOND));
-const asDate = (ms: number): string => new Date(Date.now() + ms).toUTCString();
 
 type Told = (ms: number) => Record<string, string>;
 const retryAfter: Told = (ms) => ({ 'retry-after': seconds(ms) });
@@ -25,13 +24,6 @@ const retryAfter: Told = (ms) => ({ 'retry-after': seconds(ms) });
 /** How long the service asks to be left alone, and in which words. */
 const ASKED: readonly [string, number, Told][] = [
   ['a second more than a day, in seconds', DAY + SECOND, retryAfter],
-  ['a second more than a day, as a date', DAY + SECOND, (ms) => ({ 'retry-after': asDate(ms) })],
-  ['32 days, by the standard field', 32 * DAY, (ms) => ({ ratelimit: `"p";r=0;t=${seconds(ms)}` })],
-  [
-    '32 days, by the older ones',
-    32 * DAY,
-    (ms) => ({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': seconds(Date.now() + ms) }),
-  ],
   ['longer than anything can wait', 100 * LONGEST_WAIT_MS, retryAfter],
 ];
 

@@ -1,18 +1,15 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Page } from '../../src/pagination/page.ts';
-import { SyncError } from '../../src/model/errors.ts';
 import { type Reply, startListing } from '../pagination/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
-import { journey, type Journey } from '../support/journey.ts';
+import { journey, type Journey, STOPPED } from '../support/journey.ts';
 import { sampled } from '../support/length.ts';
 
 type Doc = Record<string, unknown>;
 
 const SIZE = 2;
 const MOMENT = (minute: number): string => `2026-11-20T10:${String(minute).padStart(2, '0')}:00Z`;
-
-const stopped = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
 
 /** A cursor in which no number is counted on. */
 function markOf(id: unknown): string {
@@ -84,7 +81,7 @@ function truthOf(docs: ReadonlyMap<string, readonly Doc[]>): string[] {
 async function inPieces(stage: Journey, command: 'backfill' | 'sync'): Promise<{ pieces: number; status: string }> {
   for (let pieces = 1; ; pieces += 1) {
     const stop = new AbortController();
-    const watcher = { page: (_: string, { end, again }: Page) => end === null && again === 0 && stop.abort(stopped) };
+    const watcher = { page: (_: string, { end, again }: Page) => end === null && again === 0 && stop.abort(STOPPED) };
     const { status } = await stage.run(command, { signal: stop.signal, watcher });
     if (status !== 'interrupted') return { pieces, status };
     if (pieces === 50) throw new Error('the run never ends');
@@ -250,9 +247,7 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
   it('is not proved if one of the listings is not, also after an interruption', async () => {
     const { docs, stage } = await locales('cursor', { page: { ...STYLES.cursor, total: 'total' } });
     docs.get('en')?.push({ id: 'a8', title: 'x', updated_at: MOMENT(3), hides: true });
-    const stop = new AbortController();
-    const watcher = { page: (_: string, { number }: Page) => number === 2 && stop.abort(stopped) };
-    expect((await stage.run('backfill', { signal: stop.signal, watcher })).status).toBe('interrupted');
+    expect((await stage.run('backfill', { stopAfter: 2 })).status).toBe('interrupted');
     const { status, resources } = await stage.run('backfill');
     expect(status).toBe('partial');
     expect(JSON.stringify(resources[0]?.warnings)).toContain(
@@ -362,10 +357,7 @@ describe.for(eitherDatabase(import.meta.filename))('a listing for each row of a 
   it('goes on where it was ended, with parents that came meanwhile', async () => {
     const { posts, comments, stage } = await blog();
     await stage.run('backfill', { resources: ['posts'] });
-    const stop = new AbortController();
-    let pages = 0;
-    const watcher = { page: () => void ((pages += 1) === 4 && stop.abort(stopped)) };
-    await stage.run('backfill', { resources: ['comments'], signal: stop.signal, watcher });
+    await stage.run('backfill', { resources: ['comments'], stopAfter: 4 });
     posts.set('a0', { id: 'a0', updated_at: MOMENT(30) });
     comments.set('a0', [{ id: 'c0', title: 'of a new post', updated_at: MOMENT(30) }]);
     expect(await stage.run('sync')).toMatchObject({ status: 'ok' });
@@ -443,12 +435,7 @@ describe.for(eitherDatabase(import.meta.filename))('a listing for each row of a 
     const alone = () => stage.run('backfill', { resources: ['comments'] });
     const refused = { resources: [{ status: 'failed', error: { code: 'parent_not_synced' } }] };
     expect(await alone()).toMatchObject(refused);
-    const stop = new AbortController();
-    await stage.run('backfill', {
-      resources: ['posts'],
-      signal: stop.signal,
-      watcher: { page: () => stop.abort(stopped) },
-    });
+    await stage.run('backfill', { resources: ['posts'], stopAfter: 1 });
     expect(await alone()).toMatchObject(refused);
     await stage.run('backfill', { resources: ['posts'] });
     expect(await alone()).toMatchObject({ status: 'ok' });

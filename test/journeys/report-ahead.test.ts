@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { STOPPED } from '../support/journey.ts';
 import { longOrShort } from '../support/length.ts';
-import {
-  nextDay,
-  reportService,
-  reportStage,
-  type ReportService,
-  type ReportStage,
-} from '../support/report-service.ts';
+import { nextDay, reportService, type ReportService, reportStage, type ReportStage } from '../support/report-service.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 
@@ -56,8 +50,7 @@ describe.for(EITHER)('ranges of reports that are asked for ahead of their turn, 
     const arrived: number[] = [];
     reports.behaviour.before = () => {
       arrived.push(performance.now());
-      if (arrived.length === longOrShort(30, 20))
-        stop.abort(new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' }));
+      if (arrived.length === longOrShort(30, 20)) stop.abort(STOPPED);
     };
     const { status, asked } = await stage.walk('backfill', { signal: stop.signal });
     expect(status).toBe('interrupted');

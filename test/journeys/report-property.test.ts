@@ -1,17 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { timeZone } from '../../src/model/time-zone.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
+import { STOPPED } from '../support/journey.ts';
 import { seedsOf } from '../support/length.ts';
 import { freshSeed, type Random, randomFrom } from '../support/random.ts';
-import { SyncError } from '../../src/model/errors.ts';
-import { timeZone } from '../../src/model/time-zone.ts';
-import {
-  type Figure,
-  nextDay,
-  reportService,
-  type ReportService,
-  reportStage,
-  type ReportStage,
-} from '../support/report-service.ts';
+import { type Figure, nextDay, reportService, type ReportService, reportStage, type ReportStage } from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -144,7 +137,7 @@ async function oneRun(stage: ReportStage, world: World): Promise<void> {
   let left = isStopped ? random.whole(1, 6) : Infinity;
   reports.behaviour.before = () => {
     left -= 1;
-    if (left === 0) stop.abort(new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' }));
+    if (left === 0) stop.abort(STOPPED);
   };
   reports.behaviour.fails = () => (random.chance(0.03) ? 503 : null);
   const command = random.chance(0.25) ? 'backfill' : 'sync';

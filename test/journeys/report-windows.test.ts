@@ -1,18 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors.ts';
-import { eitherDatabase } from '../support/databases.ts';
-import { type Figure, nextDay, reportService, type ReportService, reportStage } from '../support/report-service.ts';
 import type { Clock } from '../../src/model/clock.ts';
-import { ownService } from '../support/own-service.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { clockShowing } from '../support/hurried-clock.ts';
+import { STOPPED } from '../support/journey.ts';
+import { ownService } from '../support/own-service.ts';
+import { type Figure, nextDay, reportService, type ReportService, reportStage } from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
 const SUM_OF_LIVE = 'SELECT sum(views) FROM report WHERE _deleted_at IS NULL';
-
-function interrupted(): SyncError {
-  return new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
-}
 
 /** A hundred days until 2026-04-10, of which each has a few figures. */
 function hundredDays(behaviour = {}): ReportService {
@@ -65,7 +61,7 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
     const stage = await reportStage(database, reports, { largest: '10d' });
     const stop = new AbortController();
     let asked = 0;
-    reports.behaviour.before = () => (asked += 1) === 5 && stop.abort(interrupted());
+    reports.behaviour.before = () => (asked += 1) === 5 && stop.abort(STOPPED);
     const killed = await stage.walk('backfill', { signal: stop.signal });
     expect(killed.status).toBe('interrupted');
     const there = await stage.windows();

@@ -30,8 +30,7 @@ describe.for(eitherDatabase(import.meta.filename))('a search by POST, on $name',
       page: { style: 'cursor', cursor_param: 'body:page.after', size_param: 'body:page.size', size: 5 },
     };
     const stage = await ownService(database, profile, search(records, asked));
-    const stop = new AbortController();
-    await stage.run('backfill', { signal: stop.signal, watcher: { page: () => stop.abort() } });
+    await stage.run('backfill', { stopAfter: 1 });
     const places = await stage.column('SELECT walk_position FROM _sync_checkpoints');
     expect(decodeURIComponent(String(places))).toBe('/v1/report#{"body:page.size":5,"body:page.after":"behind 5"}');
     expect((await stage.run('backfill')).status).toBe('ok');

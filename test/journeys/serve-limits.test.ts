@@ -1,10 +1,7 @@
-import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
-import { eventBody, resourceIn, servingStage, type ServingStage, sourceIn, until } from '../support/serving.ts';
+import { resourceIn, servingStage, type ServingStage, sourceIn, until } from '../support/serving.ts';
 
 interface LanesPlan {
   /** Requests per second that the service allows. */
@@ -109,12 +106,6 @@ const FEW = { generate: { content: 80, images: 20, analytics: 40 } };
 /** How long the service wants to be left alone, in seconds. */
 const WAIT_S = longOrShort(8, 5);
 
-/** Null where the system does not tell. */
-function descriptorsOf(pid: number): number | null {
-  const folder = `/proc/${pid}/fd`;
-  return existsSync(folder) ? readdirSync(folder).length : null;
-}
-
 describe('serve, within the limits of others', { timeout: 120_000 }, () => {
   it('F041 webhooks overtake a backfill that uses the whole limit, which still gets its part while they pour in', async () => {
     const { p95, pouring } = await lanes(
@@ -150,30 +141,5 @@ describe('serve, within the limits of others', { timeout: 120_000 }, () => {
     await stage.fresh(second);
     expect(resourceIn(await second.status(), 'content').parked_until).toBeNull();
     expect(await second.stop()).toMatchObject({ code: 0 });
-  });
-
-  it('F153 with few descriptors and many connections it lives on, and works on when they are gone', async () => {
-    const stage = await servingStage({ sandbox: FEW });
-    const serving = await stage.serve({ shell: 'ulimit -n 64; exec' });
-    await stage.fresh(serving);
-    const port = Number(new URL(serving.url).port);
-    const sockets: Socket[] = [];
-    onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
-    for (let n = 0; n < 150; n += 1) sockets.push(connect(port, '127.0.0.1').on('error', () => undefined));
-    await Promise.race([
-      Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => undefined))),
-      delay(2_000),
-    ]);
-    stage.write('content', 'new', { title: 'Written without descriptors' });
-    const body = eventBody({ resource: 'content', id: 'new' });
-    // Some are closed again as fast as they come.
-    await until('short of descriptors', () => (descriptorsOf(serving.command.pid) ?? 64) > 55);
-    const inNeed = await Promise.race([serving.deliver({ id: 'msg_1', body }), delay(1_500, 0)]);
-    expect([0, 202, 503]).toContain(inNeed);
-    for (const socket of sockets) socket.destroy();
-    await until('heard', async () => (await serving.deliver({ id: 'msg_2', body })) === 202);
-    await stage.settled();
-    expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-    expect(await serving.stop()).toMatchObject({ code: 0, signal: null });
   });
 });

@@ -103,15 +103,6 @@ describe.for([USUAL])(
       await until('none held', async () => (await heldImages(serving)) === 0 || heldImages(serving));
     });
 
-    it('shows itself on its page, in its metrics and to a health check', async () => {
-      expect(await serving.page('/healthz')).toMatchObject({ status: 200 });
-      expect(await serving.page('/readyz')).toMatchObject({ status: 200 });
-      const { status, body } = await serving.page('/metrics');
-      expect(status).toBe(200);
-      expect(body).toMatch(/content_sync_warehouse_up\{source="blog"\} 1/);
-      expect((await serving.status()).attention).toEqual([]);
-    });
-
     it('F159 says that the service is down, is ready all the same, and ends soon with exit code 0', async () => {
       stage.sandbox.faults.add({ fault: 'status', status: 503 });
       // An event without an id asks for a walk.

@@ -16,12 +16,6 @@ function part(url: URL, cap: number, start: number, all: readonly object[] = REC
 
 const one: Responder = () => ({ body: { data: [{ id: 1 }] } });
 
-/** 220 records by page number; pages past the last are refused. */
-const refusing: Responder = (url) => {
-  const { data } = part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50, RECORDS.slice(0, 220));
-  return data.length === 0 ? { status: 404, body: {} } : { body: { data } };
-};
-
 let views = 0;
 
 /** Records that change with every look at them. */
@@ -193,35 +187,6 @@ describe('a listing whose end nothing shows', () => {
     const { resources } = await stage.run('backfill');
     expect(resources[0]?.warnings).toMatchObject([{ code: 'deletes_unconfirmed' }]);
     expect(stage.service.requests).toHaveLength(3);
-  });
-});
-
-describe('the end of a listing by page numbers', () => {
-  it('is the last of the pages that a header tells, which nothing is asked behind', async () => {
-    const stage = await service(
-      { page: { style: 'page', size: 50, pages: 'header:X-Pages', total: 'header:X-Total' } },
-      (url) => ({
-        body: { data: part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50).data },
-        headers: { 'x-pages': '5', 'x-total': '250' },
-      }),
-    );
-    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 250 });
-    expect(stage.service.requests.some((request) => request.includes('page=7'))).toBe(false);
-  });
-
-  it('is a told total that is reached, where the service refuses pages past it', async () => {
-    const stage = await service({ page: { style: 'page', size: 50, total: 'header:X-Total' } }, (url) => {
-      const { data } = part(url, 50, (Number(url.searchParams.get('page')) - 1) * 50);
-      return data.length === 0
-        ? { status: 400, body: { code: 'invalid_page' } }
-        : { body: { data }, headers: { 'x-total': '250' } };
-    });
-    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 250 });
-  });
-
-  it('is a page shorter than the others, where the service refuses pages past it', async () => {
-    const stage = await service({ page: { style: 'page', size: 50 } }, refusing);
-    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 220 });
   });
 });
 

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import { once } from 'node:events';
-import { onTestFinished } from 'vitest';
+import { serveUntilEnd } from '../faults/port-of.ts';
 
 /** Part of every address of the receiver. */
 export const SECRET_PATH = 'T0FFEE/B1234/x9876543210';
@@ -23,15 +22,7 @@ export async function alertReceiver(answer: (response: ServerResponse, n: number
       answer(response, posted.length);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the receiver has no port');
-  return { posted, url: `http://127.0.0.1:${address.port}/${SECRET_PATH}` };
+  return { posted, url: `${await serveUntilEnd(server)}/${SECRET_PATH}` };
 }
 
 function ok(response: ServerResponse): void {

@@ -13,7 +13,7 @@ import type { App } from '../../src/server/app.ts';
 import { type Drain, type DrainEvent, type DrainOptions, InboxDrain } from '../../src/server/inbox/drain.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
-import type { Journey } from './journey.ts';
+import { type Journey, requestFor } from './journey.ts';
 
 export interface DrainingOptions extends Partial<DrainOptions> {
   /** Resources that are synced; all of the source's where absent. */
@@ -143,8 +143,7 @@ function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Dr
 
 /** An incremental or full walk by an app that is open already; throws what it ended with. */
 async function walkOf(app: App, resource: string, command: SyncCommand, signal: AbortSignal): Promise<void> {
-  const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-  const report = await app.sync({ command, resources: [resource], restart: false, signal, watcher });
+  const report = await app.sync(requestFor(app, command, { resources: [resource], signal }));
   const [first] = report.resources;
   if (first?.status !== 'ok' && first?.status !== 'partial') throw new Error(first?.error?.message ?? 'no report');
 }

@@ -7,6 +7,7 @@ import pino from 'pino';
 import { onTestFinished } from 'vitest';
 import { type App, type AppOptions, openApp } from '../../src/server/app.ts';
 import type { Clock } from '../../src/model/clock.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { Settings } from '../../src/config/settings.ts';
@@ -69,12 +70,18 @@ export interface RunChoices {
   signal?: AbortSignal;
   clock?: Clock;
   watcher?: Partial<RunWatcher>;
+  /** Stops the run as a signal would, once so many pages are stored. */
+  stopAfter?: number;
+  /** Hears of the requests. */
+  attempted?: AppOptions['attempted'];
   /** True to fetch files too, as the command line does. */
   files?: boolean;
 }
 
 const SOURCE = 'blog';
 const NOTHING_TO_SEE: RunWatcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
+/** What a stopped run ends with. */
+export const STOPPED = new SyncError('interrupted', 'stopped by the test', { recovery: 'stop' });
 
 /** Sets the stage: a sandbox in this process, and a config and profile that lead to it. */
 export async function journey(options: JourneyOptions = {}): Promise<Journey> {
@@ -118,7 +125,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
       return command;
     },
     run: async (command, choices = {}) => {
-      const app = await open(choices.clock);
+      const app = await open(choices.clock, choices.attempted);
       try {
         return await app.sync(requestFor(app, command, choices));
       } finally {
@@ -157,15 +164,17 @@ function openJourney(config: string, clock: Clock, attempted: NonNullable<AppOpt
   return openApp({ source, clock, log, secrets: [...settings.secrets], attempted });
 }
 
-function requestFor(app: App, command: SyncCommand, choices: RunChoices): Parameters<App['sync']>[0] {
-  return {
-    command,
-    resources: choices.resources ?? app.source.resources,
-    restart: choices.restart ?? false,
-    signal: choices.signal ?? new AbortController().signal,
-    watcher: { ...NOTHING_TO_SEE, ...choices.watcher },
-    files: choices.files ?? false,
-  };
+/** What an app is asked for by a run. */
+export function requestFor(app: App, command: SyncCommand, choices: RunChoices = {}): Parameters<App['sync']>[0] {
+  const { resources = app.source.resources, restart = false, files = false, stopAfter } = choices;
+  const watcher = { ...NOTHING_TO_SEE, ...choices.watcher };
+  if (stopAfter === undefined) {
+    return { command, resources, restart, signal: choices.signal ?? new AbortController().signal, watcher, files };
+  }
+  const stop = new AbortController();
+  let pages = 0;
+  const page = (): void => void ((pages += 1) === stopAfter && stop.abort(STOPPED));
+  return { command, resources, restart, signal: stop.signal, watcher: { ...watcher, page }, files };
 }
 
 /** What was read last of a config file, and the texts that it was read from. */

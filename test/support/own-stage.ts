@@ -2,7 +2,7 @@ import type { ResourceReport } from '../../src/sync/report.ts';
 import type { TestDatabase } from './databases.ts';
 import { draining, eventFor, type Draining, type DrainingOptions } from './draining.ts';
 import { hurriedClock } from './hurried-clock.ts';
-import { journey, type Journey } from './journey.ts';
+import { journey, type Journey, requestFor } from './journey.ts';
 import { recordService, type Behaviour, type OwnRecord, type RecordService } from './record-service.ts';
 
 export interface OwnStage extends Journey {
@@ -85,9 +85,7 @@ async function listening(stage: Journey, changed: DrainingOptions): Promise<List
       return drained.events.map(({ outcome }) => outcome);
     },
     run: async (command) => {
-      const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-      const { signal } = new AbortController();
-      const report = await app.sync({ command, resources: ['content'], restart: false, signal, watcher });
+      const report = await app.sync(requestFor(app, command));
       if (report.resources[0] === undefined) throw new Error('no resource was run');
       return report.resources[0];
     },

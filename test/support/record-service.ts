@@ -1,6 +1,5 @@
-import { portOf } from '../faults/port-of.ts';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { onTestFinished } from 'vitest';
+import { serveUntilEnd } from '../faults/port-of.ts';
 
 /** A record of the service; its id is `id`, its time of change `updated_at`. */
 export type OwnRecord = { id: string | number; updated_at?: string | null } & Record<string, unknown>;
@@ -35,13 +34,9 @@ export async function recordService(
   behaviour: Partial<Behaviour> = {},
 ): Promise<RecordService> {
   const server = createServer((request, response) => answer(service, request, response));
-  const port = await portOf(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await serveUntilEnd(server);
   const service: RecordService = {
-    url: `http://127.0.0.1:${port}`,
+    url,
     records: new Map(records.map((record) => [String(record.id), record])),
     put: (...changed) => {
       for (const record of changed) service.records.set(String(record.id), record);

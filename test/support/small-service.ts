@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { onTestFinished } from 'vitest';
-import { portOf } from '../faults/port-of.ts';
+import { serveUntilEnd } from '../faults/port-of.ts';
 
 /** A record of a small service; `updated_at` is what its listing says, in whatever form. */
 export interface SmallRecord {
@@ -56,13 +55,9 @@ export async function smallService(behaviour: Behaviour = {}): Promise<SmallServ
     if (before === undefined) answer(service, request, response);
     else void before(new URL(request.url ?? '', service.url)).then(() => answer(service, request, response));
   });
-  const port = await portOf(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await serveUntilEnd(server);
   const service: SmallService = {
-    url: `http://127.0.0.1:${port}`,
+    url,
     behaviour,
     records: new Map(),
     now: Date.parse('2026-03-01T12:00:00Z'),

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { onTestFinished } from 'vitest';
-import { portOf } from '../../faults/port-of.ts';
+import { serveUntilEnd } from '../../faults/port-of.ts';
 
 export type FakeRecord = Record<string, unknown>;
 
@@ -51,12 +50,7 @@ export async function start(
     } = respond({ url, headers: request.headers, path, query: url.searchParams });
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body ?? null));
   });
-  const port = await portOf(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${port}${base}`, requests };
+  return { url: `${await serveUntilEnd(server)}${base}`, requests };
 }
 
 export interface Post {

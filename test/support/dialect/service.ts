@@ -1,6 +1,5 @@
-import { onTestFinished } from 'vitest';
-import { portOf } from '../../faults/port-of.ts';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { serveUntilEnd } from '../../faults/port-of.ts';
 import type { Random } from '../random.ts';
 import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
 import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
@@ -47,11 +46,7 @@ export class DialectService {
     const server = createServer((request, response) => {
       void this.#serve(request, response);
     });
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${await portOf(server)}`;
+    return serveUntilEnd(server);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

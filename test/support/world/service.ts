@@ -1,11 +1,10 @@
-import { onTestFinished } from 'vitest';
-import { portOf } from '../../faults/port-of.ts';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { serveUntilEnd } from '../../faults/port-of.ts';
 import { AddressCache } from '../address-cache.ts';
 import type { Random } from '../random.ts';
 import { type Behaviour, claimsIn, emptyBody, goneAnswer, REDIRECT_TO, tieRank } from './behaviour.ts';
-import { type Editor, type Entries, type Entry, type ServiceRecords, timeValue } from './records.ts';
 import { Digits, type Fields, type Value, written } from './json-value.ts';
+import { type Editor, type Entries, type Entry, type ServiceRecords, timeValue } from './records.ts';
 import type { WorldClock } from './world-clock.ts';
 
 const PREFIX = '/v1/content';
@@ -49,11 +48,7 @@ export class Service {
 
   async start(): Promise<string> {
     const server = createServer((request, response) => this.#serve(request, response));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${await portOf(server)}`;
+    return serveUntilEnd(server);
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
