@@ -103,7 +103,6 @@ describe('the 515 naughty strings', () => {
       expect((await fieldsInRow(stage, 'two')).columns).toMatchObject(fieldsFor(names.toReversed(), 'two'));
     });
   });
-
 });
 
 describe('field names that are hard on SQL', () => {

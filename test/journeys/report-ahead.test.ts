@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { STOPPED } from '../support/journey.ts';
 import { longOrShort } from '../support/length.ts';
-import { nextDay, reportService, type ReportService, reportStage, type ReportStage } from '../support/report-service.ts';
+import {
+  nextDay,
+  reportService,
+  type ReportService,
+  reportStage,
+  type ReportStage,
+} from '../support/report-service.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 

@@ -4,7 +4,14 @@ import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { STOPPED } from '../support/journey.ts';
 import { seedsOf } from '../support/length.ts';
 import { freshSeed, type Random, randomFrom } from '../support/random.ts';
-import { type Figure, nextDay, reportService, type ReportService, reportStage, type ReportStage } from '../support/report-service.ts';
+import {
+  type Figure,
+  nextDay,
+  reportService,
+  type ReportService,
+  reportStage,
+  type ReportStage,
+} from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -18,7 +18,7 @@ describe.each(RECORDED)('%s, as it was recorded', (name) => {
     const stage = await liveStage({ ...recording, baseUrl: replay.url }, database);
     for (const run of recording.runs) {
       replay.play(run);
-      const report = await stage.run(run.command, clockAt(replay.now));
+      const report = await stage.run(run.command, { clock: clockAt(replay.now) });
       const told = report.resources.flatMap(({ error = [], warnings = [] }) => [error, warnings].flat());
       // That an empty listing was requested without parameters is of a later version than the recording.
       expect(told.filter(({ code }) => code !== 'listing_empty')).toEqual([]);

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { request } from 'undici';
-import { onTestFinished } from 'vitest';
+import { serveUntilEnd } from '../faults/port-of.ts';
 import type { TrueRecord } from './live-service.ts';
 
 /** One request of a run and what the real service answered. */
@@ -71,7 +71,7 @@ export async function startRecorder(
     exchanges.push({ request: requestOf(incoming, secrets), at, status: answer.statusCode, headers: kept, body });
     outgoing.writeHead(answer.statusCode, kept).end(body);
   });
-  return { url: await listening(server), exchanges };
+  return { url: await serveUntilEnd(server), exchanges };
 }
 
 /** A server that answers as the recording has it; a request that is not in it is a 500, and counted as unknown. */
@@ -90,7 +90,7 @@ export async function startReplay(secrets: readonly string[]) {
     outgoing.writeHead(answer.status, answer.headers).end(answer.body);
   });
   return {
-    url: await listening(server),
+    url: await serveUntilEnd(server),
     unknown: state.unknown,
     /** From here on it answers as in that run. */
     play({ exchanges }: RecordedRun): void {
@@ -103,14 +103,4 @@ export async function startReplay(secrets: readonly string[]) {
 
 function requestOf({ method = 'GET', url = '/' }: IncomingMessage, secrets: readonly string[]): string {
   return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), `${method} ${decodeURIComponent(url)}`);
-}
-
-async function listening(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
 }

@@ -62,24 +62,29 @@ function stopSink(): void {
 const why = whyNoServices();
 
 /** How the scripts have the services sign their webhooks. */
-const SERVICES: readonly { name: string; script: string; secret: string; open: () => LiveService; profile: object }[] =
-  [
-    { name: 'ghost', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('content'), profile: {} },
-    { name: 'ghost-admin', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('admin'), profile: {} },
-    {
-      name: 'strapi',
-      script: 'strapi',
-      secret: 'strapi-hook-token-1',
-      open: strapi,
-      profile: {
-        webhooks: {
-          signature: { type: 'static', value: { from: 'header:X-Hook-Token' } },
-          resource_names: { article: 'articles', author: 'authors', tag: 'tags', 'article-stat': 'article_stats' },
-        },
+const SERVICES: readonly {
+  name: string;
+  script: string;
+  secret: string;
+  open: () => LiveService;
+  profile: Record<string, unknown>;
+}[] = [
+  { name: 'ghost', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('content'), profile: {} },
+  { name: 'ghost-admin', script: 'ghost', secret: 'ghost-hook-secret-1', open: () => ghost('admin'), profile: {} },
+  {
+    name: 'strapi',
+    script: 'strapi',
+    secret: 'strapi-hook-token-1',
+    open: strapi,
+    profile: {
+      webhooks: {
+        signature: { type: 'static', value: { from: 'header:X-Hook-Token' } },
+        resource_names: { article: 'articles', author: 'authors', tag: 'tags', 'article-stat': 'article_stats' },
       },
     },
-    { name: 'directus', script: 'directus', secret: 'directus-hook-token-1', open: directus, profile: {} },
-  ];
+  },
+  { name: 'directus', script: 'directus', secret: 'directus-hook-token-1', open: directus, profile: {} },
+];
 
 const MOST_MS = 60_000;
 
@@ -98,7 +103,7 @@ describe.skipIf(why !== null).each(SERVICES)('$name', ({ name, script, secret, o
     const serve = stage.start('serve');
     const url = `http://127.0.0.1:${port}`;
     await until(async () => (await fetch(`${url}/healthz`).catch(() => null))?.status === 200);
-    const { statuses } = await forwardHooks(`${url}/webhooks/live`);
+    const { statuses } = await forwardHooks(`${url}/webhooks/blog`);
     for (const edit of service.edits) {
       for (let nth = 0; nth < 3; nth += 1) await service.edit(edit, nth);
     }

@@ -106,8 +106,7 @@ export async function journey(options: JourneyOptions = {}): Promise<Journey> {
   setSource({});
 
   const start = (...args: string[]): Command => startCommand([...args, '--config', config], folder);
-  const open: Journey['open'] = (clock = systemClock, attempted = () => undefined) =>
-    openJourney(config, clock, attempted);
+  const open: Journey['open'] = (clock = systemClock, attempted) => openFrom(config, clock, attempted);
   return {
     folder,
     sandbox,
@@ -156,7 +155,12 @@ function writeYaml(file: string, value: object): void {
   writeFileSync(file, JSON.stringify(value, null, 2));
 }
 
-function openJourney(config: string, clock: Clock, attempted: NonNullable<AppOptions['attempted']>): Promise<App> {
+/** Opens the one source of a config. */
+export function openFrom(
+  config: string,
+  clock: Clock,
+  attempted: AppOptions['attempted'] = () => undefined,
+): Promise<App> {
   const settings = readSettings(config);
   const [source] = Object.values(settings.sources);
   if (source === undefined) throw new Error('the config of a journey has one source');

@@ -1,6 +1,7 @@
 import { Digits, type Value } from '../world/json-value.ts';
 import type { AuthVariant } from './dialect.ts';
-import { type Answer, type Asked, refused } from './service.ts';
+import type { Asked } from './service.ts';
+import { type Answer, refused } from '../world/service.ts';
 
 const SECRET = 'q7Zr-the-right-one-41';
 

@@ -1,5 +1,6 @@
 import { Digits, type Value } from '../world/json-value.ts';
-import type { Answer, Arguments } from './service.ts';
+import type { Arguments } from './service.ts';
+import type { Answer } from '../world/service.ts';
 import type { DeleteVariant, Dialect, HookVariant, Said } from './dialect.ts';
 import type { Posts } from './posts.ts';
 import { GONE_SPELLINGS } from '../world/behaviour.ts';

@@ -3,7 +3,7 @@ import { serveUntilEnd } from '../../faults/port-of.ts';
 import type { Random } from '../random.ts';
 import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
 import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
-import { nested } from '../world/service.ts';
+import { type Answer, nested, refused } from '../world/service.ts';
 import type { WorldClock } from '../world/world-clock.ts';
 import { type Dialect, isUnstable } from './dialect.ts';
 import { compare } from './page-variants.ts';
@@ -168,14 +168,6 @@ export interface Asked {
   now: number;
 }
 
-/** An answer before it is written. */
-export interface Answer {
-  status: number;
-  /** Undefined for a response without content. */
-  body: Value | undefined;
-  headers?: Readonly<Record<string, string>>;
-}
-
 /** A place in a request: a query parameter by its name, `header:<name>`, or `body:<dotted.path>`. */
 export type Place = string;
 
@@ -225,10 +217,6 @@ function jsonIn(text: string): Value {
   } catch {
     return null;
   }
-}
-
-export function refused(status: number, message: string): Answer {
-  return { status, body: new Map([['error', message]]) };
 }
 
 /** A post as the rows of whoever copies it should have it. */

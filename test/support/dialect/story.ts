@@ -1,22 +1,14 @@
-import { IS_REPLAY } from '../length.ts';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { onTestFinished } from 'vitest';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
 import { type Random, randomFrom } from '../random.ts';
 import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
-import { type Command, linesOf, LOG_SHOWN, type Run, Runner } from '../world/runner.ts';
-import { WorldClock } from '../world/world-clock.ts';
+import { type Command, emptyCopy, requireKeptIn, type Run, type Runner, storyClock } from '../world/runner.ts';
+import { openFrom } from '../journey.ts';
+import type { WorldClock } from '../world/world-clock.ts';
 import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
 import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import pino from 'pino';
-import { type App, openApp } from '../../../src/server/app.ts';
-import type { Clock } from '../../../src/model/clock.ts';
-import { loadSettings } from '../../../src/config/load-settings.ts';
 import type { Inbox } from '../../../src/database/inbox.ts';
 import { draining } from '../draining.ts';
 import { type Fields, written } from '../world/json-value.ts';
@@ -25,9 +17,6 @@ import type { EndedRun } from '../world/story.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const START = '2026-03-02T06:00:00.000Z';
-/** On Postgres a process looks after its budget again and again while it waits: that must not make the time fly. */
-const HURRY = { sqlite: 0, postgres: 50 } as const;
 
 /** What came of a seed. */
 export interface Outcome {
@@ -51,7 +40,7 @@ interface Story {
   service: DialectService;
   runner: Runner;
   database: TestDatabase;
-  folder: string;
+  config: string;
   /** Of the copy. */
   address: string;
   log: string[];
@@ -85,27 +74,18 @@ async function setStage(
   database: TestDatabase,
   random: Random,
 ): Promise<Story> {
-  const clock = new WorldClock(START, HURRY[database.name]);
+  const clock = storyClock(database);
   const log: string[] = [];
   const posts = new Posts((post) => stored(dialect, post));
   const editor = new PostEditor(posts, dialect, random, log);
   const service = new DialectService({ dialect, posts, editor, clock, random, log });
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
   const base_url = await service.start();
-  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-dialect-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const { setting: warehouse, close } = await database.open(folder);
-  onTestFinished(close);
   const deletes = { max_rows: 10_000, max_part: 1 };
-  const blog = { base_url, auth: dialect.auth.settings, profile: './profile.yaml', deletes };
-  // JSON is YAML.
-  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
-  const config = { warehouse, log: { level: 'silent' }, sources: { blog } };
-  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
-  const runner = new Runner(folder, clock, service);
-  const address = warehouse.replace('{source}', 'blog');
+  const source = { base_url, auth: dialect.auth.settings, deletes };
+  const { runner, config, address } = await emptyCopy(database, clock, service, { profile, source });
   const state = { runs: [], broken: [], walkedSince: null };
-  return { dialect, random, clock, posts, editor, service, runner, database, folder, address, log, ...state };
+  return { dialect, random, clock, posts, editor, service, runner, database, config, address, log, ...state };
 }
 
 async function playNoisily(story: Story): Promise<void> {
@@ -166,24 +146,12 @@ const LOOK_MS = 10;
 /** Ends in which a row is what its record was when it was read. */
 const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'walked']);
 
-interface Stage {
-  dialect: Dialect;
-  posts: Posts;
-  editor: PostEditor;
-  clock: WorldClock;
-  database: TestDatabase;
-  folder: string;
-  /** Of the copy. */
-  address: string;
-  log: string[];
-}
-
 /**
  * Changes some posts, sends the events of it, and looks at the rows of those posts once everything is settled: what was
  * settled well and is not in the copy.
  */
-async function differencesAfterEvents(stage: Stage, edits: number): Promise<Difference[]> {
-  const { dialect, posts, editor, clock, database, address, log } = stage;
+async function differencesAfterEvents(story: Story, edits: number): Promise<Difference[]> {
+  const { dialect, posts, editor, clock, database, address, config, log } = story;
   if (dialect.hooks.events === null) return [];
   const touched = Array.from({ length: edits }, () => editor.edit(clock.now())).filter((post) => post !== null);
   const keys = [...new Set(touched.map(({ key }) => key))];
@@ -197,11 +165,11 @@ async function differencesAfterEvents(stage: Stage, edits: number): Promise<Diff
   ];
   if (keys.length === 0) return [];
   clock.hurry = TOLD_HURRY;
-  const serving = await draining({ open: (given) => appOf(stage, given ?? clock) }, { clock, only: ['content'] });
+  const serving = await draining({ open: (given) => openFrom(config, given ?? clock) }, { clock, only: ['content'] });
   await serving.deliver(...bodies.map((body) => written(body)));
   const isSettled = await settledSoon(serving.inbox);
   await serving.close();
-  clock.hurry = stage.database.name === 'sqlite' ? 0 : TOLD_HURRY;
+  clock.hurry = database.name === 'sqlite' ? 0 : TOLD_HURRY;
   const outcomes = serving.events.map(({ outcome }) => outcome);
   log.push(
     `events: ${bodies.map((body) => written(body)).join(' ')}: ${outcomes.join(', ')} ${serving.errors.join(' | ')}`,
@@ -231,13 +199,6 @@ async function settledSoon(inbox: Pick<Inbox, 'figures'>): Promise<boolean> {
 
 function isThere(post: Post | undefined): boolean {
   return post !== undefined && (post.state === 'live' || post.state === 'other');
-}
-
-function appOf({ folder }: Stage, clock: Clock): Promise<App> {
-  const file = path.join(folder, 'content-sync.yaml');
-  const source = loadSettings({ path: file, env: {}, cwd: folder }).sources['blog'];
-  if (source === undefined) throw new Error('the config has one source');
-  return openApp({ source, clock, log: pino({ level: 'silent' }), secrets: [] });
 }
 
 interface Broken {
@@ -287,21 +248,11 @@ function wanted(dialect: Dialect, post: Post, isFull: boolean): Fields | null | 
   return isTold && (isFull || post.state === 'trash') ? null : 'either';
 }
 
-/** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
-function accountOf(outcome: Outcome, isWhole: boolean): string {
-  const { seed, database, dialect, profile, log } = outcome;
-  return [
-    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-dialect.test.ts`,
-    `service: ${describeDialect(dialect)}`,
-    `profile: ${JSON.stringify(profile)}`,
-    ...linesOf(outcome),
-    ...(isWhole ? log.slice(-LOG_SHOWN) : []),
-  ].join('\n');
-}
-
 /** Throws the story where a promise was broken. */
 export function requireKept(outcome: Outcome): void {
-  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, IS_REPLAY));
+  const { dialect, profile } = outcome;
+  const facts = [`service: ${describeDialect(dialect)}`, `profile: ${JSON.stringify(profile)}`];
+  requireKeptIn(outcome, 'any-dialect.test.ts', facts);
 }
 
 /** What a service came to in the end: `ok`, or why not. */

@@ -1,9 +1,15 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
 import { exitCodeOfError } from '../../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';
+import type { TestDatabase } from '../databases.ts';
+import { IS_REPLAY } from '../length.ts';
+import { tempFolder } from '../temp-warehouse.ts';
 import { RESOURCE } from './oracle.ts';
-import type { WorldClock } from './world-clock.ts';
+import { WorldClock } from './world-clock.ts';
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand } as const;
 export type Command = keyof typeof COMMANDS;
@@ -89,16 +95,26 @@ export class Runner {
 
 const MOST_SHOWN = 8;
 /** Of the last things that happened in a story. */
-export const LOG_SHOWN = 400;
+const LOG_SHOWN = 400;
 
 interface Told {
+  seed: number;
+  database: TestDatabase['name'];
   runs: readonly Run[];
   broken: readonly { promise: string; differences: readonly { kind: string; text: string }[]; run: number }[];
+  log: readonly string[];
 }
 
-/** The runs of a story as text, and the promises that they have broken. */
-export function linesOf({ runs, broken }: Told): string[] {
-  return [
+/** Throws the story where a promise was broken: `facts` say what the service does and what the profile says. */
+export function requireKeptIn(
+  { seed, database, runs, broken, log }: Told,
+  file: string,
+  facts: readonly string[],
+): void {
+  if (broken.length === 0) return;
+  const account = [
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with ${file}`,
+    ...facts,
     ...runs.map(
       ({ command, status, mode, said, listing, item, moves }, at) =>
         `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
@@ -107,5 +123,32 @@ export function linesOf({ runs, broken }: Told): string[] {
       `BROKEN after run ${run}: ${promise}; ${differences.length} differences`,
       ...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`),
     ]),
+    ...(IS_REPLAY ? log.slice(-LOG_SHOWN) : []),
   ];
+  throw new Error(account.join('\n'));
+}
+
+const START = '2026-03-02T06:00:00.000Z';
+/** On Postgres a process looks after its budget again and again while it waits: that must not make the time fly. */
+const HURRY = { sqlite: 0, postgres: 50 } as const;
+
+export function storyClock({ name }: TestDatabase): WorldClock {
+  return new WorldClock(START, HURRY[name]);
+}
+
+/** An empty copy of a service, with the profile and the source's settings that lead to it; gone with the test. */
+export async function emptyCopy(
+  database: TestDatabase,
+  clock: WorldClock,
+  service: Watched,
+  { profile, source }: { profile: object; source: object },
+): Promise<{ runner: Runner; config: string; address: string }> {
+  const folder = tempFolder();
+  const { setting: warehouse, close } = await database.open(folder);
+  onTestFinished(close);
+  const [config, blog] = [path.join(folder, 'content-sync.yaml'), { profile: './profile.yaml', ...source }];
+  // JSON is YAML.
+  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
+  writeFileSync(config, JSON.stringify({ warehouse, log: { level: 'silent' }, sources: { blog } }));
+  return { runner: new Runner(folder, clock, service), config, address: warehouse.replace('{source}', 'blog') };
 }

@@ -77,7 +77,7 @@ export class Service {
 
   #answer(url: URL, authorization: string): Answer {
     const { behaviour } = this.world;
-    if (this.asked.listing + this.asked.item > MOST_REQUESTS) return refusal(400, 'this goes on for ever');
+    if (this.asked.listing + this.asked.item > MOST_REQUESTS) return refused(400, 'this goes on for ever');
     const seesAll = authorization === `Bearer ${RIGHT_KEY}`;
     if (url.pathname === PREFIX) {
       this.asked.listing += 1;
@@ -89,7 +89,7 @@ export class Service {
       return itemAnswer(behaviour, this.#state(behaviour.item.isLagging), key, seesAll);
     }
     if (url.pathname === REDIRECT_TO) return { status: 200, body: new Map([['title', 'home']]) };
-    return refusal(404, 'there is nothing here');
+    return refused(404, 'there is nothing here');
   }
 
   /** One of several replicas answers: some of them are behind. */
@@ -117,11 +117,11 @@ export function keyFor({ key }: Behaviour): string {
 }
 
 /** An answer before it is written. */
-interface Answer {
+export interface Answer {
   status: number;
   /** Undefined for a response without content. */
   body: Value | undefined;
-  headers?: Record<string, string>;
+  headers?: Readonly<Record<string, string>>;
 }
 
 type SortKey = readonly [number | string, number | string];
@@ -147,7 +147,7 @@ function listingAnswer(behaviour: Behaviour, entries: Entries, url: URL, { seesA
   const known = new Set([...PARAMS, ...(filter.kind === 'none' ? [] : [filter.param])]);
   const unknown = [...url.searchParams.keys()].find((name) => !known.has(name));
   const isFiltered = !isStrict && odd.filtersUnknown && unknown !== undefined;
-  if (isStrict && unknown !== undefined) return refusal(400, `unknown parameter ${unknown}`);
+  if (isStrict && unknown !== undefined) return refused(400, `unknown parameter ${unknown}`);
 
   const listed = [...entries.values()].filter(({ isListed, isPublic }) => isListed && (isPublic || seesAll));
   const matching = isFiltered ? [] : filtered(behaviour, listed, url.searchParams.get(filter.param));
@@ -160,12 +160,12 @@ function listingAnswer(behaviour: Behaviour, entries: Entries, url: URL, { seesA
     .map(({ entry }) => entry);
   const size = pageSize(behaviour, url);
   const cut = CUTS[behaviour.style](behaviour, ordered, url, size);
-  if (cut === null) return refusal(400, 'bad position');
-  if (cut.refusal !== undefined) return refusal(cut.refusal, 'there is no such page');
+  if (cut === null) return refused(400, 'bad position');
+  if (cut.refusal !== undefined) return refused(cut.refusal, 'there is no such page');
   return rendered(behaviour, cut, url, { count: ordered.length, whole: listed.length, size });
 }
 
-function refusal(status: number, message: string): Answer {
+export function refused(status: number, message: string): Answer {
   return { status, body: new Map([['error', message]]) };
 }
 
@@ -335,13 +335,13 @@ function itemAnswer(behaviour: Behaviour, entries: Entries, key: string, seesAll
   const entry = entries.get(key);
   const isHidden = entry !== undefined && (!(entry.isListed || item.showsUnlisted) || !(entry.isPublic || seesAll));
   const wrap = (body: Value): Value => (item.recordAt === '' ? body : nested([[item.recordAt, body]]));
-  if (item.kind === 'none') return refusal(404, 'no such record');
+  if (item.kind === 'none') return refused(404, 'no such record');
   if (entry === undefined || isHidden) {
-    if (typeof item.gone === 'number') return refusal(item.gone, 'no such record');
+    if (typeof item.gone === 'number') return refused(item.gone, 'no such record');
     const other = [...entries.values()].find((each) => each.key !== key && (each.isPublic || seesAll));
     return goneAnswer(item.gone, wrap, other?.body ?? null);
   }
-  if (item.kind === 'no_drafts' && entry.isDraft) return refusal(404, 'no such record');
+  if (item.kind === 'no_drafts' && entry.isDraft) return refused(404, 'no such record');
   return { status: 200, body: wrap(SHAPES[item.kind](entry.body)) };
 }
 

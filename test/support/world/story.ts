@@ -1,24 +1,16 @@
-import { IS_REPLAY } from '../length.ts';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { onTestFinished } from 'vitest';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
 import { type Random, randomFrom } from '../random.ts';
 import { type Behaviour, drawBehaviour } from './behaviour.ts';
 import { type Difference, differencesFrom, historyFaults, RESOURCE, type Truth } from './oracle.ts';
 import { Editor, type Entry, EntryMaker, ServiceRecords } from './records.ts';
 import { writeProfile, type Written } from './profile.ts';
-import { type Command, linesOf, LOG_SHOWN, type Run, Runner } from './runner.ts';
+import { type Command, emptyCopy, requireKeptIn, type Run, type Runner, storyClock } from './runner.ts';
 import { keyFor, Service } from './service.ts';
-import { WorldClock } from './world-clock.ts';
+import type { WorldClock } from './world-clock.ts';
 import type Database from 'better-sqlite3';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const START = '2026-03-02T06:00:00.000Z';
-/** On Postgres a process looks after its budget again and again while it waits: that must not make the time fly. */
-const HURRY = { sqlite: 0, postgres: 50 } as const;
 
 /** What came of a seed. */
 interface Outcome {
@@ -80,17 +72,13 @@ async function setStage(
   database: TestDatabase,
   random: Random,
 ): Promise<Story> {
-  const clock = new WorldClock(START, HURRY[database.name]);
+  const clock = storyClock(database);
   const records = new ServiceRecords();
   const log: string[] = [];
   const editor = new Editor(records, new EntryMaker(behaviour, random), random, log);
   const service = new Service({ behaviour, records, editor, clock, random, log });
   editor.fill(behaviour.records, service.now() - 240 * HOUR, service.now() - 2 * HOUR);
-  const url = await service.start();
-  const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-world-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const { setting: warehouse, close } = await database.open(folder);
-  onTestFinished(close);
+  const base_url = await service.start();
   const concurrency = random.pick([1, 1, 4, 8]);
   const profile = {
     version_prefix: '/v1',
@@ -98,18 +86,8 @@ async function setStage(
     resources: { [RESOURCE]: written.resource },
   };
   const deletes = random.chance(0.8) ? { max_rows: 10_000, max_part: 1 } : {};
-  const source = {
-    base_url: url,
-    auth: { type: 'api_key', key: keyFor(behaviour) },
-    profile: './profile.yaml',
-    deletes,
-  };
-  const config = { warehouse, log: { level: 'silent' }, sources: { blog: source } };
-  // JSON is YAML.
-  writeFileSync(path.join(folder, 'profile.yaml'), JSON.stringify(profile));
-  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
-  const runner = new Runner(folder, clock, service);
-  const address = warehouse.replace('{source}', 'blog');
+  const source = { base_url, auth: { type: 'api_key', key: keyFor(behaviour) }, deletes };
+  const { runner, address } = await emptyCopy(database, clock, service, { profile, source });
   const state = { runs: [], broken: [], walkedSince: null };
   return { behaviour, written, random, clock, records, editor, service, runner, database, address, ...state };
 }
@@ -237,19 +215,11 @@ function truthOf(
   return truth;
 }
 
-/** A seed's story as text: what the service does, what the profile says, what happened, and what came of it. */
-function accountOf(outcome: Outcome, isWhole: boolean): string {
-  const { seed, database, behaviour, written, log } = outcome;
-  return [
-    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-service.test.ts`,
-    `service: ${JSON.stringify(behaviour)}`,
-    `profile: ${JSON.stringify(written.resource)}; wrong in it: ${written.wrong ?? 'nothing'}`,
-    ...linesOf(outcome),
-    ...(isWhole ? log.slice(-LOG_SHOWN) : []),
-  ].join('\n');
-}
-
 /** Throws the story where a promise was broken. */
 export function requireKept(outcome: Outcome): void {
-  if (outcome.broken.length > 0) throw new Error(accountOf(outcome, IS_REPLAY));
+  const { behaviour, written } = outcome;
+  requireKeptIn(outcome, 'any-service.test.ts', [
+    `service: ${JSON.stringify(behaviour)}`,
+    `profile: ${JSON.stringify(written.resource)}; wrong in it: ${written.wrong ?? 'nothing'}`,
+  ]);
 }
