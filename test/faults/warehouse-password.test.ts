@@ -185,21 +185,6 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
     );
   });
 
-  it('F211 F155 is not shown where the address is written wrongly', async () => {
-    const wrong: readonly ((password: string) => string)[] = [
-      (password) => `postgres://app:${password}@db/content`,
-      (password) => `postgres://app:${encodeURIComponent(password)}`,
-    ];
-    await Promise.all(
-      wrong.map(async (address, at) => {
-        const stage = await stageWith(address);
-        const { code, stderr } = await stage.run(at === 0 ? ['serve'] : ['backfill']);
-        expect([code, stderr]).toEqual([2, expect.stringMatching(/config\.yaml:1:\d+ {2}warehouse: expected/)]);
-        expect(stage.leaks()).toEqual([]);
-      }),
-    );
-  });
-
   it('F211 may come from PGPASSWORD alone, and is then as secret', async () => {
     const refusing = await startRefusingPostgres();
     const stage = await stageWith(() => `postgres://app@127.0.0.1:${refusing.port}/c`);

@@ -74,8 +74,10 @@ describe.for(DATABASES)('a run that finds nothing new on $name', (database) => {
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
     const before = await stage.read(dumpCopy);
     for (const command of ['backfill', 'sync', 'backfill'] as const) {
+      stage.sandbox.requests.clear();
       const { status, resources } = await stage.run(command);
       expect(status).toBe('ok');
+      if (command === 'sync') expect(stage.sandbox.requests.total).toBe(3);
       expect(resources.map(({ inserted, updated }) => inserted + updated)).toEqual([0, 0, 0]);
       expect(await stage.read(dumpCopy)).toEqual(before);
     }
@@ -83,17 +85,6 @@ describe.for(DATABASES)('a run that finds nothing new on $name', (database) => {
 });
 
 describe.for([USUAL])('a run that finds nothing new on $name', (database) => {
-  it('costs a sync exactly one request per resource', async () => {
-    const stage = await journey({ database, sandbox: { generate: { content: 120, images: 20, analytics: 120 } } });
-    await stage.run('backfill');
-    stage.sandbox.requests.clear();
-    const { resources } = await stage.run('sync');
-    expect(resources.map(({ mode, requests }) => ({ mode, requests }))).toEqual(
-      Array.from({ length: 3 }, () => ({ mode: 'incremental', requests: 1 })),
-    );
-    expect(stage.sandbox.requests.total).toBe(3);
-  });
-
   it('F107 takes another order of keys and other spacing for no change, in all three kinds of history', async () => {
     for (const history of ['all', 'latest', 'none']) {
       const { stage, put, run } = await contentStage({ database, profile: { resources: { content: { history } } } });

@@ -120,18 +120,6 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
   });
 });
 
-describe('a zone that there is not', () => {
-  it('is refused with its place, before any request', async () => {
-    const { stage } = await wallClock(SQLITE, { times: { modified: 'Europe/Zürich' } });
-    const { code, stderr } = await stage.command('backfill');
-    expect(code).toBe(2);
-    expect(stderr).toMatch(
-      /profile\.yaml:\d+:\d+ {2}resources\.report\.times\.modified: expected a time zone such as Europe\/Zurich or \+02:00, or local, got "Europe\/Zürich"/,
-    );
-    expect(stage.service.requests).toEqual([]);
-  });
-});
-
 describe('content-sync check', () => {
   it('tells that a time without a zone is not UTC, and is content when the profile says so', async () => {
     const rows = [{ id: 'a', modified: '2026-07-10T12:00:05', modified_gmt: '2026-07-10T10:00:05' }];

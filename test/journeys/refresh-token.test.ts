@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { serveRotating } from '../http/auth/rotating-service.ts';
-import { json, serve } from '../http/stage.ts';
 import { eitherDatabase, SQLITE } from '../support/databases.ts';
 import { journey, type Journey } from '../support/journey.ts';
 
@@ -47,16 +46,4 @@ it('a new refresh token in the settings ends the alarm', async () => {
   stage.setSource({ base_url: service.origin, auth: { type: 'oauth', client_id: 'app', refresh_token: 'refresh-0' } });
   expect((await stage.command('backfill')).code).toBe(0);
   expect(service.tokens()).toEqual({ asked: 2, refused: 1 });
-}, 60_000);
-
-it('a service without any credential is checked and copied with no word of one', async () => {
-  const { origin, seen } = await serve((_, response) => json(response, { data: [{ id: 'a' }], next_cursor: null }));
-  const stage = await journey({
-    profile: { auth: { type: 'none' }, resources: RESOURCES },
-    source: { base_url: origin, auth: undefined },
-  });
-  const { code, stdout } = await stage.command('check');
-  expect([code, stdout]).toEqual([0, expect.not.stringContaining('credential')]);
-  expect((await stage.command('backfill')).code).toBe(0);
-  expect(seen.every(({ headers }) => headers.authorization === undefined)).toBe(true);
 }, 60_000);

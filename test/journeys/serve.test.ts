@@ -81,13 +81,6 @@ describe.for([USUAL])(
       expect(ops).toEqual(['upsert', 'delete', 'upsert']);
     });
 
-    it('does what commands by hand ask for', async () => {
-      expect(await stage.run('backfill', 'content')).toMatchObject({ code: 0 });
-      expect(await stage.run('sync')).toMatchObject({ code: 0 });
-      expect(await stage.run('sync', '--due')).toMatchObject({ code: 0 });
-      await stage.settled();
-    });
-
     it('carries out the deletes that a person has released', async () => {
       const ids = [...stage.sandbox.store.list('images')].slice(0, 6).map(({ id }) => id);
       for (const id of ids) stage.sandbox.store.remove('images', id);

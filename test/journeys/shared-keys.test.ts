@@ -203,16 +203,3 @@ describe.for(DATABASES)('a key of several fields on $name', (database) => {
     expect(await all(rejects)).toEqual([]);
   });
 });
-
-describe('a path for single records', () => {
-  it('is refused beside a key of several fields, with its place, before any request', async () => {
-    const [database] = DATABASES;
-    if (database === undefined) throw new Error('SQLite is always there');
-    const fields = { id: ['page', 'country'], item: '/report/{id}' };
-    const stage = await ownService(database, fields, () => ({ body: { data: [], next_cursor: null } }));
-    const { code, stderr } = await stage.command('backfill');
-    expect(code).toBe(2);
-    expect(stderr).toMatch(/profile\.yaml:\d+:\d+ {2}resources\.report\.item: expected null, because a record that/);
-    expect(stage.service.requests).toEqual([]);
-  });
-});
