@@ -124,12 +124,6 @@ describe('a page says something odd about the pages after it', () => {
       rows: 4,
     })),
     { title: 'F052 a short page in the middle', faults: [{ fault: 'short-page', page: 2 }], ends: 'ok' },
-    {
-      title: 'F052 a short page in the middle, by offset',
-      faults: [{ fault: 'short-page', page: 2 }],
-      stage: byOffset,
-      ends: 'ok',
-    },
     ...sampled(TOTALS, 2).flatMap((total, at): FaultRow[] =>
       sampled(Object.entries({ cursor: {}, page: numbered, offset: byOffset }), 3, at).map(([style, stage]) => ({
         title: `F053 a total that is ${total} on page 2, ${style}`,
@@ -148,13 +142,6 @@ describe('a page says something odd about the pages after it', () => {
       stage: { records: { content: 100 } },
       rows: 100,
       ends: 'ok',
-    },
-    {
-      title: 'F056 a page beyond max_body',
-      faults: [{ fault: 'body', page: 2, text: Buffer.alloc(2_000_000, ' ') }],
-      stage: { profile: { http: { attempts: 3, max_body: '1MB' } } },
-      ends: 'failed body_too_large',
-      rows: 4,
     },
     {
       title: 'F058 a page that carries less than its own count',

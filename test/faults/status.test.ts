@@ -67,11 +67,6 @@ describe('the service answers with an error', () => {
       ends: 'failed error_in_body',
       rows: 8,
     },
-    {
-      title: 'F032 an error with status 200, once',
-      faults: [{ fault: 'error-body', page: 3, nth: 1 }],
-      ends: 'ok',
-    },
     ...NO_RECORDS.flatMap(([what, text, code], at): FaultRow[] =>
       sampled([1, 3], 2, at).map((page) => ({
         title: `F033 ${what} as page ${page} is never the end of the data`,
@@ -85,13 +80,6 @@ describe('the service answers with an error', () => {
       faults: [{ fault: 'html', page: 2 }],
       ends: 'failed not_the_api',
       rows: 4,
-    },
-    {
-      title: 'F034 a challenge page that says it is JSON',
-      faults: [{ fault: 'html', page: 2, type: 'application/json' }],
-      ends: 'failed not_the_api',
-      rows: 4,
-      shows: [(_stage, ended) => messageOf(ended).length < 600, true],
     },
     {
       title: 'F038 a cursor that expired once: the walk begins again, nothing twice',

@@ -63,12 +63,6 @@ describe('the connection to the service fails', () => {
       rows: 4,
     },
     {
-      title: 'F004 brotli that is cut off',
-      faults: [{ fault: 'truncated-gzip', encoding: 'br', page: 2 }],
-      ends: 'failed bad_encoding',
-      rows: 4,
-    },
-    {
       title: 'F005 silence instead of page 2',
       faults: [{ fault: 'silence', page: 2 }],
       stage: impatient,
@@ -101,12 +95,6 @@ describe('the connection to the service fails', () => {
       ends: 'failed headers_too_large',
       rows: 4,
     },
-    {
-      title: 'F010 two thousand headers',
-      faults: [{ fault: 'huge-headers', page: 2, lines: 2_000 }],
-      ends: 'failed headers_too_large',
-      rows: 4,
-    },
     ...RAW.map(([what, text, code = 'bad_http']): FaultRow => ({
       title: `F011 ${what}`,
       faults: [{ fault: 'raw', page: 2, text }],
@@ -117,12 +105,6 @@ describe('the connection to the service fails', () => {
       title: 'F013 a plain body that says gzip',
       faults: [{ fault: 'fake-gzip', page: 2 }],
       ends: 'failed bad_encoding',
-      rows: 4,
-    },
-    {
-      title: 'F013 a gzip body that does not say so',
-      faults: [{ fault: 'gzip-unlabelled', page: 2 }],
-      ends: 'failed bad_text',
       rows: 4,
     },
     {

@@ -1,15 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import {
-  eventBody,
-  openServingStage,
-  resourceIn,
-  sourceIn,
-  until,
-  type Serving,
-  type ServingStage,
-} from '../support/serving.ts';
+import { eventBody, openServingStage, resourceIn, sourceIn, until, type Serving, type ServingStage, controlsIn } from '../support/serving.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 
@@ -24,12 +16,6 @@ function told(stdout: string): Record<string, unknown>[] {
     .trim()
     .split('\n')
     .map((line): Record<string, unknown> => JSON.parse(line));
-}
-
-/** The lines of the log about what the process was told to do. */
-function audit(serving: Serving): { via: string; by: string; done: boolean; control: { action: string } }[] {
-  const lines = serving.command.logged().split('\n');
-  return lines.filter((line) => line.includes('"msg":"control"')).map((line) => JSON.parse(line));
 }
 
 describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_000 }, (database) => {
@@ -98,7 +84,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(all).toMatchObject({ code: 0 });
     const [report] = told(all.stdout);
     expect(report?.['resources']).toMatchObject([{ mode: 'full' }, { mode: 'full' }, { mode: 'full' }]);
-    expect(audit(serving).filter(({ control }) => control.action === 'sync')).toHaveLength(4);
+    expect(controlsIn(serving).filter(({ control }) => control.action === 'sync')).toHaveLength(4);
   });
 
   it('keeps webhooks for a paused resource, and works on them once it is resumed', async () => {
@@ -136,11 +122,11 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(await stage.run('deletes', 'confirm', '--json')).toMatchObject({ code: 0, stderr: '' });
     expect(await stage.run('deletes', 'discard', '--id', 'nothing')).toMatchObject({ code: 2 });
     expect(await stage.run('retry', 'images')).toMatchObject({ code: 0, stderr: '' });
-    const actions = audit(serving).map(({ control }) => control.action);
+    const actions = controlsIn(serving).map(({ control }) => control.action);
     for (const action of ['pause', 'resume', 'sync', 'replay', 'confirm', 'discard', 'retry']) {
       expect(actions).toContain(action);
     }
-    for (const { via, by } of audit(serving))
+    for (const { via, by } of controlsIn(serving))
       expect({ via, by }).toMatchObject({ via: 'command', by: expect.stringMatching(/pid \d+/) });
   });
 });

@@ -81,7 +81,7 @@ async function startAndKill({ service, folder, config }: Stage, random: Random):
   const ended = command.ended.then(() => true);
   const until = Date.now() + FIRST_ASKED_MS;
   while (service.asked.length === before && Date.now() < until && !(await Promise.race([delay(2, false), ended])));
-  await Promise.race([delay(Math.exp(random.next() * Math.log(LONGEST_MS))), ended]);
+  await Promise.race([delay(random.spread(1, LONGEST_MS)), ended]);
   command.kill('SIGKILL');
   const { code, stderr } = await command.ended;
   expect(stderr).not.toMatch(/"level":(50|60)/);

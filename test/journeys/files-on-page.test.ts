@@ -7,7 +7,7 @@ import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
-import { resourceIn, type Serving, servingStage, type ServingStage, sourceIn } from '../support/serving.ts';
+import { resourceIn, type Serving, servingStage, type ServingStage, sourceIn, uploadFile } from '../support/serving.ts';
 import { contrastFaults } from '../server/endpoints/page-contrast.ts';
 import { layoutFaults } from '../server/endpoints/page-layout.ts';
 
@@ -44,8 +44,8 @@ async function shown(
     source: { files: { store: 'disk:pictures' } },
     profile: { resources: { images: { files: { at: '/images/{id}/file', when: 'has_file', types } } } },
   });
-  await upload(stage, 'img_000000001', SVG);
-  await upload(stage, 'img_000000002', PDF);
+  await uploadFile(stage.sandbox, 'img_000000001', SVG);
+  await uploadFile(stage.sandbox, 'img_000000002', PDF);
   const ended = await stage.run('backfill');
   expect([ended.code, ended.stderr]).not.toContain(1);
   const serving = await stage.serve();
@@ -55,12 +55,6 @@ async function shown(
     return answer.status === 503 ? delay(20).then(() => get(at, headers)) : answer;
   };
   return { stage, serving, get };
-}
-
-async function upload({ sandbox }: ServingStage, id: string, body: string | Uint8Array<ArrayBuffer>): Promise<void> {
-  const headers = { authorization: `Bearer ${sandbox.apiKey}` };
-  const answer = await fetch(`${sandbox.url}/v1/images/${id}/file`, { method: 'PUT', headers, body });
-  expect(answer.status).toBe(204);
 }
 
 async function statusOf({ get }: Shown): Promise<StatusSnapshot> {

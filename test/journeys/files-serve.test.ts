@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
 import { hurriedClock } from '../support/hurried-clock.ts';
-import { servingStage, until, type ServingStage } from '../support/serving.ts';
+import { servingStage, until, type ServingStage, uploadFile } from '../support/serving.ts';
 
 const FILES = { at: '/images/{id}/file', types: ['image/svg+xml', 'image/*'] };
 
@@ -41,7 +41,12 @@ describe.each(eitherDatabase(import.meta.filename))('serve with files, on $name'
     const [first] = stage.sandbox.store.list('images');
     const id = first?.id ?? '';
     const before = (await shown(stage)).find(({ record_id }) => record_id === id)?.sha256;
-    await put(stage, id, '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"/>');
+    await uploadFile(
+      stage.sandbox,
+      id,
+      '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"/>',
+      'image/svg+xml',
+    );
     const now = async (): Promise<unknown> => (await shown(stage)).find(({ record_id }) => record_id === id);
     await until(
       'changed',
@@ -56,9 +61,3 @@ describe.each(eitherDatabase(import.meta.filename))('serve with files, on $name'
     expect(ended.stderr).not.toMatch(/"level":(40|50|60)/);
   });
 });
-
-async function put({ sandbox }: ServingStage, id: string, body: string): Promise<void> {
-  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'image/svg+xml' };
-  const answer = await fetch(`${sandbox.url}/v1/images/${id}/file`, { method: 'PUT', headers, body });
-  if (!answer.ok) throw new Error(`the sandbox answered ${answer.status}`);
-}

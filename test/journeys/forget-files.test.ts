@@ -1,17 +1,11 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
-import { journey, type Journey } from '../support/journey.ts';
+import { journey } from '../support/journey.ts';
+import { uploadFile } from '../support/serving.ts';
 
 const IDS = ['img_000000000', 'img_000000001', 'img_000000002'] as const;
-
-async function upload({ sandbox }: Journey, id: string, body: Uint8Array<ArrayBuffer>): Promise<string> {
-  const headers = { authorization: `Bearer ${sandbox.apiKey}` };
-  await fetch(`${sandbox.url}/v1/images/${id}/file`, { method: 'PUT', headers, body });
-  return createHash('sha256').update(body).digest('hex');
-}
 
 it.each(eitherDatabase(import.meta.filename))(
   'a forgotten record leaves none of its pictures, unless another one shows them, on $name',
@@ -27,11 +21,11 @@ it.each(eitherDatabase(import.meta.filename))(
       headers: { authorization: `Bearer ${stage.sandbox.apiKey}` },
     });
     const picture = Buffer.from(await answer.arrayBuffer());
-    const earlier = await upload(stage, IDS[0], Buffer.concat([picture, Buffer.from('earlier')]));
+    const earlier = await uploadFile(stage.sandbox, IDS[0], Buffer.concat([picture, Buffer.from('earlier')]));
     const copy = async (): Promise<void> => expect((await stage.command('backfill', 'images')).code).toBe(0);
     await copy();
-    const shared = await upload(stage, IDS[0], Buffer.concat([picture, Buffer.from('shared')]));
-    await upload(stage, IDS[1], Buffer.concat([picture, Buffer.from('shared')]));
+    const shared = await uploadFile(stage.sandbox, IDS[0], Buffer.concat([picture, Buffer.from('shared')]));
+    await uploadFile(stage.sandbox, IDS[1], Buffer.concat([picture, Buffer.from('shared')]));
     await copy();
     const isThere = (hash: string): boolean => existsSync(path.join(stage.folder, 'pictures', hash.slice(0, 2), hash));
     const forget = async (...args: string[]): Promise<unknown> =>

@@ -3,31 +3,34 @@ import type { Reply } from '../pagination/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
-/** A service whose record r3 can leave the listing; fetched individually, it then answers `alone`. */
-async function serviceFor(database: TestDatabase, alone: Reply | 'record') {
-  const records = Array.from({ length: 30 }, (_, at) => ({ id: `r${at}`, title: `Title ${at}` }));
-  const state = { isListed: true, alone };
-  const stage = await ownService(
-    database,
-    { item: '/report/{id}', item_record: 'data', updated: null },
-    ({ pathname }) => {
-      const path = pathname.replace('/v1', '');
-      if (path === '/home') return { headers: { 'content-type': 'text/html' }, body: '<html>home</html>' };
-      const listed = records.filter(({ id }) => state.isListed || id !== 'r3');
-      if (path === '/report') return { body: { data: listed, next_cursor: null } };
-      const id = path.split('/').at(-1);
-      const isRecord = state.isListed || id !== 'r3' || state.alone === 'record';
-      return state.alone !== 'record' && !isRecord
-        ? state.alone
-        : { body: { data: records.find((record) => record.id === id) } };
-    },
-    { deletes: { settle: '0s' } },
-  );
+const FORBIDDEN = { errors: [{ message: 'no permission', extensions: { code: 'FORBIDDEN' } }] };
+
+/** A service of thirty records; one that is not there answers `alone`, as do all if `isForbidden`. */
+async function serviceFor(database: TestDatabase, alone: Reply, fields: Record<string, unknown> = {}, source = {}) {
+  const records = new Map(Array.from({ length: 30 }, (_, at) => [`r${at}`, { id: `r${at}`, title: `Title ${at}` }]));
+  const service = { records, alone, unlisted: new Set<string>(), isForbidden: false, listing: 200 };
+  const profile = { item: '/report/{id}', item_record: 'data', updated: null, ...fields };
+  const respond = ({ pathname }: URL): Reply => {
+    if (pathname === '/home') return { headers: { 'content-type': 'text/html' }, body: '<html>home</html>' };
+    if (pathname === '/v1/report' && service.listing !== 200) return { status: service.listing, body: FORBIDDEN };
+    if (pathname === '/v1/report') {
+      const data = [...records.values()].filter(({ id }) => !service.unlisted.has(id));
+      return { body: { data, next_cursor: null } };
+    }
+    const record = service.isForbidden ? undefined : records.get(pathname.split('/').at(-1) ?? '');
+    return record === undefined ? service.alone : { body: { data: record } };
+  };
+  const stage = await ownService(database, profile, respond, source);
   await stage.run('backfill');
-  state.isListed = false;
-  const isLive = (): Promise<boolean> =>
-    stage.read((db) => db.prepare("SELECT 1 FROM report WHERE id = 'r3' AND _deleted_at IS NULL").get() !== undefined);
-  return { stage, state, isLive };
+  const isLive = async (): Promise<boolean> => (await stage.live()).includes('r3');
+  return { ...stage, service, isLive };
+}
+
+/** Its record r3 has left the listing. */
+async function withoutOne(database: TestDatabase, alone: Reply) {
+  const stage = await serviceFor(database, alone, {}, { deletes: { settle: '0s' } });
+  stage.service.records.delete('r3');
+  return stage;
 }
 
 const OTHER: Readonly<Record<string, Reply>> = {
@@ -47,105 +50,77 @@ const REFUSED: Readonly<Record<string, Reply>> = {
   'status 500': { status: 500, body: { error: 'no' } },
 };
 
-describe.for(eitherDatabase(import.meta.filename))('a record that left the listing, on $name', (database) => {
+const EITHER = eitherDatabase(import.meta.filename);
+
+describe.for(EITHER)('a record that left the listing, on $name', (database) => {
   it.for(Object.keys(OTHER))('is deleted after two complete scans if it answers with %s', async (way) => {
-    const { stage, isLive } = await serviceFor(database, OTHER[way] ?? {});
-    const first = await stage.run('backfill');
+    const { run, isLive } = await withoutOne(database, OTHER[way] ?? {});
+    const first = await run('backfill');
     expect(first.resources[0]).toMatchObject({ status: 'partial', warnings: [{ code: 'deletes_unconfirmed' }] });
     expect(await isLive()).toBe(true);
-    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    expect((await run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
     expect(await isLive()).toBe(false);
   });
 
   it.for(Object.keys(REFUSED))('stays if it answers %s, until an operator confirms the delete', async (way) => {
-    const { stage, isLive } = await serviceFor(database, REFUSED[way] ?? {});
+    const { run, write, isLive } = await withoutOne(database, REFUSED[way] ?? {});
     for (let scan = 1; scan <= 2; scan += 1) {
-      expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
+      expect((await run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
     }
     expect(await isLive()).toBe(true);
-    await stage.write("UPDATE _sync_suspects SET state = 'released'");
-    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    await write("UPDATE _sync_suspects SET state = 'released'");
+    expect((await run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
     expect(await isLive()).toBe(false);
   });
 
   it('stays if it still exists, even after an operator confirmed the delete', async () => {
-    const { stage, state, isLive } = await serviceFor(database, REFUSED['status 403'] ?? {});
-    await stage.run('backfill');
-    await stage.write("UPDATE _sync_suspects SET state = 'released'");
-    state.alone = 'record';
-    expect((await stage.run('sync')).resources[0]).toMatchObject({ deleted: 0 });
+    const { service, run, write, isLive } = await withoutOne(database, REFUSED['status 403'] ?? {});
+    await run('backfill');
+    await write("UPDATE _sync_suspects SET state = 'released'");
+    service.unlisted.add('r3');
+    service.records.set('r3', { id: 'r3', title: 'Title 3' });
+    expect((await run('sync')).resources[0]).toMatchObject({ deleted: 0 });
     expect(await isLive()).toBe(true);
   });
 });
 
-const EITHER = eitherDatabase(import.meta.filename);
-
-const FORBIDDEN = { errors: [{ message: 'no permission', extensions: { code: 'FORBIDDEN' } }] };
-
-/** A service that answers 403 for a record that is not there, as for one that the caller must not read. */
-async function forbidding(database: TestDatabase, fields: Record<string, unknown> = {}) {
-  const records = new Map(Array.from({ length: 30 }, (_, at) => [`r${at}`, { id: `r${at}`, title: `Title ${at}` }]));
-  const service = { records, isForbidden: false, refusal: FORBIDDEN as unknown, listing: 200 };
-  const stage = await ownService(
-    database,
-    { item: '/report/{id}', item_record: 'data', updated: null, gone: { status: [403] }, ...fields },
-    ({ pathname }) => {
-      if (pathname === '/v1/report') {
-        return service.listing === 200
-          ? { body: { data: [...records.values()], next_cursor: null } }
-          : { status: service.listing, body: FORBIDDEN };
-      }
-      const record = service.isForbidden ? undefined : records.get(pathname.split('/').at(-1) ?? '');
-      return record === undefined ? { status: 403, body: service.refusal } : { body: { data: record } };
-    },
-  );
-  await stage.run('backfill');
-  const run = async (): Promise<unknown[]> => {
-    const { resources } = await stage.run('sync');
-    const [report] = resources;
-    return [report?.status, report?.deleted, (report?.warnings ?? []).map(({ code }) => code)];
-  };
-  const live = (): Promise<string[]> =>
-    stage.read((db) =>
-      db.prepare<[], string>('SELECT id FROM report WHERE _deleted_at IS NULL').pluck().all().toSorted(),
-    );
-  return { service, run, live, stage };
-}
-
 describe.for(EITHER)('a status that means gone for single records alone, on $name', (database) => {
+  const forbidding = (gone: object = { status: [403] }) =>
+    serviceFor(database, { status: 403, body: FORBIDDEN }, { gone });
+
   it('confirms the delete of what a whole walk has not met', async () => {
-    const { service, run, live } = await forbidding(database);
+    const { service, told, live } = await forbidding();
     service.records.delete('r3');
     service.records.delete('r17');
-    expect(await run()).toEqual(['ok', 2, []]);
+    expect(await told()).toEqual(['full', 'ok', 2, []]);
     expect(await live()).toEqual([...service.records.keys()].toSorted());
   });
 
   it('proves nothing as soon as every record is answered so', async () => {
-    const { service, run, live } = await forbidding(database);
+    const { service, told, live } = await forbidding();
     service.records.delete('r3');
     service.isForbidden = true;
-    expect(await run()).toEqual(['partial', 0, ['deletes_held']]);
+    expect(await told()).toEqual(['full', 'partial', 0, ['deletes_held']]);
     expect(await live()).toHaveLength(30);
   });
 
   it('needs the words in the body where the profile names some', async () => {
-    const { service, run, live } = await forbidding(database, {
-      gone: { status: [403], body: { path: 'errors', contains: 'forbidden' } },
+    const { service, told, live } = await forbidding({
+      status: [403],
+      body: { path: 'errors', contains: 'forbidden' },
     });
     service.records.delete('r3');
-    service.refusal = { errors: [{ message: 'blocked by the firewall' }] };
-    expect(await run()).toEqual(['partial', 0, ['deletes_unconfirmed']]);
+    service.alone = { status: 403, body: { errors: [{ message: 'blocked by the firewall' }] } };
+    expect(await told()).toEqual(['full', 'partial', 0, ['deletes_unconfirmed']]);
     expect(await live()).toHaveLength(30);
-    service.refusal = FORBIDDEN;
-    expect(await run()).toEqual(['ok', 1, []]);
+    service.alone = { status: 403, body: FORBIDDEN };
+    expect(await told()).toEqual(['full', 'ok', 1, []]);
   });
 
   it('is an error of the listing', async () => {
-    const { service, run, live, stage } = await forbidding(database);
+    const { service, run, live } = await forbidding();
     service.listing = 403;
-    expect((await run())[0]).toBe('failed');
-    expect((await stage.run('sync')).resources[0]?.error?.code).toBe('forbidden');
+    expect((await run('sync')).resources[0]).toMatchObject({ status: 'failed', error: { code: 'forbidden' } });
     expect(await live()).toHaveLength(30);
   });
 });

@@ -119,7 +119,7 @@ async function startAndKill(stage: Journey, kill: { random: Random; number: numb
   const command = kill === null ? { ended: stage.command('backfill') } : stage.start('backfill');
   if (kill !== null && 'kill' in command) {
     const fromStart = kill.number % 3 === 0;
-    const wait = logUniform(kill.random, fromStart ? 20 : 1, EXPECTED_MS);
+    const wait = kill.random.spread(fromStart ? 20 : 1, EXPECTED_MS);
     if (!fromStart) await firstRequest(stage, command);
     await Promise.race([delay(wait), command.ended]);
     command.kill('SIGKILL');
@@ -185,10 +185,6 @@ function changed(record: Record<string, unknown>, random: Random): object {
   const later = new Date(Date.parse(String(record['updated_at'])) + 86_400_000).toISOString();
   const tags = Array.isArray(record['tags']) ? { tags: record['tags'].slice(0, random.whole(0, 3)) } : {};
   return { ...record, ...tags, updated_at: later, views: random.whole(1, 9_999), width: random.whole(1, 9_999) };
-}
-
-function logUniform(random: Random, least: number, most: number): number {
-  return Math.exp(Math.log(least) + random.next() * Math.log(most / least));
 }
 
 const seed = freshSeed();

@@ -113,6 +113,12 @@ const BY_ID: Dialects = [
   ['links by page number', { style: 'link-pages', order: 'id' }],
 ];
 
+const BY_NEWEST: Dialects = [
+  ['a filter', { style: 'page', order: 'newest', total: true, filter: true }],
+  ['no filter', { style: 'page', order: 'newest', total: true }],
+  ['no total', { style: 'offset', order: 'newest' }],
+];
+
 async function staged(database: TestDatabase, dialect: ListingDialect, { count = 40, size = 2, fields = {} } = {}) {
   const listing = new MovingListing(count, dialect);
   const stage = await ownService(database, { ...movingProfile(dialect, size), ...fields }, listing.respond);
@@ -138,54 +144,34 @@ function once(listing: MovingListing, request: number, change: () => void): void
 }
 
 describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
-  it.for(sampled(BY_UPDATED, 3))(
-    'has all its records in the copy when one moved to its end: %s',
-    async ([, dialect]) => {
-      const { listing, stage, missing } = await staged(database, dialect);
-      once(listing, 11, () => listing.change(5));
-      const { status } = await stage.run('backfill');
-      expect([status, await missing()]).toEqual(['ok', []]);
-    },
-  );
+  const moves = (what: string, dialects: Dialects, move: (listing: MovingListing) => void, at = 11, options = {}) =>
+    dialects.map(([name, dialect]) => ({ what: `${what}: ${name}`, dialect, move, at, options }));
 
-  it.for(sampled(BY_ID, 3, 1))(
-    'has all its records in the copy when one before was deleted: %s',
-    async ([, dialect]) => {
-      const { listing, stage, missing } = await staged(database, dialect);
-      once(listing, 11, () => listing.remove(5));
-      const { status } = await stage.run('backfill');
-      expect([status, await missing()]).toEqual(['ok', []]);
-    },
-  );
-
-  it.for<[string, ListingDialect]>([
-    ['a filter', { style: 'page', order: 'newest', total: true, filter: true }],
-    ['no filter', { style: 'page', order: 'newest', total: true }],
-    ['no total', { style: 'offset', order: 'newest' }],
-  ])('has all its records in the copy when one to come moved to its head: %s', async ([, dialect]) => {
-    const { listing, stage, missing } = await staged(database, dialect);
-    once(listing, 11, () => listing.change(3));
+  it.for([
+    ...moves('one moved to its end', sampled(BY_UPDATED, 3), (listing) => listing.change(5)),
+    ...moves('one before was deleted', sampled(BY_ID, 3, 1), (listing) => listing.remove(5)),
+    ...moves('one to come moved to its head', BY_NEWEST, (listing) => listing.change(3)),
+    ...moves(
+      'one moved from the page before',
+      [['two pages and a filter', { style: 'link-pages', order: 'updated', filter: true }]],
+      (listing) => listing.change(2),
+      2,
+      { count: 14, size: 8 },
+    ),
+    ...moves(
+      'one was deleted and one created at once, which no total shows',
+      [['pages that overlap', { style: 'offset', order: 'id', total: true }]],
+      (listing) => {
+        listing.remove(7);
+        listing.change(301);
+      },
+      8,
+      { count: 300, size: 20 },
+    ),
+  ])('has all its records in the copy when $what', async ({ dialect, move, at, options }) => {
+    const { listing, stage, missing } = await staged(database, dialect, options);
+    once(listing, at, () => move(listing));
     const { status } = await stage.run('backfill');
-    expect([status, await missing()]).toEqual(['ok', []]);
-  });
-
-  it('has all its records in the copy when one moved from the page before: two pages and a filter', async () => {
-    const dialect = { style: 'link-pages', order: 'updated', filter: true } as const;
-    const { listing, stage, missing } = await staged(database, dialect, { count: 14, size: 8 });
-    once(listing, 2, () => listing.change(2));
-    const { status } = await stage.run('backfill');
-    expect([status, await missing()]).toEqual(['ok', []]);
-  });
-
-  it('shows by pages that overlap what no total shows: one deleted and one created at once', async () => {
-    const dialect = { style: 'offset', order: 'id', total: true } as const;
-    const { listing, stage, missing } = await staged(database, dialect, { count: 300, size: 20 });
-    once(listing, 8, () => {
-      listing.remove(7);
-      listing.change(301);
-    });
-    const { status, resources } = await stage.run('backfill');
-    expect(resources[0]?.error).toBeUndefined();
     expect([status, await missing()]).toEqual(['ok', []]);
   });
 

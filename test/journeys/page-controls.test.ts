@@ -5,18 +5,11 @@ import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import { eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until } from '../support/serving.ts';
+import { eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until, controlsIn } from '../support/serving.ts';
 
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
-
-interface AuditLine {
-  via: string;
-  by: string;
-  done: boolean;
-  control: { action: string; source?: string; resource?: string; mode?: string };
-}
 
 /** A statement that has the delete of a resource's first record wait for a person. */
 function held(name: string): string {
@@ -38,10 +31,6 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     return read;
   };
   const resource = async (name: string) => resourceIn(await status(), name);
-  const audit = (): AuditLine[] => {
-    const lines = serving.command.logged().split('\n');
-    return lines.filter((line) => line.includes('"msg":"control"')).map((line): AuditLine => JSON.parse(line));
-  };
   const press = async (at: string, name: string): Promise<string> => {
     await page.goto(`${serving.url}${at}`);
     await page.locator('.title').getByRole('button', { name, exact: true }).first().click();
@@ -103,7 +92,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
   });
 
   it('has an audit line for each of them, and a form that is not its own does nothing', async () => {
-    const lines = audit();
+    const lines = controlsIn(serving);
     expect(lines.map(({ control }) => control.action)).toEqual(['pause', 'resume', 'sync', 'reload', 'reload']);
     expect(new Set(lines.map(({ via, by }) => `${via} ${by}`))).toEqual(new Set(['page ops']));
     const form = new URLSearchParams({ token: '', request: '{"action":"pause","source":"blog"}' });
@@ -113,7 +102,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
       body: form,
     });
     expect(forged.status).toBe(403);
-    expect(audit()).toHaveLength(lines.length);
+    expect(controlsIn(serving)).toHaveLength(lines.length);
     expect((await resource('content')).paused).toBeNull();
     const refusals = serving.command.logged().split('\n');
     expect(refusals.filter((line) => line.includes('a form of the page was not'))).toHaveLength(1);
@@ -142,7 +131,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     await page.goto(`${serving.url}/sources/blog`);
     await page.locator('#deliveries').getByRole('button', { name: 'Replay all dead' }).click();
     await page.locator('#told.fine').waitFor();
-    const done = audit().filter((line) => line.done && line.by === 'ops');
+    const done = controlsIn(serving).filter((line) => line.done && line.by === 'ops');
     expect(done.map(({ control }) => control.action)).toEqual(['discard', 'confirm', 'retry', 'replay']);
     // The service has it still: what was confirmed was read once more, and stays.
     await stage.settled();

@@ -73,7 +73,7 @@ async function startAndKill(stage: ServingStage, port: number, random: Random, k
   if (!isStarting) {
     await Promise.race([until('listening', () => command.logged().includes('"msg":"listening"')), hasEnded]);
   }
-  await Promise.race([delay(logUniform(random, isStarting ? 100 : 1, 1_500)), hasEnded]);
+  await Promise.race([delay(random.spread(isStarting ? 100 : 1, 1_500)), hasEnded]);
   const listened = command.logged().includes('"msg":"listening"');
   command.kill('SIGKILL');
   await command.ended;
@@ -143,10 +143,6 @@ function change(stage: ServingStage, record: string, random: Random): void {
   const isThere = stage.sandbox.store.get('content', record) !== null;
   if (isThere && random.chance(0.01)) stage.sandbox.store.remove('content', record);
   else stage.write('content', record, { title: `change ${random.whole(1, 1_000_000)}` });
-}
-
-function logUniform(random: Random, least: number, most: number): number {
-  return Math.exp(Math.log(least) + random.next() * Math.log(most / least));
 }
 
 /** Up to six starts, on a machine that may be busy with everything else as well. */

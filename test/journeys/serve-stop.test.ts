@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { strayRows } from '../support/compare-copy.ts';
+import { strayRows, miscountedWalks } from '../support/compare-copy.ts';
 import { longOrShort, sampled } from '../support/length.ts';
 import { eventBody, type Serving, servingStage, type ServingStage, until } from '../support/serving.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -21,16 +20,6 @@ async function underWay({ sandbox }: ServingStage, pages: number): Promise<void>
 }
 
 const statuses = (stage: ServingStage): Promise<unknown[]> => stage.column('SELECT DISTINCT status FROM _sync_runs');
-
-/** Walks whose checkpoint does not count exactly the rows that are there. */
-function untoldRows(db: Database.Database): unknown[] {
-  return db
-    .prepare<[], { resource: string; told: number }>(
-      'SELECT resource, walk_records AS told FROM _sync_checkpoints WHERE walk_mode IS NOT NULL',
-    )
-    .all()
-    .filter(({ resource, told }) => db.prepare(`SELECT count(*) FROM "${resource}"`).pluck().get() !== told);
-}
 
 const idsInInbox = (stage: ServingStage): Promise<unknown[]> =>
   stage.inbox.column('SELECT delivery_id FROM _sync_deliveries');
@@ -124,7 +113,7 @@ describe('serve, when it is told to stop', { timeout: 120_000 }, () => {
     // Where it had ended by itself before the second signal came, that is as well.
     expect([0, 130]).toContain(ended.code);
     expect(ended.ms).toBeLessThan(5_000);
-    expect(await stage.read(untoldRows)).toEqual([]);
+    expect(await stage.read(miscountedWalks)).toEqual([]);
     expect(await stage.read((db) => ['content', 'images', 'analytics'].flatMap((name) => strayRows(db, name)))).toEqual(
       [],
     );

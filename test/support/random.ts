@@ -6,6 +6,8 @@ export interface Random {
   whole(least: number, most: number): number;
   chance(probability: number): boolean;
   pick<T>(values: readonly T[]): T;
+  /** A number from `least` to `most`, spread evenly over the orders of magnitude. */
+  spread(least: number, most: number): number;
 }
 
 /** mulberry32 */
@@ -21,6 +23,7 @@ export function randomFrom(seed: number): Random {
   return {
     next,
     whole,
+    spread: (least, most) => least * Math.exp(next() * Math.log(most / least)),
     chance: (probability) => next() < probability,
     pick: (values) => {
       const value = values[whole(0, values.length - 1)];

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -272,6 +272,32 @@ export function resourceIn(snapshot: StatusSnapshot, name: string, source = 'blo
 /** The body of an event as the sandbox and the default profile write it. */
 export function eventBody(data: object, type = 'content.updated'): string {
   return JSON.stringify({ type, data });
+}
+
+/** Gives an image of a sandbox another file; returns its hash. */
+export async function uploadFile(
+  { url, apiKey }: Sandbox,
+  id: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  type?: string,
+): Promise<string> {
+  const headers = { authorization: `Bearer ${apiKey}`, ...(type === undefined ? {} : { 'content-type': type }) };
+  const answer = await fetch(`${url}/v1/images/${id}/file`, { method: 'PUT', headers, body });
+  if (!answer.ok) throw new Error(`the sandbox answered ${answer.status}`);
+  return createHash('sha256').update(body).digest('hex');
+}
+
+/** The lines of a log about what a process was told to do. */
+export function controlsIn({ command }: Serving): ControlLine[] {
+  const lines = command.logged().split('\n');
+  return lines.filter((line) => line.includes('"msg":"control"')).map((line): ControlLine => JSON.parse(line));
+}
+
+interface ControlLine {
+  via: string;
+  by: string;
+  done: boolean;
+  control: { action: string };
 }
 
 /** The headers of a delivery that is signed now. */
