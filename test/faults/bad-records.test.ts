@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
-import {
-  endsOf,
-  expectWholeCopy,
-  list,
-  onStage,
-  record,
-  rejectsIn,
-  reportOf,
-  rowsIn,
-  type StageOptions,
-} from './stage.ts';
+import { endsOf, expectWholeCopy, list, onStage, record, rejectsIn, reportOf } from './stage.ts';
 
 const GOOD_IDS = ['good-1', 'good-2', 'good-3'];
 const GOOD = GOOD_IDS.map((id, second) => record(id, { title: id }, second));
@@ -90,25 +80,6 @@ describe('a record that cannot become a row is set aside, and its page goes on',
       const mended = await rejectsIn(stage);
       expect(mended.filter(({ resolved_at }) => resolved_at === null)).toEqual([]);
       expect(mended).toHaveLength(rejected);
-    });
-  });
-
-  it('F105 one of thousands: all others are rows, and there is one reject with its body', async () => {
-    const good = longOrShort(9_999, 1_999);
-    const options: StageOptions = { records: { content: good }, resource: { page: { size: 1_000 } } };
-    await onStage(options, async (stage) => {
-      const bad = withField('bad', nested(200));
-      stage.sandbox.store.put('content', bad);
-      const ended = await stage.backfill();
-      expect([ended.code, reportOf(ended).status]).toEqual([3, 'partial']);
-      expect(reportOf(ended)).toMatchObject({ records: good + 1, inserted: good, rejected: 1 });
-      expect(await rowsIn(stage)).toBe(good);
-      expect(await rejectsIn(stage)).toEqual([{ reason: 'too_deep', record_id: 'bad', body: bad, resolved_at: null }]);
-
-      stage.sandbox.store.put('content', record('bad', { title: 'good now' }, 59));
-      expect((await stage.sync()).code).toBe(0);
-      expect((await rejectsIn(stage))[0]?.resolved_at).not.toBeNull();
-      await expectWholeCopy(stage);
     });
   });
 

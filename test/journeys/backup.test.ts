@@ -1,3 +1,4 @@
+import { asOther, rowsIn } from '../support/temp-warehouse.ts';
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -21,14 +22,7 @@ import { eventBody, servingStage, until, type Serving, type ServingStage } from 
 const RECORDS = { content: 120, images: 5, analytics: 5 };
 
 /** Everything of ours and of the service in a warehouse or an inbox. */
-const rowsOf = (file: string, table: string): unknown[] => {
-  const db = new Database(file, { readonly: true });
-  try {
-    return db.prepare(`SELECT * FROM ${table}`).all();
-  } finally {
-    db.close();
-  }
-};
+const rowsOf = (file: string, table: string): unknown[] => rowsIn(file, `SELECT * FROM ${table}`);
 
 /** Writes something else over the first place where a text stands. */
 const patched = (search: string, by: string) => (copy: string) => {
@@ -37,11 +31,7 @@ const patched = (search: string, by: string) => (copy: string) => {
   writeFileSync(copy, bytes);
 };
 
-const changed = (statement: string) => (copy: string) => {
-  const db = new Database(copy);
-  db.exec(statement);
-  db.close();
-};
+const changed = (statement: string) => (copy: string) => asOther(copy, (db) => void db.exec(statement));
 
 /** Changes records all the time, each with a delivery; how many were acknowledged. */
 function storm(stage: ServingStage, serving: Serving) {

@@ -1,3 +1,4 @@
+import { decimal } from '../support/copied-cells.ts';
 import { describe, expect, it } from 'vitest';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
@@ -18,19 +19,9 @@ const BEYOND = ['1e-400', '123456789012345678901234567890.5', '0.123456789012345
 const PLAIN = ['1.10', '-0', '1E2', '0.1', '3.0', '0.30000000000000004', '5e-324', '1e23'];
 const ALL = [...LONG, ...BEYOND, ...PLAIN];
 
-/** The digits without zeros around them, and their power of ten; zero has no sign. */
-function value(text: string): string {
-  const [mantissa = '', exponent = '0'] = text.replace(/^-/, '').toLowerCase().split('e');
-  const [whole = '', fraction = ''] = mantissa.split('.');
-  const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const kept = digits.replace(/0+$/, '');
-  const power = Number(exponent) - fraction.length + digits.length - kept.length;
-  return kept === '' ? '0' : `${text.startsWith('-') ? '-' : ''}${kept}e${power}`;
-}
-
 /** The numbers in a text, in their order. */
 function numbersIn(json: unknown): string[] {
-  return (String(json).match(/-?\d[\d.eE+-]*/g) ?? []).map(value);
+  return (String(json).match(/-?\d[\d.eE+-]*/g) ?? []).map(decimal);
 }
 
 interface Row {
@@ -83,9 +74,9 @@ describe.for(DATABASES)('decimals on $name', (database) => {
     expect(await walk()).toBe('ok');
     expect(await types()).toMatchObject({ number: 'numeric', text: 'text', whole: 'json', value: 'json' });
     const found = (await rows()).filter(({ id }) => id !== 'a');
-    const wanted = ALL.map(value);
-    expect(found.map(({ number }) => value(String(number)))).toEqual(wanted);
-    expect(found.map(({ text }) => value(String(text)))).toEqual(wanted);
+    const wanted = ALL.map(decimal);
+    expect(found.map(({ number }) => decimal(String(number)))).toEqual(wanted);
+    expect(found.map(({ text }) => decimal(String(text)))).toEqual(wanted);
     expect(found.map(({ whole }) => numbersIn(whole))).toEqual(wanted.map((number) => [number, number]));
     const list = (await rows('report_list', 'report_id, position')).filter(({ report_id: id }) => id !== 'a');
     expect(list.map((row) => numbersIn(row['value']))).toEqual(wanted.flatMap((number) => [[number], [number]]));
@@ -111,9 +102,9 @@ describe.for(DATABASES)('decimals on $name', (database) => {
     expect(await walk()).toBe('ok');
     expect(await walk([...doubles, `{"id":"a","number":${widening},"list":[${widening}]}`])).toBe('ok');
     expect(await types()).toMatchObject({ number: type, value: type });
-    const wanted = LONG.slice(0, 5).map(value);
+    const wanted = LONG.slice(0, 5).map(decimal);
     const digits = (all: Row[], column: string): string[] =>
-      all.filter((row) => row.id !== 'a' && row['report_id'] !== 'a').map((row) => value(String(row[column])));
+      all.filter((row) => row.id !== 'a' && row['report_id'] !== 'a').map((row) => decimal(String(row[column])));
     expect(digits(await rows(), 'number')).toEqual(wanted);
     expect(digits(await rows('report_list', 'report_id'), 'value')).toEqual(wanted);
   });
@@ -123,8 +114,8 @@ describe.for(DATABASES)('decimals on $name', (database) => {
     const { walk, rows } = await copyOf(database, doubles, { history: 'none' });
     await walk();
     await walk([...doubles, '{"id":"a","number":"x"}']);
-    const wanted = LONG.slice(0, 5).map((text) => value(String(Number(text))));
-    expect((await rows()).slice(0, 5).map(({ number }) => value(String(number)))).toEqual(wanted);
+    const wanted = LONG.slice(0, 5).map((text) => decimal(String(Number(text))));
+    expect((await rows()).slice(0, 5).map(({ number }) => decimal(String(number)))).toEqual(wanted);
   });
 
   it('that change in digits alone are a change', async () => {

@@ -1,3 +1,4 @@
+import { asOther } from '../support/temp-warehouse.ts';
 import { expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
 import { noTracing, replayTrace, tracedInto } from './traced-disk.ts';
@@ -51,8 +52,8 @@ async function judged(stage: ServingStage, trace: string): Promise<PowerCuts> {
   await replayTrace(trace, (file, cut) => {
     if (!file.startsWith(stage.inboxFile())) return;
     cut(folder);
-    const done = lookInto(path.join(folder, path.basename(stage.inboxFile())), doneIn);
-    const rows = new Set(lookInto(path.join(folder, path.basename(stage.file())), titlesIn));
+    const done = asOther(path.join(folder, path.basename(stage.inboxFile())), doneIn);
+    const rows = new Set(asOther(path.join(folder, path.basename(stage.file())), titlesIn));
     for (const id of done) if (!rows.has(id)) cuts.lost.add(id);
     cuts.cuts += 1;
     cuts.done = done.length;
@@ -72,16 +73,6 @@ function titlesIn(db: Database.Database): string[] {
 function names(db: Database.Database, table: string, query: string): string[] {
   const isThere = db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined;
   return isThere ? db.prepare<[], string>(query).pluck().all() : [];
-}
-
-/** As the next process would open it. */
-function lookInto<T>(file: string, look: (db: Database.Database) => T): T {
-  const db = new Database(file);
-  try {
-    return look(db);
-  } finally {
-    db.close();
-  }
 }
 
 it(

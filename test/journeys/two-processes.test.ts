@@ -33,26 +33,6 @@ describe.for([USUAL])('two processes on one warehouse on $name', (database) => {
     expect(paths).toHaveLength(new Set(paths).size);
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
-
-  it('F133 starts at once after the holder was killed here, and waits for the lease of one that was killed elsewhere', async () => {
-    const stage = await journey({ database, sandbox: SLOW, profile: PROFILE });
-    const first = await stage.startUntil(5, 'backfill');
-    first.kill('SIGKILL');
-    await first.ended;
-    const left = await stage.value<string>('SELECT max(expires_at) FROM _sync_leases');
-    expect(Date.parse(`${left?.replace(' ', 'T')}Z`)).toBeGreaterThan(Date.now() + 30_000);
-    const elsewhere = "UPDATE _sync_leases SET host = 'elsewhere', owner = 'pid 7 on elsewhere'";
-    const [here] = await stage.all<{ host: string; owner: string }>('SELECT host, owner FROM _sync_leases');
-    await stage.write(elsewhere);
-    const early = await stage.command('backfill');
-    expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('is being synced by pid 7 on elsewhere') });
-    await stage.write('UPDATE _sync_leases SET host = ?, owner = ?', here?.host, here?.owner);
-    expect(await stage.command('backfill')).toMatchObject({ code: 0 });
-    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-    await stage.write(`${elsewhere}, expires_at = '2000-01-01 00:00:00.000'`);
-    expect(await stage.command('backfill')).toMatchObject({ code: 0 });
-    expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
-  });
 });
 
 describe.for(DATABASES)('two processes on one warehouse on $name', (database) => {
@@ -112,7 +92,9 @@ describe('signals', () => {
       const statuses = await stage.column('SELECT DISTINCT status FROM _sync_runs');
       expect(statuses).toContain('interrupted');
       expect(statuses).not.toContain('running');
-      expect(await stage.value('SELECT count(*) FROM _sync_checkpoints WHERE walk_mode IS NOT NULL')).toBeGreaterThan(0);
+      expect(await stage.value('SELECT count(*) FROM _sync_checkpoints WHERE walk_mode IS NOT NULL')).toBeGreaterThan(
+        0,
+      );
       expect(await stage.read(miscountedWalks)).toEqual([]);
       const asked = new Set(stage.sandbox.requests.entries().map(({ path }) => path));
 

@@ -81,7 +81,7 @@ function normal(type: ColumnType, value: unknown): string | null {
   throw new Error(`a ${type} is read as ${typeof value}`);
 }
 
-function typeNamed(name: string): ColumnType {
+export function typeNamed(name: string): ColumnType {
   const type = COLUMN_TYPES.find((candidate) => candidate === name);
   if (type === undefined) throw new Error(`no column type: ${name}`);
   return type;

@@ -1,5 +1,5 @@
 import { canonical, type Fields } from '../world/json-value.ts';
-import { FieldMaker, type PastState } from '../world/records.ts';
+import { FieldMaker, type PastState, drawTitle, uuidOf } from '../world/records.ts';
 import type { Random } from '../random.ts';
 import type { Dialect } from './dialect.ts';
 
@@ -137,7 +137,7 @@ export class PostEditor {
       key: keyOf(id, place),
       id,
       serial: this.#serial,
-      title: this.#title(),
+      title: drawTitle(this.#random),
       fields: this.#fields.make(this.#serial),
       createdAt: stamp,
       updatedAt: filter.isNullAtFirst === true ? null : stamp,
@@ -204,7 +204,7 @@ export class PostEditor {
   /** The post as changed at this moment; its own time never goes back. */
   #put(post: Post, now: number): Post {
     const updatedAt = Math.max(post.updatedAt ?? post.createdAt, this.#stamp(now));
-    const title = this.#random.chance(0.3) ? this.#title() : post.title;
+    const title = this.#random.chance(0.3) ? drawTitle(this.#random) : post.title;
     const put = { ...post, title, updatedAt, changedAt: now, isHonest: true };
     this.#posts.put(put);
     return put;
@@ -221,17 +221,11 @@ export class PostEditor {
     return Math.floor((now - late) / times.resolution) * times.resolution;
   }
 
-  #title(): string {
-    return `${this.#random.pick(['Apfel', 'apple', 'Zebra', 'öl', 'Mond'])} ${this.#random.whole(1, 30)}`;
-  }
-
   #id(): string {
     const serial = this.#serial;
-    // Larger ids are not always newer ones.
-    const mixed = (serial * 7_919) % 10_007;
     const ids: Readonly<Record<Dialect['ids'], () => string>> = {
       integers: () => String(serial),
-      uuids: () => `${mixed.toString(16).padStart(8, '0')}-0000-4000-8000-${String(serial).padStart(12, '0')}`,
+      uuids: () => uuidOf(serial),
       odd: () => `${this.#random.pick(['a/b', 'ä ö', 'A', '100%', '~', 'x?y=1', 'c.d', '"q'])}-${serial}`,
     };
     return ids[this.#dialect.ids]();

@@ -1,3 +1,4 @@
+import { asOther } from '../temp-warehouse.ts';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
@@ -126,7 +127,7 @@ function differencesOf({ folder }: HostileStage, { name, records }: HostileSourc
   const file = path.join(folder, `${name}.db`);
   if (!existsSync(file)) return ['there is no copy'];
   const truth = new Map(records.map((record) => [record.id, fieldsOf(JSON.stringify(record))]));
-  return asReader(file, (db) => differencesFrom(db, truth, true).filter((each) => !isOverflow(db, each)))
+  return asOther(file, (db) => differencesFrom(db, truth, true).filter((each) => !isOverflow(db, each)))
     .slice(0, 6)
     .map(({ kind, text }) => `${kind}: ${text.slice(0, 300)}`);
 }
@@ -159,17 +160,8 @@ function stored({ folder, sources }: HostileStage, query: string): string[] {
   return sources.flatMap(({ name }) => {
     const file = path.join(folder, `${name}.db`);
     if (!existsSync(file)) return [];
-    return asReader(file, (db) =>
+    return asOther(file, (db) =>
       hasTable(db, '_sync_checkpoints') ? db.prepare<[], string>(query).pluck().all() : [],
     );
   });
-}
-
-function asReader<T>(file: string, look: (db: Database.Database) => T): T {
-  const db = new Database(file, { readonly: true, timeout: 5_000 });
-  try {
-    return look(db);
-  } finally {
-    db.close();
-  }
 }

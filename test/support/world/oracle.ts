@@ -1,4 +1,6 @@
 import type Database from 'better-sqlite3';
+import type { ColumnType } from '../../../src/model/vocabulary.ts';
+import { decimal, typeNamed } from '../copied-cells.ts';
 import {
   canonical,
   canonicalStored,
@@ -12,8 +14,6 @@ import {
   written,
 } from './json-value.ts';
 import type { PastState } from './records.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/model/vocabulary.ts';
-import { decimal } from '../copied-cells.ts';
 
 /** What must be in the copy: by key the body, null for a record that must not be live, `either` for one that may be. */
 export type Truth = ReadonlyMap<string, Fields | null | 'either'>;
@@ -390,12 +390,6 @@ function rowKey(key: string, positions: readonly number[]): string {
 
 export function hasTable(db: Database.Database, name: string): boolean {
   return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(name) !== undefined;
-}
-
-function typeNamed(name: string): ColumnType {
-  const type = COLUMN_TYPES.find((candidate) => candidate === name);
-  if (type === undefined) throw new Error(`no column type: ${name}`);
-  return type;
 }
 
 type Agrees = (value: Exclude<Value, null>, cell: unknown) => boolean;

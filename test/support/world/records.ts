@@ -81,6 +81,16 @@ export class ServiceRecords {
 
 const MINUTE = 60_000;
 
+export function drawTitle(random: Random): string {
+  return `${random.pick(['Apfel', 'apple', 'Zebra', 'öl', 'Mond'])} ${random.whole(1, 30)}`;
+}
+
+/** Larger ids are not always newer ones. */
+export function uuidOf(serial: number): string {
+  const mixed = (serial * 7_919) % 10_007;
+  return `${mixed.toString(16).padStart(8, '0')}-0000-4000-8000-${String(serial).padStart(12, '0')}`;
+}
+
 /** Makes entries in the form of one service. */
 export class EntryMaker {
   readonly #behaviour: Behaviour;
@@ -104,7 +114,7 @@ export class EntryMaker {
       key: keyOf(id),
       id,
       serial: this.#serial,
-      title: this.#title(),
+      title: drawTitle(this.#random),
       body: this.#fields.make(this.#serial),
       createdAt: stamp,
       updatedAt: times.isNullAtFirst ? null : stamp,
@@ -119,7 +129,7 @@ export class EntryMaker {
   /** The record with other content; its own time never goes back. */
   update(before: Entry, now: number): Entry {
     const updatedAt = Math.max(before.updatedAt ?? before.createdAt, this.#stamp(now));
-    const title = this.#random.chance(0.3) ? this.#title() : before.title;
+    const title = this.#random.chance(0.3) ? drawTitle(this.#random) : before.title;
     const rest = { title, updatedAt, isListed: true, changedAt: now, isHonest: true };
     return this.#entry({ ...before, ...rest, body: this.#fields.make(this.#serial) });
   }
@@ -130,19 +140,11 @@ export class EntryMaker {
     return Math.floor((now - late) / resolution) * resolution;
   }
 
-  #title(): string {
-    return `${this.#random.pick(['Apfel', 'apple', 'Zebra', 'öl', 'Mond'])} ${this.#random.whole(1, 30)}`;
-  }
-
   #id(): Fields {
     const serial = this.#serial;
-    // Larger ids are not always newer ones.
-    const mixed = (serial * 7_919) % 10_007;
     const ids: Readonly<Record<Behaviour['ids'], () => [string, Value][]>> = {
       integers: () => [['id', new Digits(serial)]],
-      uuids: () => [
-        ['id', `${mixed.toString(16).padStart(8, '0')}-0000-4000-8000-${String(serial).padStart(12, '0')}`],
-      ],
+      uuids: () => [['id', uuidOf(serial)]],
       odd: () => [['id', `${this.#random.pick(['a/b', 'ä ö', 'A', '100%', '~', 'x?y=1'])}-${serial}`]],
       composite: () => [
         ['space', this.#random.pick(['blog', 'shop', 'null', '', null])],
