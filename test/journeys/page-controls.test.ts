@@ -116,7 +116,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     expect(audit()).toHaveLength(lines.length);
     expect((await resource('content')).paused).toBeNull();
     const refusals = serving.command.logged().split('\n');
-    expect(refusals.filter((line) => line.includes('a form of the page was not'))).toHaveLength(1);
+    expect(refusals.filter((line) => line.includes('a form of the page was refused'))).toHaveLength(1);
   });
 
   it('discards and confirms held deletes, retries a refused resource, and replays what is dead', async () => {
