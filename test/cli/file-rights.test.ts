@@ -55,7 +55,7 @@ describe('files that are made', () => {
     expect(ENDS.slice(0, 3).map((end) => rightsOf(`${data}/blog${end}`))).toEqual(['664', '664', '664']);
     expect(rightsOf(`${data}/blog-inbox.db`)).toBe('600');
     // The key and the secret stand in it.
-    await until('told', () => /"level":"warn".*config\.yaml holds secrets, and others/.test(logged()));
+    await until('told', () => /"level":"warn".*config\.yaml holds secrets, and users other/.test(logged()));
   });
 
   it('can be read by their group where the settings say so, also while serve writes, and by nobody else', async (context) => {

@@ -16,8 +16,8 @@ function codeOf(file: string): string {
 const NAMES_A_KIND =
   /['"`](?:sqlite|postgres(?:ql)?)(?:['"`]|:(?!\/\/host))|\b(?:sqlite|postgres)[A-Z]|[a-z](?:Sqlite|Postgres)|\/(?:sqlite|postgres)\//g;
 
-/** Who may: the grammar of the addresses, and the config that the demo writes. */
-const MAY_NAME_KINDS = /^src\/(?:database\/|config\/warehouse-address\.ts|cli\/demo\.ts)/;
+/** The grammar of the addresses, the config that the demo writes, and the explanations of error codes. */
+const MAY_NAME_KINDS = /^src\/(?:database\/|config\/warehouse-address\.ts|cli\/(?:demo|explain)\.ts)/;
 
 describe('the kinds of database', () => {
   it('are named in the warehouse alone, and in the grammar of its addresses', () => {

@@ -5,7 +5,7 @@ import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import { eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until, controlsIn } from '../support/serving.ts';
+import { controlsIn, eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until } from '../support/serving.ts';
 
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
@@ -105,7 +105,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     expect(controlsIn(serving)).toHaveLength(lines.length);
     expect((await resource('content')).paused).toBeNull();
     const refusals = serving.command.logged().split('\n');
-    expect(refusals.filter((line) => line.includes('a form of the page was not'))).toHaveLength(1);
+    expect(refusals.filter((line) => line.includes('a form of the page was refused'))).toHaveLength(1);
   });
 
   it('discards and confirms held deletes, retries a refused resource, and replays what is dead', async () => {

@@ -93,7 +93,7 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
     const listed = await stage.command('deletes', 'list');
     expect(listed.stdout).toMatch(/report +2026-04-08 +held .*a window of reports.*all of its 2 rows/);
     const confirmed = await stage.command('deletes', 'confirm', 'report', '--id', '2026-04-08');
-    expect(confirmed.stdout).toMatch(/1 confirmed.*asked for by the next run/);
+    expect(confirmed.stdout).toMatch(/1 confirmed.*the next run requests/);
     reports.now += HOUR;
     expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 2 });
     expect(await stage.unlike()).toEqual([]);

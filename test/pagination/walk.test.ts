@@ -226,3 +226,43 @@ describe('F210 control characters in what is sent', () => {
     expect(server.requests).toEqual([]);
   });
 });
+
+describe.each(STYLES)('%s: a listing that moves while it is walked', (style) => {
+  /** Changes the listing once, after the second page. */
+  async function walkMoving(change: (records: { id: number; v?: number }[]) => void) {
+    const records: { id: number; v?: number }[] = numbered(30);
+    const server = await startListing((url, count) => {
+      if (count === 3) change(records);
+      return serve(style, records)(url, count);
+    });
+    const moving = await collect(walkOver(server, pageProfile(style, 5), { runAhead: 1 }));
+    const quiet = await collect(walkOver(server, pageProfile(style, 5)));
+    return { moving, quiet };
+  }
+
+  it('F044 loses nothing when records appear at its head', async () => {
+    const { moving } = await walkMoving((records) => void records.unshift({ id: 101 }, { id: 102 }));
+    expect(moving.error).toBeNull();
+    expect(new Set(idsOf(moving.pages))).toEqual(new Set(numbered(30).map((record) => record.id)));
+  });
+
+  it('F045 ends well when a record at its head goes, and the next walk finds what slipped through', async () => {
+    const { moving, quiet } = await walkMoving((records) => void records.splice(0, 1));
+    expect(moving.error).toBeNull();
+    expect(idsOf(quiet.pages)).toEqual(
+      numbered(30)
+        .map((record) => record.id)
+        .slice(1),
+    );
+  });
+
+  it('F046 hands out a record that moved to the end in its last version', async () => {
+    const { moving } = await walkMoving(
+      (records) => void records.push({ ...(records.splice(20, 1)[0] ?? { id: 0 }), v: 2 }),
+    );
+    expect(moving.error).toBeNull();
+    expect(moving.pages.at(-1)?.records.length === 0 ? moving.pages.at(-2) : moving.pages.at(-1)).toMatchObject({
+      records: expect.arrayContaining([expect.objectContaining({ value: { id: 21, v: 2 } })]),
+    });
+  });
+});

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';
 
@@ -108,9 +108,8 @@ const SIZED_TYPES: ReadonlySet<string> = new Set(
     .map((name) => `image/${name}`),
 );
 
-/** Bytes that are searched if the first ones do not hold the size: the directory of a TIFF is often at its end. */
+/** Bytes that are searched if the first ones do not hold the size. */
 const MAX_SEARCHED_BYTES = 8_388_608;
-const MAX_SEARCHED_TIFF_BYTES = 67_108_864;
 /** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
 const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
 
@@ -130,10 +129,27 @@ async function readPicture(
   const size = await sizeIn(head);
   if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
   if (BOXED.has(type)) return 'damaged';
-  const max = type === 'image/tiff' ? MAX_SEARCHED_TIFF_BYTES : MAX_SEARCHED_BYTES;
   await using handle = await open(file.path);
-  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(Math.min(file.bytes, max)), position: 0 });
-  return sizeIn(buffer.subarray(0, bytesRead));
+  const part = type === 'image/tiff' ? await moveDirectoryFirst(handle) : await readBytes(handle, 0);
+  return part === null ? 'damaged' : sizeIn(part);
+}
+
+/** The first directory of a TIFF is often after all of its pixels: returns it as if it followed the header. */
+async function moveDirectoryFirst(handle: FileHandle): Promise<Buffer | null> {
+  const head = await readBytes(handle, 0, 16);
+  if (head.length < 16) return null;
+  const isLittle = head[0] === 0x49;
+  const isBig = head[isLittle ? 2 : 3] === 43;
+  const order = isLittle ? 'LE' : 'BE';
+  const at = isBig ? Number(head[`readBigUInt64${order}`](8)) : head[`readUInt32${order}`](4);
+  if (isBig) head.fill(0, 8).writeUInt8(16, isLittle ? 8 : 15);
+  else head.fill(0, 4).writeUInt8(16, isLittle ? 4 : 7);
+  return Buffer.concat([head, await readBytes(handle, Math.min(at, Number.MAX_SAFE_INTEGER))]);
+}
+
+async function readBytes(handle: FileHandle, position: number, max = MAX_SEARCHED_BYTES): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(max), position });
+  return buffer.subarray(0, bytesRead);
 }
 
 /** Loaded with the first picture. */

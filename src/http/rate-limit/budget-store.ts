@@ -174,14 +174,18 @@ const restartSchema = z.object({
   peak: z.number().positive().nullable(),
 });
 
-/** The text that survives a restart. Quotas are not part of it: the first response states them again. */
-export function storeBudget(budget: Budget, now: number): string {
+/**
+ * The text that survives a restart, with times by the wall clock (`wall`, epoch milliseconds), which the next process reads.
+ * Quotas are not part of it: the first response states them again.
+ */
+export function storeBudget(budget: Budget, now: number, wall: number): string {
+  const shift = wall - now;
   const until = getGate(budget, now, 0);
   return JSON.stringify({
     version: 1,
-    pausedUntil: until > now && Number.isFinite(until) ? Math.ceil(until) : null,
+    pausedUntil: until > now && Number.isFinite(until) ? Math.ceil(until + shift) : null,
     refusals: budget.refusals,
-    due: Number.isFinite(paceNow(budget, now)) ? Math.ceil(budget.due) : null,
+    due: Number.isFinite(paceNow(budget, now)) ? Math.ceil(budget.due + shift) : null,
     peak: budget.estimate.rate,
   });
 }

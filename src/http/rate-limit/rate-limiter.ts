@@ -180,7 +180,7 @@ class BudgetRateLimiter implements Governor {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, this.#store.now());
+    return storeBudget(this.#store.budget, this.#store.now(), this.#clock.now());
   }
 
   async forgetWaits(): Promise<void> {

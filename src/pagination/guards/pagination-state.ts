@@ -203,7 +203,7 @@ export class PaginationState {
     const known = this.#keys.size;
     eachKey(page.keys, (high, low) => this.#keys.add(high, low));
     const last = this.#pages.at(-1);
-    if (last !== undefined) last.keys = Buffer.from(page.keys);
+    if (last !== undefined) last.keys = new Uint8Array(page.keys);
     return this.#keys.size - known;
   }
 
@@ -305,7 +305,8 @@ export class PaginationState {
     this.#digest.update(keys);
     if (hasNew) this.#productivePages += 1;
     if (keys.length > 0) this.#stalePages = hasNew ? 0 : this.#stalePages + 1;
-    if (this.#isCutByNumber) this.#pages.push({ position, keys: Buffer.from(keys), unkeyed });
+    // A copy by `Buffer.from` would keep a slab of Node's buffer pool alive, which is 16 times as large.
+    if (this.#isCutByNumber) this.#pages.push({ position, keys: new Uint8Array(keys), unkeyed });
     return pushed;
   }
 }

@@ -67,7 +67,7 @@ export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
   drain: {
     pollMs: 1_000,
     spreadMs: 10,
-    heartbeatSeconds: 20,
+    heartbeatSeconds: 10,
     deleteAfterSeconds: 300,
     retentionSeconds: MONTH_SECONDS,
   },

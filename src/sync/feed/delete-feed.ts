@@ -1,3 +1,4 @@
+import { inParts } from '../../database/state/in-parts.ts';
 import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
@@ -12,7 +13,6 @@ import { walk } from '../../pagination/walk.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { fieldAt, recordKey } from '../../rows/records/record-key.ts';
-import { countLive } from '../deletes/detect-deletes.ts';
 import { cutOf } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -68,11 +68,17 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
 }
 
+const KEYS_PER_QUERY = 1_000;
+
 /** Warns of deleted records that the feed did not name; `keys` are those that a full scan has not seen. */
 export async function warnOfFeedGaps(context: RunContext, keys: readonly string[]): Promise<void> {
   const table = context.owned.shape?.tables[0];
   if (table === undefined || keys.length === 0) return;
-  const count = keys.length - (await countLive(context, table, keys));
+  let count = 0;
+  for (const part of inParts(keys, KEYS_PER_QUERY)) {
+    const rows = await context.warehouse.rows.stored(table, part, []);
+    for (const { deletedAt } of rows.values()) count += deletedAt === null ? 0 : 1;
+  }
   if (count === 0) return;
   context.progress.warnings.push({
     code: 'delete_feed_incomplete',

@@ -85,7 +85,7 @@ class FetchRound {
 
   /** Fetches the files that are due by now. */
   async fetchAll(resource: string): Promise<void> {
-    const due = dueNow(this.#context, resource, timestampText(this.#context.clock.now()));
+    const due = this.#untilAborted(dueNow(this.#context, resource, timestampText(this.#context.clock.now())));
     const fetchOne = async (file: DueFile): Promise<void> => {
       if (this.#signal.aborted) return;
       await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
@@ -94,6 +94,18 @@ class FetchRound {
     // Also what was fetched before something failed.
     await this.#committing;
     this.#signal.throwIfAborted();
+  }
+
+  /** Ends when the fetching is aborted or the database fails: the downloads in progress are still awaited. */
+  async *#untilAborted(due: AsyncIterable<DueFile>): AsyncGenerator<DueFile> {
+    try {
+      for await (const file of due) {
+        if (this.#signal.aborted) return;
+        yield file;
+      }
+    } catch (error) {
+      this.#failing.abort(error);
+    }
   }
 
   async #fetch(due: DueFile): Promise<void> {

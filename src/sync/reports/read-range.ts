@@ -5,7 +5,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Page, WalkEnd } from '../../pagination/page.ts';
-import { walk } from '../../pagination/walk.ts';
+import { walk, type WalkOptions } from '../../pagination/walk.ts';
 import { isExact } from '../../rows/json/exact-number.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
@@ -95,13 +95,13 @@ async function collectPages(
   const { most, too_large: tooLarge } = windows;
   const maySplit = range.windows.length > 1;
   let [rows, bytes] = [0, 0];
-  const options = {
+  const options: WalkOptions = {
     ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge,
     formerEndedAt,
     runAhead: context.runAhead,
     // The pages stay in memory until the last of them has arrived.
-    overlaps: true,
+    keepsPages: true,
     ...(kept === null ? {} : { kept: kept <= context.profile.page.size ? kept : 0 }),
   };
   for await (const page of walk(options)) {

@@ -6,7 +6,7 @@ import { shapeRecords } from '../../rows/shape-page.ts';
 import type { ShapeRecord } from '../../rows/write-rows.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
-import { canonicalDecimal, canonicalJson } from '../../database/copy/copy-table.ts';
+import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */

@@ -52,7 +52,7 @@ describe('the budget that survives a restart', () => {
   it('holds waits and what was learned; a past time is never in the future', () => {
     const budget = used();
     budget.estimate.rate = 1;
-    const stored = storeBudget(budget, AT);
+    const stored = storeBudget(budget, AT, AT);
     expect(restoreBudget(stored, AT + 1_000)).toMatchObject({
       pausedUntil: Math.ceil(AT + 9_000),
       refusals: 0,

@@ -78,9 +78,12 @@ function runEntries(db: Database, own: Kysely<InboxTables>, entries: readonly In
   const statements = writeEntries(own, entries);
   let step = statements.next();
   while (step.done !== true) {
-    const rows = step.value.map(({ sql, parameters }) =>
-      db.prepare<unknown[], Record<string, unknown>>(sql).all(...parameters),
-    );
+    const rows = step.value.map(({ sql, parameters }) => {
+      const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
+      if (statement.reader) return statement.all(...parameters);
+      statement.run(...parameters);
+      return [];
+    });
     step = statements.next(rows);
   }
   return step.value;
