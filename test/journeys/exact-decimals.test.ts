@@ -64,6 +64,9 @@ function eachIn(numbers: readonly string[], text: (number: string) => string): s
   return numbers.map((number, at) => `{"id":"${String(at).padStart(2, '0')}",${text(number)}}`);
 }
 
+const digits = (all: Row[], column: string): string[] =>
+  all.filter((row) => row.id !== 'a' && row['report_id'] !== 'a').map((row) => decimal(String(row[column])));
+
 describe.for(DATABASES)('decimals on $name', (database) => {
   it('stand by their digits in columns of numbers, texts and JSON, in objects and in lists', async () => {
     const mixed = [
@@ -103,8 +106,6 @@ describe.for(DATABASES)('decimals on $name', (database) => {
     expect(await walk([...doubles, `{"id":"a","number":${widening},"list":[${widening}]}`])).toBe('ok');
     expect(await types()).toMatchObject({ number: type, value: type });
     const wanted = LONG.slice(0, 5).map(decimal);
-    const digits = (all: Row[], column: string): string[] =>
-      all.filter((row) => row.id !== 'a' && row['report_id'] !== 'a').map((row) => decimal(String(row[column])));
     expect(digits(await rows(), 'number')).toEqual(wanted);
     expect(digits(await rows('report_list', 'report_id'), 'value')).toEqual(wanted);
   });

@@ -54,33 +54,33 @@ const EITHER = eitherDatabase(import.meta.filename);
 
 describe.for(EITHER)('a record that left the listing, on $name', (database) => {
   it.for(Object.keys(OTHER))('is deleted after two complete scans if it answers with %s', async (way) => {
-    const { run, isLive } = await withoutOne(database, OTHER[way] ?? {});
-    const first = await run('backfill');
+    const stage = await withoutOne(database, OTHER[way] ?? {});
+    const first = await stage.run('backfill');
     expect(first.resources[0]).toMatchObject({ status: 'partial', warnings: [{ code: 'deletes_unconfirmed' }] });
-    expect(await isLive()).toBe(true);
-    expect((await run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
-    expect(await isLive()).toBe(false);
+    expect(await stage.isLive()).toBe(true);
+    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    expect(await stage.isLive()).toBe(false);
   });
 
   it.for(Object.keys(REFUSED))('stays if it answers %s, until an operator confirms the delete', async (way) => {
-    const { run, write, isLive } = await withoutOne(database, REFUSED[way] ?? {});
+    const stage = await withoutOne(database, REFUSED[way] ?? {});
     for (let scan = 1; scan <= 2; scan += 1) {
-      expect((await run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
+      expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
     }
-    expect(await isLive()).toBe(true);
-    await write("UPDATE _sync_suspects SET state = 'released'");
-    expect((await run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
-    expect(await isLive()).toBe(false);
+    expect(await stage.isLive()).toBe(true);
+    await stage.write("UPDATE _sync_suspects SET state = 'released'");
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
+    expect(await stage.isLive()).toBe(false);
   });
 
   it('stays if it still exists, even after an operator confirmed the delete', async () => {
-    const { service, run, write, isLive } = await withoutOne(database, REFUSED['status 403'] ?? {});
-    await run('backfill');
-    await write("UPDATE _sync_suspects SET state = 'released'");
-    service.unlisted.add('r3');
-    service.records.set('r3', { id: 'r3', title: 'Title 3' });
-    expect((await run('sync')).resources[0]).toMatchObject({ deleted: 0 });
-    expect(await isLive()).toBe(true);
+    const stage = await withoutOne(database, REFUSED['status 403'] ?? {});
+    await stage.run('backfill');
+    await stage.write("UPDATE _sync_suspects SET state = 'released'");
+    stage.service.unlisted.add('r3');
+    stage.service.records.set('r3', { id: 'r3', title: 'Title 3' });
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ deleted: 0 });
+    expect(await stage.isLive()).toBe(true);
   });
 });
 
@@ -118,9 +118,9 @@ describe.for(EITHER)('a status that means gone for single records alone, on $nam
   });
 
   it('is an error of the listing', async () => {
-    const { service, run, live } = await forbidding();
-    service.listing = 403;
-    expect((await run('sync')).resources[0]).toMatchObject({ status: 'failed', error: { code: 'forbidden' } });
-    expect(await live()).toHaveLength(30);
+    const stage = await forbidding();
+    stage.service.listing = 403;
+    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'failed', error: { code: 'forbidden' } });
+    expect(await stage.live()).toHaveLength(30);
   });
 });

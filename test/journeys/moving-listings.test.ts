@@ -143,10 +143,10 @@ function once(listing: MovingListing, request: number, change: () => void): void
   };
 }
 
-describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
-  const moves = (what: string, dialects: Dialects, move: (listing: MovingListing) => void, at = 11, options = {}) =>
-    dialects.map(([name, dialect]) => ({ what: `${what}: ${name}`, dialect, move, at, options }));
+const moves = (what: string, dialects: Dialects, move: (listing: MovingListing) => void, at = 11, options = {}) =>
+  dialects.map(([name, dialect]) => ({ what: `${what}: ${name}`, dialect, move, at, options }));
 
+describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
   it.for([
     ...moves('one moved to its end', sampled(BY_UPDATED, 3), (listing) => listing.change(5)),
     ...moves('one before was deleted', sampled(BY_ID, 3, 1), (listing) => listing.remove(5)),

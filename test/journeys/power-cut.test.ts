@@ -4,7 +4,7 @@ import { longOrShort } from '../support/length.ts';
 import { noTracing, replayTrace, tracedInto } from './traced-disk.ts';
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { SQLITE } from '../support/databases.ts';
 import { eventBody, type Serving, servingStage, type ServingStage, until } from '../support/serving.ts';
 

@@ -1,7 +1,7 @@
 import { asOther } from '../temp-warehouse.ts';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { filesIn, leakFinder } from '../../faults/canaries.ts';
 import { type Difference, differencesFrom, hasTable } from '../world/oracle.ts';
 import { type Fields, isFields, parsed } from '../world/json-value.ts';
