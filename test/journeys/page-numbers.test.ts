@@ -1,4 +1,3 @@
-import type Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { RunReport } from '../../src/sync/report.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
@@ -9,6 +8,9 @@ const SIZE = 5;
 const NUMBERED = { style: 'page', page_param: 'page', size: SIZE, total: null };
 
 const firstAgain: Numbering['zero'] = (records) => ({ body: { data: records.slice(0, SIZE) } });
+
+const recordsOf = (count: number): { id: string }[] =>
+  Array.from({ length: count }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
 
 interface Numbering {
   /** The number of the service's first page. */
@@ -22,7 +24,7 @@ interface Numbering {
 
 /** Numbered pages without a total, newest first. */
 async function stageOf(database: TestDatabase, { from, count, zero, before }: Numbering, fields = {}) {
-  const records = Array.from({ length: count }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+  const records = recordsOf(count);
   const profile = { page: NUMBERED, incremental: null, ...fields };
   const stage = await ownService(database, profile, (url) => {
     const page = Number(url.searchParams.get('page'));
@@ -113,13 +115,15 @@ const byPage: Answering['place'] = (params) => (Number(params.get('page')) - 1) 
 const byOffset: Answering['place'] = (params) => Number(params.get('offset'));
 const byIndex: Answering['place'] = (params) => Number(params.get('offset')) * MOST;
 const whole: Answering['total'] = (records) => records.length;
+const ofPage: Answering['total'] = (_, { length }) => length;
+const ofPages: Answering['total'] = ({ length }) => Math.ceil(length / MOST);
 const pages = { style: 'page', page_param: 'page' };
 const offsets = { style: 'offset', offset_param: 'offset' };
 
 describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $name', (database) => {
   /** A service that gives five records at once, however many are asked for. */
   async function numbersOf(page: Record<string, unknown>, { total, place }: Answering) {
-    const records = Array.from({ length: 23 }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+    const records = recordsOf(23);
     const stage = await ownService(database, { page: { size: 10, ...page }, incremental: null }, (url) => {
       const data = records.slice(place(url.searchParams), place(url.searchParams) + MOST);
       return { body: { data, total: total(records, data) } };
@@ -127,31 +131,19 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     const report = await stage.run('backfill');
     const code = report.resources[0]?.error?.code;
     const isFound = code !== undefined && (await stage.command('check', '--json')).stdout.includes(`"code":"${code}"`);
-    return [endOf(report), isFound, await stage.read((db) => (report.status === 'ok' ? rowsOf(db) : null))];
+    return [endOf(report), isFound, report.status === 'ok' ? await stage.value('SELECT count(*) FROM report') : null];
   }
 
+  const told = { ...pages, total: 'total' };
+  const toldOffsets = { ...offsets, total: 'total' };
+  const wrong = 'failed pagination_total';
   it.for<[what: string, page: Record<string, unknown>, answering: Answering, end: string]>([
-    ['pages and a total', { ...pages, total: 'total' }, { place: byPage, total: whole }, 'ok'],
-    ['offsets and a total', { ...offsets, total: 'total' }, { place: byOffset, total: whole }, 'ok'],
+    ['pages and a total', told, { place: byPage, total: whole }, 'ok'],
+    ['offsets and a total', toldOffsets, { place: byOffset, total: whole }, 'ok'],
     ['offsets', offsets, { place: byOffset, total: () => null }, 'ok'],
-    [
-      'pages, of which the total counts one',
-      { ...pages, total: 'total' },
-      { place: byPage, total: (_, { length }) => length },
-      'failed pagination_total',
-    ],
-    [
-      'offsets, and the total counts a page',
-      { ...offsets, total: 'total' },
-      { place: byOffset, total: (_, { length }) => length },
-      'failed pagination_total',
-    ],
-    [
-      'pages, and the total counts them',
-      { ...pages, total: 'total' },
-      { place: byPage, total: ({ length }) => Math.ceil(length / MOST) },
-      'failed pagination_total',
-    ],
+    ['pages, of which the total counts one', told, { place: byPage, total: ofPage }, wrong],
+    ['offsets, and the total counts a page', toldOffsets, { place: byOffset, total: ofPage }, wrong],
+    ['pages, and the total counts them', told, { place: byPage, total: ofPages }, wrong],
     ['offsets that are numbers of pages', offsets, { place: byIndex, total: () => null }, 'failed pagination_offset'],
   ])('are believed if they are right: %s', async ([, page, answering, end]) => {
     const isRight = end === 'ok';
@@ -160,7 +152,7 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
   });
 
   it('are not gone on by where they were wrong: what a part of the listing shows is too little to tell so again', async () => {
-    const records = Array.from({ length: 23 }, (_, nth) => ({ id: `r${nth}`, updated_at: '2026-01-01T00:00:00Z' }));
+    const records = recordsOf(23);
     const stage = await ownService(database, { page: { size: 10, ...offsets }, incremental: null }, (url) => {
       const from = byIndex(url.searchParams);
       return { body: { data: records.slice(from, from + MOST) } };
@@ -172,7 +164,3 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     }
   });
 });
-
-function rowsOf(db: Database.Database): unknown {
-  return db.prepare('SELECT count(*) FROM report').pluck().get();
-}
