@@ -17,6 +17,8 @@ export interface WalkItem {
    * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
+  /** Set if a user asked for it, who may have fixed what the service refused. */
+  isAsked?: true;
 }
 
 /** Deliveries of a source wait in its inbox. */
