@@ -123,7 +123,8 @@ export class Alerts {
       readable: new Set([...readable].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
-    for (const channel of ready) channel.report(judgement, told, isOnce);
+    // Other settings may have replaced a channel meanwhile.
+    for (const channel of ready) if (this.#channels.includes(channel)) channel.report(judgement, told, isOnce);
   }
 }
 
