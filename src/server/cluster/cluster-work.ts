@@ -240,6 +240,7 @@ export class ClusterWork {
 
   /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
   async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
+    if (!this.#joined.has(item.source)) return { is: 'foreign' };
     const keeper = this.#keepers.get(item.source);
     if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
     try {
