@@ -49,7 +49,8 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
-const MAX_CONTROLS = 64;
+/** Requested syncs are in progress until they end, and must not block a pause. */
+const MAX_CONTROLS = 1_000;
 
 /** A source for as long as this process works on it with the same settings. */
 interface JoinedSource extends WatchedSource {

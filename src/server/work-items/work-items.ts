@@ -73,7 +73,7 @@ export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
     deleteAfterSeconds: 300,
     retentionSeconds: MONTH_SECONDS,
   },
-  control: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
+  control: { pollMs: 1_000, spreadMs: 0, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
 };
 
 /** Two items of a kind with the same key are the same work. */
