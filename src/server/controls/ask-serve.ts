@@ -187,24 +187,32 @@ async function askLeader(
   return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };
 }
 
-/** Polls the queue until a leader has carried out the request. Withdraws the request if no leader takes it. */
+/** Polls the queue until a leader has carried out the request. If it throws, a request that no leader has taken is withdrawn. */
 async function pollEnd(
   statements: SharedStatements,
   id: string,
   clock: Clock,
   signal?: AbortSignal,
 ): Promise<z.output<typeof controlEnd>> {
-  for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
-    await clock.sleep(POLL_MS, signal);
-    const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
-    const [row] = rows;
-    if (row === undefined) throw serveGone();
-    if (row.state === 'active') takenAt = clock.monotonic();
-    if (row.state === 'completed')
-      return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
+  try {
+    for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
+      await clock.sleep(POLL_MS, signal);
+      const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
+      const [row] = rows;
+      if (row === undefined) throw serveGone();
+      if (row.state === 'active') takenAt = clock.monotonic();
+      if (row.state === 'completed')
+        return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
+    }
+    throw serveSilent();
+  } catch (error) {
+    await statements.run(WITHDRAW, [id], 0).catch(() => undefined);
+    throw error;
   }
-  await statements.execute(WITHDRAW, [id]);
-  throw new SyncError('serve_silent', 'no process that leads the source has taken the request', {
+}
+
+function serveSilent(): SyncError {
+  return new SyncError('serve_silent', 'no process that leads the source has taken the request', {
     recovery: 'retry',
     hint: 'see whether `serve` runs, and whether it is of the same version; then run the same command again',
   });

@@ -325,8 +325,13 @@ class ItemWorker<Kind extends WorkKind> {
   async #take(): Promise<boolean> {
     const { kind, boss, single, ignored } = this.#options;
     const ignoreGroups = [...this.#foreign, ...ignored()];
-    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups });
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
+    // Nobody waits any more for an item that was queued for too long; the maintenance comes only every few minutes.
+    if (job.retryCount === 0 && job.startedOn > job.keepUntil) {
+      await boss.deleteJob(kind, job.id);
+      return true;
+    }
     const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
     this.#attempts.set(job.id, attempt);
     const work = this.#doItem(attempt, { ...job.data, kind }).finally(() => this.#inProgress.delete(work));
