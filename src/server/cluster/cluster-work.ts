@@ -5,7 +5,7 @@ import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { unlessAborted } from '../../model/waiting.ts';
+import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
@@ -49,6 +49,7 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
+const RETRIES_INTERVAL_MS = 2_000;
 /** Requested syncs are in progress until they end, and must not block a pause. */
 const MAX_CONTROLS = 1_000;
 
@@ -79,6 +80,8 @@ export class ClusterWork {
   readonly #apps: SharedResources<OpenApp>;
   #closingIdle = Promise.resolve();
   readonly #stopping = new AbortController();
+  /** The ids of the retries that this process has seen. */
+  #knownRetries: ReadonlySet<string> = new Set();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
@@ -94,6 +97,8 @@ export class ClusterWork {
     });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
+    const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
+    void repeatUntilAborted(period, () => this.#followRetries());
     if (control === undefined) return;
     const isOther = (name: string): boolean => this.#keepers.get(name)?.isLed !== true;
     const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
@@ -154,6 +159,15 @@ export class ClusterWork {
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
     this.retryDeliveries(name);
+  }
+
+  /** Only the leader carries a request out, but each process forgets the refusals that it remembers. */
+  async #followRetries(): Promise<void> {
+    const retries = await this.queue.recentRetries(this.names);
+    for (const { id, source } of retries) {
+      if (!this.#knownRetries.has(id) && this.peek(source) !== null) void this.retry(source, false);
+    }
+    this.#knownRetries = new Set(retries.map(({ id }) => id));
   }
 
   /** Retries deferred deliveries that this process has not processed. */

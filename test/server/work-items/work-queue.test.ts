@@ -175,6 +175,17 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     expect(await Promise.all(outcomes)).toEqual(['second', 'third']);
   });
 
+  it('shows the retries of the last moments to all processes', async () => {
+    const address = await preparedPostgres();
+    const [asking, other] = [opened(address), opened(address)];
+    const ask = async (source: string, action: 'pause' | 'retry'): Promise<string> =>
+      (await asking.put({ kind: 'control', source, id: action, request: { action, source }, by: null })).id;
+    await ask('blog', 'pause');
+    await ask('docs', 'retry');
+    const id = await ask('blog', 'retry');
+    expect(await other.recentRetries(['blog', 'shop'])).toEqual([{ id, source: 'blog' }]);
+  });
+
   it('begins no item that has waited for longer than anyone waits for its result', async () => {
     const address = await preparedPostgres();
     const queue = opened(address);
