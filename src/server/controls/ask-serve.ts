@@ -120,7 +120,10 @@ function toControlError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   const isOther =
     error instanceof z.ZodError || error instanceof SyntaxError || error instanceof errors.HTTPParserError;
-  if (!isOther) return serveGone();
+  return isOther ? serveVersion() : serveGone();
+}
+
+function serveVersion(): SyncError {
   return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
     recovery: 'stop',
     hint: 'use the same version for both: restart the serve after an upgrade',
@@ -174,7 +177,9 @@ async function askLeader(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => statements.close());
   const source = shared.namespace;
-  await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  const isQueued = await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  // After a lost response the statement runs twice, and finds its item. Else an older version has made no such queue.
+  if (!isQueued && (await statements.execute(STATE, [id])).rows.length === 0) throw serveVersion();
   const ended = pollEnd(statements, id, clock, signal);
   const early = request.action === 'sync' ? await waitAtMost(clock, REFUSAL_MS, ended) : { value: await ended };
   if (early !== null)
