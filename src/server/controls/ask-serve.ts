@@ -199,17 +199,18 @@ async function pollEnd(
   clock: Clock,
   signal?: AbortSignal,
 ): Promise<z.output<typeof controlEnd>> {
+  let wasTaken = false;
   try {
     for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
       await clock.sleep(POLL_MS, signal);
       const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
       const [row] = rows;
       if (row === undefined) throw serveGone();
-      if (row.state === 'active') takenAt = clock.monotonic();
+      if (row.state === 'active') [wasTaken, takenAt] = [true, clock.monotonic()];
       if (row.state === 'completed')
         return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
     }
-    throw serveSilent();
+    throw wasTaken ? serveGone() : serveSilent();
   } catch (error) {
     await statements.run(WITHDRAW, [id], 0).catch(() => undefined);
     throw error;
