@@ -7,7 +7,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
 import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
-import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
+import { type Control, type ControlEnd, controlRequestSchema, done, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
@@ -262,8 +262,14 @@ export class ClusterWork {
       const request = controlRequestSchema.parse(item.request);
       // The source may have another name in the settings of the process that asks.
       const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
-      const { by } = item;
-      const { answer, report } = await unlessAborted(control(own, { via: 'database', by }), signal);
+      const origin = { via: 'database', by: item.by } as const;
+      if (own.action === 'reload') {
+        // It may close the queue that this item is in.
+        void control(own, origin);
+        const answer = done('the settings are being read again; the log says what changed');
+        return { is: 'done', result: { answer, report: null } };
+      }
+      const { answer, report } = await unlessAborted(control(own, origin), signal);
       return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
     } catch (error) {
       if (signal.aborted) throw error;
