@@ -98,16 +98,23 @@ async function syncByServe({ context, chosen, door, command, areNamed }: SyncByS
   const syncOne = async (resource: string): Promise<RunReport> => {
     const request = { action: 'sync', source: source.name, resource, mode: MODES[command] } as const;
     const { answer, report } = await door.ask(request, signal);
-    if (answer.code === 'unknown_source') throw OTHER_PROCESS;
-    if (report !== null) {
+    let failure: SyncError;
+    if (report === null) failure = failureOf(answer);
+    else {
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       const line = visibleText(`${resource}: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${line}\n`);
-      const ended = await report;
-      for (const each of ended.resources) logWalks(log, context.clock, 'info').ended(each, NO_NOTES, null);
-      return ended;
+      try {
+        const ended = await report;
+        for (const each of ended.resources) logWalks(log, context.clock, 'info').ended(each, NO_NOTES, null);
+        return ended;
+      } catch (error) {
+        // A request through the database may be refused after it was accepted.
+        if (!(error instanceof SyncError)) throw error;
+        failure = error;
+      }
     }
-    const failure = failureOf(answer);
+    if (failure.code === 'unknown_source') throw OTHER_PROCESS;
     if (failure.code !== 'paused' || areNamed) throw failure;
     log.warn({ resource, hint: failure.hint }, failure.message);
     paused.push(failure);

@@ -35,42 +35,8 @@ export interface TokenStore {
   freeToken(name: string, owner: string): Promise<void>;
 }
 
-/** A request from a command on any machine to the process that leads a source; `request` is JSON. */
-export interface StoredControl {
-  id: string;
-  /** `SharedDatabase.namespace` of the source. */
-  source: string;
-  request: string;
-  /** The user who requests it; null if unknown. */
-  by: string | null;
-}
-
-/** The response so far; texts are JSON. */
-export interface StoredControlResponse {
-  answer: string | null;
-  report: string | null;
-  isEnded: boolean;
-  /** True if the process that handles it has updated it recently. */
-  isHeard: boolean;
-}
-
-/** Control requests that are exchanged through the database. */
-export interface ControlPost {
-  /** True if a process leads the source. */
-  isLed(source: string): Promise<boolean>;
-  putControl(control: StoredControl): Promise<void>;
-  /** The requests of the last minute for these sources, oldest first. */
-  recentControls(sources: readonly string[]): Promise<StoredControl[]>;
-  /** Returns false if another process handles it. */
-  takeControl(id: string, owner: string): Promise<boolean>;
-  /** Updates the response; null values stay as they are. */
-  tellControl(id: string, told: Omit<StoredControlResponse, 'isHeard'>): Promise<void>;
-  /** Null if it was deleted. */
-  readControl(id: string): Promise<StoredControlResponse | null>;
-}
-
 /** State that all processes on one Postgres database share, over all its sources. All methods throw `SyncError`. */
-export interface Coordination extends ControlPost {
+export interface Coordination {
   readBudget(name: string): Promise<StoredBudget>;
   /** Stores `state` unless another process has since `version`, in one statement; returns what is stored now. */
   swapBudget(name: string, version: number, state: string): Promise<StoredBudget & { isStored: boolean }>;
@@ -79,6 +45,8 @@ export interface Coordination extends ControlPost {
    * now. One statement for any number of sources.
    */
   lead(sources: readonly string[], owner: string, forMs: number): Promise<string[]>;
+  /** True if a process leads the source. */
+  isLed(source: string): Promise<boolean>;
   /** Gives up the leadership of all sources. */
   resign(owner: string): Promise<void>;
   close(): Promise<void>;

@@ -123,7 +123,8 @@ export class Alerts {
       readable: new Set([...readable].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
-    for (const channel of ready) channel.report(judgement, told, isOnce);
+    // Other settings may have replaced a channel meanwhile.
+    for (const channel of ready) if (this.#channels.includes(channel)) channel.report(judgement, told, isOnce);
   }
 }
 
@@ -225,6 +226,8 @@ class AlertChannel {
 class AlertStore {
   readonly #options: AlertsOptions;
   #unwritten = new Map<string, ToldAlert>();
+  /** The last known rows of each led source: nothing is reported again while its warehouse cannot be read. */
+  readonly #stored = new Map<string, Map<string, ToldAlert>>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
@@ -236,9 +239,12 @@ class AlertStore {
     const known = new Set<string>();
     for (const { name, isLed, use } of this.#options.sources()) {
       const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : null;
-      if (stored === null) continue;
-      known.add(name);
-      for (const row of stored) rows.set(rowKey(row), row);
+      if (stored !== null) {
+        known.add(name);
+        this.#stored.set(name, new Map(stored.map((row) => [rowKey(row), row])));
+      }
+      if (!isLed()) this.#stored.delete(name);
+      for (const [key, row] of this.#stored.get(name) ?? []) rows.set(key, row);
     }
     for (const [key, row] of this.#unwritten) rows.set(key, row);
     return { told: [...rows.values()], known };
@@ -253,7 +259,10 @@ class AlertStore {
       try {
         await use((open) => open.apply(batch.flatMap(([, row]) => saveSentAlert(open.own, row))));
         // A row that has changed in the meantime is written the next time.
-        for (const [key, row] of batch) if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
+        for (const [key, row] of batch) {
+          if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
+          this.#stored.get(name)?.set(key, row);
+        }
       } catch (error) {
         this.#options.log.warn({ source: name, error }, `sent alerts could not be stored: ${messageOf(error)}`);
       }

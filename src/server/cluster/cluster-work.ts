@@ -5,9 +5,9 @@ import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { unlessAborted } from '../../model/waiting.ts';
+import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
-import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
+import { type Control, type ControlEnd, controlRequestSchema, done, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
@@ -49,7 +49,9 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
-const MAX_CONTROLS = 64;
+const RETRIES_INTERVAL_MS = 2_000;
+/** Requested syncs are in progress until they end, and must not block a pause. */
+const MAX_CONTROLS = 1_000;
 
 /** A source for as long as this process works on it with the same settings. */
 interface JoinedSource extends WatchedSource {
@@ -78,6 +80,8 @@ export class ClusterWork {
   readonly #apps: SharedResources<OpenApp>;
   #closingIdle = Promise.resolve();
   readonly #stopping = new AbortController();
+  /** The ids of the retries that this process has seen. */
+  #knownRetries: ReadonlySet<string> = new Set();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
@@ -93,6 +97,8 @@ export class ClusterWork {
     });
     this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
+    const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
+    void repeatUntilAborted(period, () => this.#followRetries());
     if (control === undefined) return;
     const isOther = (name: string): boolean => this.#keepers.get(name)?.isLed !== true;
     const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
@@ -153,6 +159,15 @@ export class ClusterWork {
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
     this.retryDeliveries(name);
+  }
+
+  /** Only the leader carries a request out, but each process forgets the refusals that it remembers. */
+  async #followRetries(): Promise<void> {
+    const retries = await this.queue.recentRetries(this.names);
+    for (const { id, source } of retries) {
+      if (!this.#knownRetries.has(id) && this.peek(source) !== null) void this.retry(source, false);
+    }
+    this.#knownRetries = new Set(retries.map(({ id }) => id));
   }
 
   /** Retries deferred deliveries that this process has not processed. */
@@ -240,14 +255,21 @@ export class ClusterWork {
 
   /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
   async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
+    if (!this.#joined.has(item.source)) return { is: 'foreign' };
     const keeper = this.#keepers.get(item.source);
     if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
     try {
       const request = controlRequestSchema.parse(item.request);
       // The source may have another name in the settings of the process that asks.
       const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
-      const { by } = item;
-      const { answer, report } = await unlessAborted(control(own, { via: 'database', by }), signal);
+      const origin = { via: 'database', by: item.by } as const;
+      if (own.action === 'reload') {
+        // It may close the queue that this item is in.
+        void control(own, origin);
+        const answer = done('the settings are being read again; the log says what changed');
+        return { is: 'done', result: { answer, report: null } };
+      }
+      const { answer, report } = await unlessAborted(control(own, origin), signal);
       return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
     } catch (error) {
       if (signal.aborted) throw error;

@@ -118,7 +118,7 @@ function queuedWork(
         use: (work) => shared.use(name, work),
         walk: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
-          if (cause.is === 'asked') return newWalk(queue, item, clock, signal);
+          if (cause.is === 'asked') return newWalk(queue, { ...item, isAsked: true }, clock, signal);
           return queueWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,

@@ -80,7 +80,7 @@ const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost'
 /** Syncs a resource, unless another sync has made it fresh since the item was queued. */
 export async function doWalk(
   { app, clock, watcher, secrets }: WalkItemParts,
-  { source, resource, command, seen }: WalkItem,
+  { source, resource, command, seen, isAsked }: WalkItem,
   signal: AbortSignal,
 ): Promise<WorkEnd<WalkResult>> {
   const skipped = (status: RunReport['status']): WorkEnd<WalkResult> => ({
@@ -92,8 +92,7 @@ export async function doWalk(
     if (await pauses.isPaused(resource)) return skipped('interrupted');
     const stored = await readCheckpoint(app.warehouse.own, resource);
     if (seen !== undefined && successOf(command, stored) !== seen) return skipped('ok');
-    // A user asked: what the service refused may be fixed by now.
-    if (seen === undefined) await app.retry(false);
+    if (isAsked === true) await app.retry(false);
     const report = await pauses.syncUnlessPaused(app, resource, command, watcher, signal);
     const isInterrupted = report.status === 'interrupted';
     // A paused sync is done: resuming the resource queues another one.

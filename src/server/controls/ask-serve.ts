@@ -120,7 +120,10 @@ function toControlError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   const isOther =
     error instanceof z.ZodError || error instanceof SyntaxError || error instanceof errors.HTTPParserError;
-  if (!isOther) return serveGone();
+  return isOther ? serveVersion() : serveGone();
+}
+
+function serveVersion(): SyncError {
   return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
     recovery: 'stop',
     hint: 'use the same version for both: restart the serve after an upgrade',
@@ -174,7 +177,9 @@ async function askLeader(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => statements.close());
   const source = shared.namespace;
-  await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  const isQueued = await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
+  // After a lost response the statement runs twice, and finds its item. Else an older version has made no such queue.
+  if (!isQueued && (await statements.execute(STATE, [id])).rows.length === 0) throw serveVersion();
   const ended = pollEnd(statements, id, clock, signal);
   const early = request.action === 'sync' ? await waitAtMost(clock, REFUSAL_MS, ended) : { value: await ended };
   if (early !== null)
@@ -187,24 +192,33 @@ async function askLeader(
   return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };
 }
 
-/** Polls the queue until a leader has carried out the request. Withdraws the request if no leader takes it. */
+/** Polls the queue until a leader has carried out the request. If it throws, a request that no leader has taken is withdrawn. */
 async function pollEnd(
   statements: SharedStatements,
   id: string,
   clock: Clock,
   signal?: AbortSignal,
 ): Promise<z.output<typeof controlEnd>> {
-  for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
-    await clock.sleep(POLL_MS, signal);
-    const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
-    const [row] = rows;
-    if (row === undefined) throw serveGone();
-    if (row.state === 'active') takenAt = clock.monotonic();
-    if (row.state === 'completed')
-      return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
+  let wasTaken = false;
+  try {
+    for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
+      await clock.sleep(POLL_MS, signal);
+      const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
+      const [row] = rows;
+      if (row === undefined) throw serveGone();
+      if (row.state === 'active') [wasTaken, takenAt] = [true, clock.monotonic()];
+      if (row.state === 'completed')
+        return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
+    }
+    throw wasTaken ? serveGone() : serveSilent();
+  } catch (error) {
+    await statements.run(WITHDRAW, [id], 0).catch(() => undefined);
+    throw error;
   }
-  await statements.execute(WITHDRAW, [id]);
-  throw new SyncError('serve_silent', 'no process that leads the source has taken the request', {
+}
+
+function serveSilent(): SyncError {
+  return new SyncError('serve_silent', 'no process that leads the source has taken the request', {
     recovery: 'retry',
     hint: 'see whether `serve` runs, and whether it is of the same version; then run the same command again',
   });

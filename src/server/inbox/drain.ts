@@ -7,7 +7,7 @@ import type { SyncCommand } from '../../sync/plan.ts';
 import type { RefetchOutcome } from '../../sync/refetch.ts';
 import { GroupCommit } from '../receiver/group-commit.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
-import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
+import { type DeliveryContent, type EventRules, type EventTarget, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
 import {
   type DrainFault,
@@ -100,6 +100,9 @@ const ROWS_PER_READ = 500;
 /** Deliveries that do not concern this process are tried again after this time. */
 const LEFT_RETRY_MS = 5_000;
 
+/** Bounds the memory for partly served deliveries; a dropped entry only costs another reading. */
+const MAX_PARTLY_SERVED = 10_000;
+
 const BEHIND_FAULT: DrainFault = {
   kind: 'record',
   code: 'behind',
@@ -115,6 +118,8 @@ export class InboxDrain implements Drain {
   readonly #tickets = new Map<number, Ticket>();
   /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
   readonly #left = new Map<number, number>();
+  /** Targets that were served of deliveries that are left because of others: they are not read again. */
+  readonly #partlyServed = new Map<number, { events: number; targets: Set<string> }>();
   /** Settled since the read of the inbox in progress began, which may still return them as waiting. */
   readonly #settledSinceRead = new Set<number>();
   readonly #reads: PacedWork<RecordReading>;
@@ -263,12 +268,17 @@ export class InboxDrain implements Drain {
     const targets = content.is === 'read' ? content.targets : [];
     const ticket = openTicket(row, targets, content.is === 'ignored' ? content.kind : null);
     this.#tickets.set(row.seq, ticket);
-    if (concerns?.(targets.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
+    const before = this.#partlyServed.get(row.seq);
+    const served = before?.events === row.events ? before.targets : new Set<string>();
+    const rest = targets.filter((target) => !served.has(JSON.stringify(target)));
+    ticket.remaining = rest.length;
+    if (content.is === 'read' && rest.length === 0) this.#settle(finishTicket(ticket, 'done', null, now));
+    else if (concerns?.(rest.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
     else if (content.is !== 'read') {
       this.#settle(finishTicket(ticket, content.is, content.reason, now));
       this.#report(null, content.is, [ticket]);
     } else {
-      for (const target of targets) this.#serve({ ticket, target, askedAt: now });
+      for (const target of rest) this.#serve({ ticket, target, askedAt: now });
     }
   }
 
@@ -339,12 +349,22 @@ export class InboxDrain implements Drain {
   readonly #done = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {
     const [first] = served;
     if (first === undefined) return;
-    for (const { ticket } of served) {
-      ticket.isForgotten ||= outcome === 'forgotten';
+    for (const { ticket, target } of served) {
+      // A forgotten record is looked up again, because the delivery must be erased with it.
+      if (outcome === 'forgotten') ticket.isForgotten = true;
+      else if (ticket.remaining > 1 || ticket.fault !== null) this.#keepServed(ticket, target);
       this.#finishTarget(ticket);
     }
     this.#report(first.target.resource, outcome, [...new Set(served.map(({ ticket }) => ticket))]);
   };
+
+  #keepServed({ seq, events }: Ticket, target: EventTarget): void {
+    const before = this.#partlyServed.get(seq);
+    const targets = before?.events === events ? before.targets : new Set<string>();
+    this.#partlyServed.set(seq, { events, targets: targets.add(JSON.stringify(target)) });
+    const [oldest] = this.#partlyServed.keys();
+    if (this.#partlyServed.size > MAX_PARTLY_SERVED && oldest !== undefined) this.#partlyServed.delete(oldest);
+  }
 
   readonly #failed = (served: readonly PendingTarget[], fault: DrainFault): void => {
     for (const { ticket } of served) {
@@ -387,6 +407,7 @@ export class InboxDrain implements Drain {
     const wasFull = this.#room() <= 0;
     for (const { seq } of settlements) {
       this.#tickets.delete(seq);
+      this.#partlyServed.delete(seq);
       this.#settledSinceRead.add(seq);
     }
     if (wasFull) this.#requestLook('new');

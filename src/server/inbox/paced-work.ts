@@ -108,8 +108,14 @@ export class PacedWork<Outcome> {
       await lane.queue.add(() => this.#queue.add(() => this.#run(lane, entry)));
     }
     entry.isActive = false;
-    await sleepOrAbort(clock, Math.max(0, entry.fullAt - clock.monotonic()), signal);
-    if (!entry.isActive && entry.fullAt <= clock.monotonic()) lane.entries.delete(entry.key);
+    const { fullAt } = entry;
+    // If the work starts again meanwhile, the loop that ends last deletes the entry.
+    const isLast = (): boolean => !entry.isActive && entry.fullAt === fullAt;
+    // Timers may end a moment early.
+    while (isLast() && !signal.aborted && fullAt > clock.monotonic()) {
+      await sleepOrAbort(clock, Math.ceil(fullAt - clock.monotonic()), signal);
+    }
+    if (isLast() && lane.entries.get(entry.key) === entry) lane.entries.delete(entry.key);
   }
 
   async #run(lane: ResourceLane, entry: PacedEntry): Promise<void> {

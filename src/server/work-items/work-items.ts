@@ -17,6 +17,8 @@ export interface WalkItem {
    * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
+  /** Set if a user asked for it, who may have fixed what the service refused. */
+  isAsked?: true;
 }
 
 /** Deliveries of a source wait in its inbox. */
@@ -71,7 +73,7 @@ export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
     deleteAfterSeconds: 300,
     retentionSeconds: MONTH_SECONDS,
   },
-  control: { pollMs: 1_000, spreadMs: 10, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
+  control: { pollMs: 1_000, spreadMs: 0, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
 };
 
 /** Two items of a kind with the same key are the same work. */

@@ -46,6 +46,10 @@ const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOS
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
+const RECENT_RETRIES = `SELECT id::text AS id, group_id AS source FROM ${BOSS_SCHEMA}.job
+  WHERE name = 'control' AND group_id = ANY($1) AND created_on > now() - interval '30 s'
+    AND data #>> '{request,action}' = 'retry'`;
+
 /** One statement polls for all awaited results. */
 const OUTCOMES_INTERVAL_MS = 1_000;
 const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
@@ -115,6 +119,12 @@ export class WorkQueue {
     await this.opened;
     const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
     return rows.map(({ key }) => key);
+  }
+
+  /** The retries of these sources that users have requested lately, carried out or not. */
+  async recentRetries(sources: readonly string[]): Promise<{ id: string; source: string }[]> {
+    await this.opened;
+    return (await this.#statements.execute<{ id: string; source: string }>(RECENT_RETRIES, [sources])).rows;
   }
 
   /** Resolves once the database has answered; rejects with what it throws. */
@@ -325,8 +335,13 @@ class ItemWorker<Kind extends WorkKind> {
   async #take(): Promise<boolean> {
     const { kind, boss, single, ignored } = this.#options;
     const ignoreGroups = [...this.#foreign, ...ignored()];
-    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups });
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
+    // Nobody waits any more for an item that was queued for too long; the maintenance comes only every few minutes.
+    if (job.retryCount === 0 && job.startedOn > job.keepUntil) {
+      await boss.deleteJob(kind, job.id);
+      return true;
+    }
     const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
     this.#attempts.set(job.id, attempt);
     const work = this.#doItem(attempt, { ...job.data, kind }).finally(() => this.#inProgress.delete(work));

@@ -16,11 +16,13 @@ type Channels = Record<string, Record<string, unknown>>;
 
 /** Who is told of one source, whose resource fails while `isBroken`. */
 async function telling(address: string, clock: HandClock, channels: Channels) {
-  const state = { isBroken: true, isLed: true };
+  const state = { isBroken: true, isLed: true, isReadable: true, isGone: false };
   const error = { code: 'auth_failed', message: 'the key was refused', hint: 'check auth' };
   const snapshot = async (): Promise<StatusSnapshot> => {
     const runs = [state.isBroken ? runWith({ status: 'failed', error, started_at: NOW }) : runWith()];
-    const sources = [sourceWith('blog', { resources: [resourceWith('content', { runs })] })];
+    const usual = sourceWith('blog', { resources: [resourceWith('content', { runs })] });
+    const problem = state.isGone ? { code: 'warehouse_gone', message: 'gone', hint: null } : null;
+    const sources = [{ ...usual, warehouse: { ...usual.warehouse, problem } }];
     return snapshotWith({ at: clock.now(), sources });
   };
   const output = collector();
@@ -32,7 +34,10 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
     const source = {
       name: 'blog',
       isLed: () => state.isLed,
-      use: async <T>(work: (open: typeof warehouse) => Promise<T>) => work(warehouse),
+      use: async <T>(work: (open: typeof warehouse) => Promise<T>) => {
+        if (!state.isReadable) throw new Error('the warehouse cannot be read');
+        return work(warehouse);
+      },
     };
     const parts = { clock, log, metrics, secrets: [SECRET_PATH], snapshot, sources: () => [source] };
     const alerts = new Alerts({ ...parts, channels: alertsSchema.parse(channels), publicUrl: null });
@@ -117,6 +122,20 @@ describe('a channel', () => {
     const metrics = await stage.metrics.text();
     expect(metrics).toMatch(/content_sync_alert_messages_total\{channel="broken",result="failed"\} \d+/);
     expect(metrics).toContain('content_sync_alert_messages_total{channel="broken",result="sent"} 1');
+  });
+
+  it('is not told again of a source whose warehouse cannot be read', async () => {
+    const [clock, { posted, url }] = [new HandClock(NOW), await alertReceiver()];
+    const stage = await telling(await SQLITE.address(), clock, { ops: { type: 'post', url } });
+    stage.state.isGone = true;
+    const alerts = await stage.open();
+    await pass(clock, 3);
+    await until('told', () => posted.length === 1 && alerts.status()[0]?.open === 1);
+    await pass(clock, 1);
+    stage.state.isReadable = false;
+    await pass(clock, 10);
+    await alerts.stop();
+    expect(posted).toHaveLength(1);
   });
 
   it('is changed, added and taken out while it goes on', async () => {

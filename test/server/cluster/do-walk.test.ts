@@ -31,6 +31,16 @@ it('asks nothing of the service if another walk has ended since the item was que
   expect(sandbox.requests.total).toBeGreaterThan(total);
 });
 
+it('forgets refused credentials only if a user asked for the walk', async () => {
+  const { app, parts } = await stage();
+  const forgotten: boolean[] = [];
+  const watched = { ...app, retry: async (now: boolean): Promise<void> => void forgotten.push(now) };
+  await doWalk({ ...parts, app: watched }, WALK, NEVER);
+  expect(forgotten).toEqual([]);
+  await doWalk({ ...parts, app: watched }, { ...WALK, isAsked: true }, NEVER);
+  expect(forgotten).toEqual([false]);
+});
+
 it('gives the item back if another process owns the resource, or when it is stopped', async () => {
   const { app, blog, parts } = await stage();
   await (await app.ownedResources.acquire('content')).release(true);

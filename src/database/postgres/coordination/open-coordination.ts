@@ -4,14 +4,8 @@ import * as firstTables from '../../../../migrations/coordination/001-coordinati
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
-import type {
-  ControlPost,
-  Coordination,
-  StoredBudget,
-  StoredControl,
-  StoredControlResponse,
-} from '../../coordination.ts';
-import type { ExecuteSql, SharedStatements } from '../../database.ts';
+import type { Coordination, StoredBudget } from '../../coordination.ts';
+import type { SharedStatements } from '../../database.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, queryOf } from '../connection/session.ts';
@@ -45,7 +39,7 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
     lead: async (sources, owner, forMs) =>
       (await run<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
     resign: async (owner) => void (await run(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
-    ...controlPost(run),
+    isLed: async (source) => (await run(IS_LED, [source])).rows.length > 0,
     close: () => opened.close(),
   };
 }
@@ -80,6 +74,8 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
 
+const IS_LED = `SELECT 1 AS led FROM ${COMMON_SCHEMA}.leads WHERE source = $1 AND until > now()`;
+
 /** A queue's statements are short, except for those that create its tables. */
 const QUERY_TIMEOUT_MS = 60_000;
 
@@ -108,35 +104,3 @@ async function run({ pool }: Database, text: string, values?: readonly unknown[]
     client.release(hasFailed);
   }
 }
-
-function controlPost(run: ExecuteSql): ControlPost {
-  return {
-    isLed: async (source) => (await run(IS_LED, [source])).rows.length > 0,
-    putControl: async ({ id, source, request, by }) => {
-      await run(DELETE_OLD_CONTROLS);
-      await run(PUT_CONTROL, [id, source, request, by]);
-    },
-    recentControls: async (sources) => (await run<StoredControl>(RECENT_CONTROLS, [sources])).rows,
-    takeControl: async (id, owner) => (await run(TAKE_CONTROL, [id, owner])).rowCount === 1,
-    tellControl: async (id, { answer, report, isEnded }) =>
-      void (await run(UPDATE_CONTROL, [id, answer, report, isEnded])),
-    readControl: async (id) => (await run<StoredControlResponse>(READ_CONTROL, [id])).rows[0] ?? null,
-  };
-}
-
-const TABLE = `${COMMON_SCHEMA}.controls`;
-const IS_LED = `SELECT 1 AS led FROM ${COMMON_SCHEMA}.leads WHERE source = $1 AND until > now()`;
-const DELETE_OLD_CONTROLS = `DELETE FROM ${TABLE} WHERE asked_at < now() - interval '1 day'`;
-/** It is sent twice if the connection is lost before the response. */
-const PUT_CONTROL = `INSERT INTO ${TABLE} (id, source, request, asked_by, asked_at) VALUES ($1::uuid, $2, $3::jsonb, $4, now())
-  ON CONFLICT (id) DO NOTHING`;
-const RECENT_CONTROLS = `SELECT id::text AS id, source, request::text AS request, asked_by AS by FROM ${TABLE}
-  WHERE asked_at > now() - interval '1 minute' AND source = ANY($1) ORDER BY asked_at`;
-const TAKE_CONTROL = `UPDATE ${TABLE} SET taken_by = $2, heard_at = now()
-  WHERE id = $1::uuid AND (taken_by IS NULL OR taken_by = $2)`;
-const UPDATE_CONTROL = `UPDATE ${TABLE} SET heard_at = now(), answer = coalesce($2::jsonb, answer),
-    report = coalesce($3::jsonb, report), ended_at = CASE WHEN $4::boolean THEN now() ELSE ended_at END
-  WHERE id = $1::uuid`;
-const READ_CONTROL = `SELECT answer::text AS answer, report::text AS report, ended_at IS NOT NULL AS "isEnded",
-    coalesce(heard_at > now() - interval '30 s', false) AS "isHeard"
-  FROM ${TABLE} WHERE id = $1::uuid`;
