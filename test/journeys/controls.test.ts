@@ -1,7 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import { eventBody, openServingStage, resourceIn, sourceIn, until, type Serving, type ServingStage, controlsIn } from '../support/serving.ts';
+import {
+  eventBody,
+  openServingStage,
+  resourceIn,
+  sourceIn,
+  until,
+  type Serving,
+  type ServingStage,
+  controlsIn,
+} from '../support/serving.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 

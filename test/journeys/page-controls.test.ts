@@ -5,7 +5,15 @@ import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { SQLITE } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import { controlsIn, eventBody, openServingStage, resourceIn, type Serving, type ServingStage, until } from '../support/serving.ts';
+import {
+  controlsIn,
+  eventBody,
+  openServingStage,
+  resourceIn,
+  type Serving,
+  type ServingStage,
+  until,
+} from '../support/serving.ts';
 
 const executable = findChromium();
 const AUTH = { user: 'ops', password: 'a long enough password' };
