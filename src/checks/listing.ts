@@ -204,12 +204,10 @@ export function clockFinding(page: Page, clock: Clock): CheckFinding {
   };
 }
 
-type Described = Pick<ResourceProfile, 'fields' | 'state' | 'unwrap'>;
-
 /** Whether the fields of which the profile says something, and that of the state, are there in the records of a page. */
 export function describedFields(
   records: readonly SourceRecord[],
-  { fields, state, unwrap }: Described,
+  { fields, state, unwrap }: ResourceProfile,
 ): CheckFinding[] {
   if (records.length === 0) return [];
   // As columns and masks know it, before anything was hidden.
@@ -239,7 +237,7 @@ function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
 
 function stateFinding(
   values: readonly JsonValue[],
-  { field, published }: NonNullable<Described['state']>,
+  { field, published }: NonNullable<ResourceProfile['state']>,
 ): CheckFinding {
   const states = values.flatMap((value) => valuesAt(value, keysOfText(field)));
   const hint =

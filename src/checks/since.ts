@@ -1,6 +1,5 @@
 import {
   hasOffset,
-  type IncrementalProfile,
   isNamedFormat,
   type NamedFormat,
   parsePattern,
@@ -17,7 +16,10 @@ interface Looks {
 }
 
 /** How a filter takes a time. */
-type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
+interface MomentForm {
+  format: string;
+  zone?: string | null;
+}
 
 /**
  * The time from which changes are requested: the cursor less the look-back, in a form that `momentOf` reads; a date
@@ -33,7 +35,7 @@ type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalP
  */
 export function sinceValue(
   cursor: string,
-  incremental: MomentForm & Pick<IncrementalProfile, 'lookback'>,
+  incremental: MomentForm & { lookback: number },
   looks: Looks | null,
   zone: TimeZone | null = null,
   like = cursor,

@@ -2,8 +2,7 @@ import type { JsonValue } from '../model/json.ts';
 import { LOCAL, zoneAt, type TimeZone } from '../model/time-zone.ts';
 import { isObject } from '../rows/records/field-at.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
-import { updatedPaths } from '../rows/columns/updated-time.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
+import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
 import type { CheckFinding } from './listing-walk.ts';
 
 /** One field's values, and how the profile reads it. */
@@ -39,7 +38,7 @@ const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 export function timesFindings(
   records: readonly JsonValue[],
   serverDate: number | null,
-  { times, updated }: Pick<ResourceProfile, 'times' | 'updated'>,
+  { times, updated }: Required<UpdatedBy>,
 ): CheckFinding[] {
   const page = records.map(textsOf);
   const paths = new Set(page.flatMap((texts) => [...texts.keys()]));

@@ -362,6 +362,6 @@ function withOwnId(delivery: NewDelivery): NewDelivery {
 }
 
 /** The size of a waiting delivery: bytes of its body plus characters of its headers, which are mostly as many bytes. */
-export function sizeOf({ body, headers }: Pick<NewDelivery, 'body' | 'headers'>): number {
+export function sizeOf({ body, headers }: NewDelivery): number {
   return body.byteLength + headers.length;
 }

@@ -31,7 +31,7 @@ export interface ColumnIndex {
 /** The prefix of managed indexes, followed by `table.column`: no name contains a dot. */
 export const INDEX = '_sync_index_';
 
-export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
+export function columnText(table: TableShape, column: string): string {
   return `${table.name}.${column}`;
 }
 

@@ -69,7 +69,7 @@ export function difference(
 function sortTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
-  const isDoubtful = isOlder(record, row.updated) && !isAccepted(record, policy);
+  const isDoubtful = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
   (isDoubtful ? result.older : result.stated).push(record);
 }
 
@@ -80,7 +80,7 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
   }
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
-  const isOld = !isSame && !isDeleted && isOlder(record, row.updated);
+  const isOld = !isSame && !isDeleted && isOlder(record.updated, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
   const isDoubtful = isOld && !isOvertaken && !isAccepted(record, policy);
   if (isDoubtful) result.older.push(record);
@@ -127,9 +127,9 @@ function stampFor(stored: ReadonlyMap<string, StoredRow>, requestedAt: string, n
 }
 
 /** True if the service's own clock says that the record is from before the row with this time of change. */
-export function isOlder(record: Pick<KeyedRecord, 'updated'>, stored: Cell): boolean {
+export function isOlder(updated: KeyedRecord['updated'], stored: Cell): boolean {
   const before = momentIn(stored);
-  return record.updated !== null && before !== null && latestOf(record.updated) < before;
+  return updated !== null && before !== null && latestOf(updated) < before;
 }
 
 function momentIn(stored: Cell): number | null {

@@ -13,7 +13,7 @@ export interface RememberedRecords {
 /** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */
 export function dropForgotten(
   records: readonly SourceRecord[],
-  { id }: Pick<ResourceProfile, 'id'>,
+  { id }: ResourceProfile,
   forgotten: Forgotten,
 ): RememberedRecords {
   if (forgotten.count === 0) return { records, forgotten: 0 };

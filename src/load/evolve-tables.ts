@@ -5,7 +5,7 @@ import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../dat
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { viewGrowth, type ViewGrowth } from './grow-views.ts';
-import type { LoadContext } from './load-context.ts';
+import type { CopiedProfile, LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */
 export interface TableGrowth {
@@ -90,7 +90,8 @@ function heldViews(
 const HELD_MS = 600_000;
 
 /** What was found when views were last planned and nothing had to be changed. */
-interface FoundViews extends Pick<LoadContext, 'whole'> {
+interface FoundViews {
+  whole: CopiedProfile;
   growths: number;
   views: readonly { name: string }[];
   heldViews: readonly HeldView[];

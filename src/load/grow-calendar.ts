@@ -90,7 +90,7 @@ function placesOfTimes({ key, columns }: TableShape): number[] {
   return columns.flatMap((column, at) => (isTime(column) ? [key.length + at] : []));
 }
 
-function isTime({ type }: Pick<Column, 'type'>): boolean {
+function isTime({ type }: Column): boolean {
   return type === 'date' || type === 'timestamp';
 }
 

@@ -1,5 +1,4 @@
 import type { CompiledQuery } from 'kysely';
-import type { Updated } from '../model/json.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
 import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/fingerprint.ts';
@@ -24,7 +23,11 @@ import {
 } from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
-export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
 
 /** A page about to be committed: what moving the checkpoint and finding delete candidates needs. */
 export interface PageFacts {
@@ -50,7 +53,8 @@ export interface PageFacts {
 }
 
 /** A record that says of itself that it is deleted. */
-export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
+export interface StatedDelete {
+  key: string;
   /** UTC text of our tables; null if the service names no time. */
   at: string | null;
 }

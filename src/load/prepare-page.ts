@@ -175,7 +175,7 @@ async function lostAmong(
   return leftOut.flatMap((record) => {
     const row = stored.get(record.key);
     if (row === undefined || row.deletedAt !== null || row.syncedAt > before) return [];
-    return [{ key: record.key, isOlder: isOlder(record, row.updated) }];
+    return [{ key: record.key, isOlder: isOlder(record.updated, row.updated) }];
   });
 }
 

@@ -148,7 +148,7 @@ interface KeyParts {
 }
 
 /** Takes apart what `recordKey` made (`rows/records/record-key.ts`). */
-export function keyParts({ partitions, id }: Pick<ResourceProfile, 'partitions' | 'id'>, key: string): KeyParts {
+export function keyParts({ partitions, id }: ResourceProfile, key: string): KeyParts {
   if (typeof id === 'string') return { partition: null, id: key };
   if (partitions === null) return { partition: null, id: null };
   const parts = partsIn(key);

@@ -57,7 +57,7 @@ export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ru
 }
 
 /** Names that the profile gives to siblings of this field: no other field may have them. */
-export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Pick<Ruled, 'fields'>): string[] {
+export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Ruled): string[] {
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     const other = keysOfText(path);
     const isBeside = other.length === keys.length && other.slice(0, -1).every((key, at) => key === keys[at]);

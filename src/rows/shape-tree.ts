@@ -152,7 +152,7 @@ export function hasRoomForTable({ tables }: ShapeTree): boolean {
 }
 
 /** An array within an array is no table of its own. */
-export function isElement({ path, table }: Pick<Slot, 'path' | 'table'>): boolean {
+export function isElement({ path, table }: Slot): boolean {
   return path.length === table.shape.path.length;
 }
 

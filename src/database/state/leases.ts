@@ -109,7 +109,7 @@ function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | und
 /** True of an earlier state of an owner's lease, or of one from before it was taken; not of what a later owner left. */
 function isBehind(
   stored: LeaseRow | undefined,
-  { token, fence, commits }: Pick<LeaseRow, 'token' | 'fence' | 'commits'>,
+  { token, fence, commits }: { token: number; fence: string; commits: number },
 ): boolean {
   if (stored === undefined || stored.token < token) return true;
   return stored.token === token && stored.fence === fence && stored.commits < commits;

@@ -221,7 +221,7 @@ function looseJson(text: string): JsonValue | undefined {
 }
 
 /** Says whether a body is a record itself and no page of them, by the places and keys that the profile's resources name. */
-export function recordFinder(profile: Pick<Profile, 'resources'>): (body: JsonValue) => boolean {
+export function recordFinder(profile: Profile): (body: JsonValue) => boolean {
   const resources = Object.values(profile.resources);
   const places = [...new Set(resources.map((resource) => resource.records))].filter((place) => place !== '');
   const keys = [...new Set(resources.flatMap((resource) => [resource.id].flat()))];

@@ -41,10 +41,7 @@ export async function* storedPages({
  * Returns what reads a stored body as the profile has it now. Fields that it excludes are left out of bodies from before,
  * too; hashed ones were hashed when they were stored.
  */
-export function seenNow({
-  unwrap,
-  fields,
-}: Pick<ResourceProfile, 'unwrap' | 'fields'>): (body: string) => SourceRecord {
+export function seenNow({ unwrap, fields }: ResourceProfile): (body: string) => SourceRecord {
   const left = Object.entries(fields).filter(([, { exclude }]) => exclude);
   const hide = fieldMask(Object.fromEntries(left.map(([path]) => [path, { exclude: true, hash: false }])), '');
   return (body) => {

@@ -33,7 +33,7 @@ function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undef
 }
 
 /** The fields by priority; empty if no field has the time of a record's last change. */
-export function updatedPaths({ updated }: Pick<UpdatedBy, 'updated'>): readonly string[] {
+export function updatedPaths({ updated }: UpdatedBy): readonly string[] {
   if (updated === null) return [];
   return typeof updated === 'string' ? [updated] : updated;
 }
@@ -44,7 +44,7 @@ export function updatedZone(by: UpdatedBy): TimeZone | null {
 }
 
 /** The columns of these fields in the same order; a field that never had a value has none. */
-export function updatedColumns(columns: readonly Column[], by: Pick<UpdatedBy, 'updated'>): Column[] {
+export function updatedColumns(columns: readonly Column[], by: UpdatedBy): Column[] {
   return updatedPaths(by).flatMap(
     (path) => columns.find((column) => pathText(column.path) === fieldPathText(path)) ?? [],
   );

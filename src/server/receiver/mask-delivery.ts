@@ -22,7 +22,7 @@ const DIGIT_MASK = '1';
 export function deliveryMask(
   secrets: readonly string[],
   { value }: SignatureScheme,
-  webhook: Pick<WebhookSettings, 'secrets'>,
+  webhook: { secrets: WebhookSettings['secrets'] },
 ): (delivery: NewDelivery) => NewDelivery {
   const inBody = value.from.from === 'json' ? webhook.secrets.map((secret) => secret.value) : [];
   const clean: Clean = (text, mask) => scrub(scrubOwn(text, secrets, mask), inBody, mask);

@@ -73,10 +73,7 @@ export interface ReportedRefusal {
 export type RefusalLog = (source: string | null, reason: string) => void;
 
 /** Reports each kind of refusal at most once in a minute, however many requests are refused. */
-export function createRefusalLog(
-  report: (refusal: ReportedRefusal) => void,
-  clock: Pick<Clock, 'monotonic'>,
-): RefusalLog {
+export function createRefusalLog(report: (refusal: ReportedRefusal) => void, clock: Clock): RefusalLog {
   const kinds = new Map<string, { count: number; reportAt: number }>();
   return (source, reason) => {
     const key = JSON.stringify([source, reason]);

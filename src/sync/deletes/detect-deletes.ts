@@ -113,7 +113,7 @@ async function findUnseen(
 ): Promise<UnseenKeys> {
   const { warehouse, owned, profile } = context;
   const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
-  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan))
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan.walk_started_at))
     eachKey(ids, (high, low) => seen.add(high, low));
   // A record that cannot be fetched individually must be older than the delay of the listing.
   const delayMs = profile.item === null ? listingDelayMs(context) : 0;

@@ -40,7 +40,7 @@ interface FeedPosition {
  * of the response. Throws `SyncError`, and what `read` throws.
  */
 export function nextPosition(
-  { next, last, next_page, more }: Pick<ChangeFeed, 'next' | 'last' | 'next_page' | 'more'>,
+  { next, last, next_page, more }: ChangeFeed,
   answer: ApiAnswer,
   entries: readonly JsonValue[],
   before: FeedPosition,
@@ -159,14 +159,11 @@ export interface FeedChanges {
 
 type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
 
-/** The part of a resource's profile by which the entries of its feed are read. */
-type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'> & Partial<Pick<ResourceProfile, 'mask'>>;
-
 /**
  * Reads the entries of a response. A record that the filter leaves out counts as deleted. Throws `SyncError`
  * (`bad_feed_entry`) for an entry that names no record. Pure.
  */
-export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: FedResource): FeedChanges {
+export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: ResourceProfile): FeedChanges {
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
   for (const sent of entries) {
@@ -201,7 +198,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
 function toChange(
   { value, bytes, sent }: SourceRecord & { sent: JsonValue },
   { record, deleted }: ChangeFeed,
-  { times, ...view }: FedResource,
+  { times, ...view }: ResourceProfile,
 ): Change {
   const tombstone = tombstoneOf(value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
@@ -263,7 +260,7 @@ function buildRequest(
 function send(
   { client, meter, signal }: ResourceContext,
   request: BuiltRequest,
-  known: Pick<ApiRequest, 'isGone'>,
+  known: Partial<ApiRequest>,
 ): Promise<ApiAnswer> {
   return client.get({ ...request, ...known, lane: 'incremental', meter, signal }).catch((error: unknown) => {
     throw withEmptyHint(error);

@@ -27,7 +27,7 @@ export interface DeclaredFile {
 }
 
 export interface AddressContext {
-  profile: Pick<ResourceProfile, 'id' | 'partitions'>;
+  profile: ResourceProfile;
   listing: ListingTarget;
 }
 

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { RejectRow } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
+import type { ReadColumn } from '../../database/snapshot-reader.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Column, ResourceShape, TableShape } from '../../model/table.ts';
@@ -110,7 +111,7 @@ interface TracePlace {
   resource: string;
   /** Null if it has no tables yet. */
   shape: ResourceShape | null;
-  profile: Pick<ResourceProfile, 'id'>;
+  profile: ResourceProfile;
 }
 
 /** A rejected record, and the id in its body. */
@@ -227,7 +228,7 @@ export interface FieldValue {
 /** The location of a field. */
 interface Place {
   table: TableShape;
-  column: Pick<Column, 'name' | 'type'>;
+  column: ReadColumn;
 }
 
 /**

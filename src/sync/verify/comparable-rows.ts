@@ -179,7 +179,7 @@ function keyColumn({ key }: TableShape): ReadColumn {
 async function* readRows(
   snapshot: SnapshotReader,
   table: TableShape,
-  chosen: Pick<ViewQuery, 'within' | 'where' | 'limit'>,
+  chosen: Partial<ViewQuery>,
   metaColumns: readonly string[] = [],
 ): AsyncGenerator<{ row: ComparableRow; meta: readonly (string | null)[] }> {
   const keys = table.key.length;

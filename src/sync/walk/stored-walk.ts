@@ -2,7 +2,7 @@ import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-walk.ts';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
-import { parentOf, type PartitionProfile } from '../../config/profile/request-fields.ts';
+import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
 import { readTables } from '../../database/state/column-catalog.ts';
@@ -104,7 +104,7 @@ async function readPages(
   const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: VisitedPage[] = [];
-  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
+  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, walk_started_at)) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
     // Only the position of a numbered page is stored whole; the keys of others count too.
     const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
@@ -242,7 +242,7 @@ async function liveParents(
   { warehouse, signal }: ResourceContext,
   profile: Extract<PartitionProfile, { parent: string }>,
 ): Promise<Parent[]> {
-  const name = parentOf({ partitions: profile }) ?? '';
+  const name = profile.parent ?? '';
   const table = (await readTables(warehouse, name))?.tables[0];
   if (table === undefined) throw notSynced(name);
   const column = columnOf(table, profile.parent_id);

@@ -77,7 +77,7 @@ function referenceKeys(references: readonly Reference[]): [ForeignKey, string][]
   return references.flatMap(({ table, column, to }): [ForeignKey, string][] => {
     // Keys are texts: a column of another type cannot refer to them.
     if (to === null || !isText(table, column)) return [];
-    const name = prefixedName(REFERENCE_KEY, columnText({ table, column }));
+    const name = prefixedName(REFERENCE_KEY, columnText(table, column));
     const text = `FOREIGN KEY (${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)}) NOT ENFORCED`;
     return [[[table.name, name, to.table], text]];
   });
@@ -102,7 +102,7 @@ function indexChanges({ indexes }: KeyPlan, existing: readonly Index[]): string[
   const wanted = new Map(
     indexes.map((index) => {
       const method = index.why === 'window' ? 'brin' : 'btree';
-      return [[prefixedName(INDEX, columnText(index)), method] as const, index];
+      return [[prefixedName(INDEX, columnText(index.table, index.column)), method] as const, index];
     }),
   );
   const missing = difference(wanted.keys(), existing);
