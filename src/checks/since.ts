@@ -44,7 +44,7 @@ export function sinceValue(
   if (at === -Infinity) return null;
   const step = formatStepMs(incremental.format, cursor);
   const isFine = step <= 1_000;
-  // A cursor with microseconds lies within its millisecond: a request from there rounds down.
+  // A cursor with microseconds is within its millisecond: a request from there rounds down.
   const isPast =
     isFine &&
     fractionDigits(cursor) <= 3 &&

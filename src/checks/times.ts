@@ -32,8 +32,8 @@ export const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
 const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 
 /**
- * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record tells
- * the time, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
+ * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record has
+ * the time, or the service's clock (epoch milliseconds; null if unknown) shows that it cannot be right.
  */
 export function timesFindings(
   records: readonly JsonValue[],
@@ -84,7 +84,7 @@ function isTime(text: string): boolean {
   return text.length > 'YYYY-MM-DD'.length && parseInstant(text) !== null;
 }
 
-/** The finding from a field that tells the time; null if both agree. */
+/** The finding from a field that has the same time; null if both agree. */
 function byOtherField(
   page: readonly Texts[],
   paths: ReadonlySet<string>,

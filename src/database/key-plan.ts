@@ -5,13 +5,13 @@ export interface KeyPlan {
   /** All tables of the resource, its own first. */
   tables: readonly TableShape[];
   /** Columns of these tables that hold the key of a resource. */
-  references: readonly Reference[];
+  references: readonly KeyReference[];
   /** The wanted indexes of single columns; other managed indexes are dropped. */
   indexes: readonly ColumnIndex[];
 }
 
 /** A column and the key that it refers to. */
-export interface Reference {
+export interface KeyReference {
   table: TableShape;
   column: string;
   /** Null if that resource has no table yet. */

@@ -208,7 +208,7 @@ function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
 
 /**
  * The relations of a profile whose columns are there: from a column of any table to the key of a resource's own table.
- * The others are left out; `content-sync check` tells of them.
+ * The others are left out; `content-sync check` reports them.
  */
 export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));

@@ -62,14 +62,14 @@ export interface StatedDelete {
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /** Loads one page in one transaction. Throws `SyncError`; then nothing of the page was written. */
-  load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
+  load(page: LoadablePage, statements: PageStatements): Promise<PageOutcome>;
 }
 
 /**
  * Returns the statements to commit together with a page: checkpoint, counters of the run, delete candidates. It may read
  * rows for that, which no other process writes meanwhile. If it throws, nothing of the page is written.
  */
-type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
+type PageStatements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
@@ -98,7 +98,7 @@ async function loadPage(
   context: LoadContext,
   policy: OlderPolicy,
   page: LoadablePage,
-  statements: Statements,
+  statements: PageStatements,
 ): Promise<PageOutcome> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;

@@ -235,7 +235,7 @@ export function probeId(subject: Subject): string[] {
 /** Candidates for the id that are tried alone. */
 const MOST_IDS = 3;
 
-interface Found {
+interface FoundItem {
   id: string;
   suffix: string;
   /** The path of the record in the response. */
@@ -272,7 +272,7 @@ export async function probeItem(subject: Subject, ids: readonly string[]): Promi
   await probeMissing(subject, found);
 }
 
-async function findItem(subject: Subject, ids: readonly string[]): Promise<Found | null> {
+async function findItem(subject: Subject, ids: readonly string[]): Promise<FoundItem | null> {
   const [sample = {}] = subject.records;
   const known = subject.conventions.item;
   const base = baseOf(subject);
@@ -331,7 +331,7 @@ function missingId(value: JsonValue | undefined): string {
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
-async function probeMissing(subject: Subject, { id, suffix }: Found): Promise<void> {
+async function probeMissing(subject: Subject, { id, suffix }: FoundItem): Promise<void> {
   const { findings } = subject;
   let status = subject.conventions.gone;
   let evidence = 'as in the resource before';

@@ -22,7 +22,7 @@ interface TimeField {
   isLocal: boolean;
 }
 
-/** The moment of a field's value as a service writes it; null for any other text. */
+/** The time of a field's value as a service writes it; null for any other text. */
 function momentAt(record: JsonObject, path: string): number | null {
   return momentOf(fieldAt(record, path));
 }

@@ -88,7 +88,7 @@ const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | nu
 
 /**
  * The conversion to a type that the profile gives a field. It takes what a column of the type takes, and what says the
- * same in another way: a number as a text, true and false as 0, 1 or texts, a moment at the first second of a day.
+ * same in another way: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
  */
 function pinnedCell(type: ColumnType, zone: TimeZone | null): ToCell {
   const toCell = cellOf(type, zone);

@@ -26,9 +26,9 @@ interface Place {
 type Hash = (text: string) => string;
 
 /**
- * Hides fields of records, by their paths as columns have them. The record's bytes are written anew from what is left,
- * so that whatever is made of them agrees with the value; `asSent` has them as they came. A text of a record without
- * fields, of which nobody knows what it holds, is hashed whole.
+ * Hides fields of records, by their paths as columns have them. The record's bytes are written again without them,
+ * so that they agree with the value; `asSent` has the bytes as they came. A record without
+ * fields is hashed whole, because its content is unknown.
  */
 export function fieldMask(
   fields: Readonly<Record<string, HiddenField>>,

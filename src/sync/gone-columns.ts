@@ -21,7 +21,7 @@ interface GoneColumn extends EmptyColumn {
 }
 
 /**
- * Finds the columns that most records had a value for and that none of the run's new and changed records has one for, and
+ * Finds the columns that most records had a value for and that no new or changed record of the run has one for, and
  * those whose values are back. Each is logged once; the warnings name the columns.
  */
 export async function warnOfGoneColumns(context: RunContext): Promise<void> {

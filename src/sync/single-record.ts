@@ -49,7 +49,7 @@ const MAX_CONTROLS = 3;
 const FAULT_LASTS_MS = 600_000;
 
 /** Why a record that was fetched individually is not accepted as the listed one. */
-interface Doubt {
+interface ItemDoubt {
   detail: string;
 }
 
@@ -64,7 +64,7 @@ export async function checkItemReading(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const doubt = await findDoubt(context, key, record, lane);
   return context.profile.accept.includes('item') ? null : doubt;
 }
@@ -90,7 +90,7 @@ async function findDoubt(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const { proof, profile, clock, warehouse, owned } = context;
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : storedValue(body, profile);
@@ -101,7 +101,7 @@ async function findDoubt(
   }
   const storedKinds = stored === null ? null : fieldKindsOf(stored);
   const unverified = (): string | null => unprovedField(proof.fields, fetchedKinds, storedKinds);
-  const knownVerdict = (): Doubt | null | undefined => {
+  const knownVerdict = (): ItemDoubt | null | undefined => {
     const { fault } = proof;
     if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault : undefined;
     return unverified() === null ? null : undefined;
@@ -109,7 +109,7 @@ async function findDoubt(
   const known = knownVerdict();
   if (known !== undefined) return known;
   // Comparisons run one after the other, because the first often decides the others as well.
-  const compare = async (): Promise<Doubt | null> =>
+  const compare = async (): Promise<ItemDoubt | null> =>
     knownVerdict() ?? compareWithListed(context, { key, record, lane }, unverified);
   const comparing = proof.comparing.then(compare, compare);
   proof.comparing = comparing.catch(() => undefined);
@@ -120,7 +120,7 @@ async function compareWithListed(
   context: ResourceContext,
   { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
   unverified: () => string | null,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const { proof, profile, clock } = context;
   const updated = updatedTime(record.value, profile)?.text ?? null;
   const { records, extraQuery } = await listChangedSince(context, key, updated, lane);

@@ -1,7 +1,7 @@
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { isExact } from '../json/exact-number.ts';
 import { parseJson } from '../json/parse-json.ts';
-import { type FieldCondition, isObject, meets, withField } from './field-at.ts';
+import { type RecordCondition, isObject, meets, withField } from './field-at.ts';
 import { unwrapped, type UnwrapRule } from './unwrap.ts';
 
 /** How a resource's records are seen: the part of its profile that comes between an answer and a row. */
@@ -9,7 +9,7 @@ export interface RecordSight {
   /** The listing that it comes from, where the resource has several, and the field that says so. */
   partition?: { readonly field: string; readonly value: string } | null;
   unwrap?: readonly UnwrapRule[];
-  filter?: readonly FieldCondition[];
+  filter?: readonly RecordCondition[];
   /** Hides fields; null if none are hidden. */
   mask?: ((record: SourceRecord) => SourceRecord) | null;
 }

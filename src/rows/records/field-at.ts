@@ -40,9 +40,9 @@ export function hasContent(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The record with a field that its place says rather than itself: the key of a map, or the listing that it comes from.
- * It stands first in the record and in its body, whose other bytes stay as they are. A record that has the field, or is
- * no object, stays as it is.
+ * The record with a field that is known from where it was found: the key of a map, or the listing that it comes from.
+ * The field comes first in the record and in its body, whose other bytes stay as they are. A record that has the
+ * field, or is no object, stays as it is.
  */
 export function withField(record: SourceRecord, field: string, text: string): SourceRecord {
   const { value, bytes } = record;
@@ -57,7 +57,7 @@ export function withField(record: SourceRecord, field: string, text: string): So
 type Scalar = string | number | boolean | null;
 
 /** What a field must be. A missing field is null; of an array, each element counts. `exists`: there, and not null. */
-export interface FieldCondition {
+export interface RecordCondition {
   field: string;
   in?: readonly Scalar[] | undefined;
   not_in?: readonly Scalar[] | undefined;
@@ -65,11 +65,11 @@ export interface FieldCondition {
 }
 
 /** True if the record meets all conditions. */
-export function meets(record: JsonValue, conditions: readonly FieldCondition[]): boolean {
+export function meets(record: JsonValue, conditions: readonly RecordCondition[]): boolean {
   return conditions.every((condition) => meetsOne(record, condition));
 }
 
-function meetsOne(record: JsonValue, { field, in: wanted, not_in: unwanted, exists }: FieldCondition): boolean {
+function meetsOne(record: JsonValue, { field, in: wanted, not_in: unwanted, exists }: RecordCondition): boolean {
   const value = fieldAt(record, field) ?? null;
   if (exists !== undefined && (value !== null) !== exists) return false;
   if (wanted !== undefined && !isAmong(value, wanted)) return false;

@@ -42,16 +42,16 @@ const MAX_WALKS = 8;
 const MAX_DRAINS = 64;
 /** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
 const DRAIN_LINGER_MS = 10_000;
-/** Even in a burst of deliveries the queue is asked for drain items at most this often. */
+/** Minimum time between two requests for drain items, even in a burst of deliveries. */
 const WAKE_INTERVAL_MS = 250;
 /** A source stays open this long after its last use. */
 const OPEN_LINGER_MS = 60_000;
-/** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
+/** More idle sources than this are closed earlier: with hundreds of sources, each is used only briefly. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
 const MAX_CONTROLS = 64;
 
-/** A source for as long as this process works on it with the same settings. */
+/** A source for as long as this process serves it with the same settings. */
 interface JoinedSource extends WatchedSource {
   /** Aborted when it leaves. */
   leaving: AbortController;
@@ -99,12 +99,12 @@ export class ClusterWork {
     this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
 
-  /** The sources that this process works on, by their names in the queue. */
+  /** The sources that this process serves, by their names in the queue. */
   get names(): string[] {
     return [...this.#joined.keys()];
   }
 
-  /** Works on a source from now on. */
+  /** Starts to serve a source. */
   join(watched: WatchedSource): void {
     const name = queueName(watched.source.warehouse);
     this.#joined.set(name, { ...watched, leaving: new AbortController(), uses: new Set() });
@@ -122,7 +122,7 @@ export class ClusterWork {
     await this.#apps.end(name);
   }
 
-  /** Tells a source's keeper from now on whether this process leads the source. */
+  /** Reports to a source's keeper from now on whether this process leads the source. */
   keep(name: string, keeper: Keeper): void {
     this.#keepers.set(name, keeper);
     keeper.lead(this.#led.has(name));
@@ -255,7 +255,7 @@ export class ClusterWork {
     }
   }
 
-  /** Works on an item until it is done; gives it back if the signal is aborted or the source leaves. */
+  /** Processes an item until it is done; returns it to the queue if the signal is aborted or the source leaves. */
   async #whileJoined<T>(
     name: string,
     signal: AbortSignal,

@@ -57,7 +57,7 @@ export interface DrainOptions extends EventRules {
   concurrency: number;
   /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
   mostInProgress?: number;
-  /** Returns false if another process works on deliveries for these resources. */
+  /** Returns false if another process handles deliveries for these resources. */
   concerns?: (resources: readonly string[]) => boolean;
   /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
@@ -108,7 +108,7 @@ const BEHIND_FAULT: DrainFault = {
   isOthers: false,
 };
 
-/** Works on the inbox from its creation on. Errors are reported to the watcher. */
+/** Processes the inbox from its creation on. Errors are reported to the watcher. */
 export class InboxDrain implements Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();

@@ -100,7 +100,7 @@ export class PacedWork<Outcome> {
   async #serve(lane: ResourceLane, entry: PacedEntry): Promise<void> {
     const { clock, signal } = this.#options;
     entry.isActive = true;
-    // Targets that are added in the same moment are served together.
+    // Targets that are added at the same time are served together.
     await Promise.resolve();
     while (entry.waiting.length > 0 && !signal.aborted) {
       const restMs = entry.restsUntil - clock.monotonic();

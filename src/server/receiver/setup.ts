@@ -41,7 +41,7 @@ export const RECEIVER_LIMITS = {
   requests: 10_000,
   /** All bodies that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
-  /** Time to store a delivery before the sender is asked to repeat it: the most impatient sender waits 2 s. */
+  /** Time to store a delivery before the sender has to repeat it: the shortest timeout of a sender is 2 s. */
   storeMs: 800,
   /** Deliveries of a source that wait to be stored. */
   stored: 10_000,

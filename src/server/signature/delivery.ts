@@ -159,7 +159,7 @@ export function schemeInFamily(scheme: SignatureScheme, family: string): Signatu
   return { ...named, families: [family] };
 }
 
-/** Returns true if the text matches a pattern in which a star stands for any text. Takes linear time. */
+/** Returns true if the text matches a pattern in which `*` matches any text. Takes linear time. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = '', ...between] = pattern.split('*');
   const last = between.pop();

@@ -90,7 +90,7 @@ export interface StoredResource {
   last_full_at: Time;
   /** An interrupted sync, which the next run resumes. */
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
-  /** Until when the service asked for no requests. */
+  /** Until when the service accepts no requests. */
   parked_until: Time;
   /** Since when it is paused, and by whom; null if it is not. */
   paused: { since: number; by: string } | null;

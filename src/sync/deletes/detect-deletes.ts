@@ -59,7 +59,7 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const scan = await readSeenWalk(own, resource);
   if (scan === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
-  // Each scan forgets the pages of others as it begins: without a scan in progress they are all of one scan.
+  // Each scan forgets the pages of other scans as it begins: without a scan in progress they are all of one scan.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
   const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
@@ -221,12 +221,12 @@ export function describeExcess(limits: DeleteLimits, { asked, live, recent }: De
 }
 
 /** The part of a candidate that a page may change. */
-type Candidate = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
+type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
 
 /** The delete candidates of a resource when a scan begins or resumes. */
 interface ScanCandidates {
   /** Updated by the pages of the scan. */
-  candidates: Map<string, Candidate>;
+  candidates: Map<string, CandidateState>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
   /** The same delay of the listing may explain what it showed since this time and what this scan shows. */

@@ -226,7 +226,7 @@ export interface FieldValue {
 }
 
 /** The location of a field. */
-interface Place {
+interface FieldColumn {
   table: TableShape;
   column: ReadColumn;
 }
@@ -260,7 +260,7 @@ export async function findRecords(
 }
 
 /** Columns of a field's path or of that name: a list has its values in a table of its own. */
-function placesOf({ tables }: ResourceShape, field: string): Place[] {
+function placesOf({ tables }: ResourceShape, field: string): FieldColumn[] {
   return tables.flatMap((table) => {
     const own = table.columns;
     const columns = own.filter((column) => namesOf(table, column).includes(field));

@@ -133,7 +133,7 @@ function notCopied(resource: string): SyncError {
 /** At most this many records that seem to differ are read again: their bodies are in memory together. */
 const MAX_READ_AGAIN = 2_000;
 
-type Suspicion = 'missing' | 'extra' | 'other';
+type SuspectKind = 'missing' | 'extra' | 'other';
 
 /** Compares the copy with itself. `onLiveRow`: see `CopySnapshot`. */
 async function compareInternally(
@@ -166,7 +166,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     return contentsOf(context, records);
   });
   findings.compared.records = seen.size;
-  const suspicions = new Map<string, Suspicion>();
+  const suspicions = new Map<string, SuspectKind>();
   await compareInternally(context, (key, content) => {
     const expected = seen.get(key) ?? DELETED;
     seen.delete(key);
@@ -211,7 +211,7 @@ function contentsOf(
 /** Reads the suspicious records from the listing again, and reports those that still differ from the copy as it is now. */
 async function confirmDifferences(
   context: VerifyContext,
-  suspicions: readonly (readonly [key: string, Suspicion])[],
+  suspicions: readonly (readonly [key: string, SuspectKind])[],
   { startedAt, recent }: { startedAt: string; recent: ReadonlySet<string> },
 ): Promise<void> {
   if (suspicions.length === 0) return;

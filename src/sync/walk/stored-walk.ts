@@ -106,7 +106,7 @@ async function readPages(
   const pages: VisitedPage[] = [];
   for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, walk_started_at)) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    // Only the position of a numbered page is stored whole; the keys of others count too.
+    // Only the position of a numbered page is stored whole; the keys of other pages count too.
     const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
     if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
   }
