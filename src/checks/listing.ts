@@ -15,12 +15,12 @@ import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
 import { recordsOf } from '../pagination/requests/read-page.ts';
-import { keysOfText } from '../rows/columns/source-path.ts';
+import { keysOfText } from '../rows/columns/column-name.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
+import { unwrapped } from '../rows/records/as-record.ts';
 import { isObject } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import { unwrapped } from '../rows/records/unwrap.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
   type CheckFinding,

@@ -1,10 +1,10 @@
-import type { Tombstone } from '../rows/tombstone.ts';
+import type { StoredRow } from '../database/warehouse.ts';
 import type { Cell } from '../model/table.ts';
-import { canonicalHash } from '../rows/records/fingerprint.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
-import type { StoredRow } from '../database/warehouse.ts';
-import { latestOf, type KeyedRecord } from './key-records.ts';
+import type { Tombstone } from '../rows/columns/updated-time.ts';
+import { canonicalHash } from '../rows/records/record-key.ts';
+import { type KeyedRecord, latestOf } from './key-records.ts';
 
 /** Whether states that are older than the stored row are accepted. */
 export interface OlderPolicy {

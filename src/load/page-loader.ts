@@ -1,12 +1,12 @@
 import type { CompiledQuery } from 'kysely';
-import type { ResourceShape, TableRows } from '../model/table.ts';
-import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
-import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import { type Reject, resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
+import type { ResourceShape, TableRows } from '../model/table.ts';
+import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
+import { textHash } from '../rows/records/record-key.ts';
+import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { type OlderPolicy, restoredAmong } from './difference.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';

@@ -6,15 +6,20 @@ import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { toTimestampText } from '../rows/columns/timestamps.ts';
-import { storedZone, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
+import { storedZone, type Tombstone, tombstoneOf, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
 import { storedValue, takenIn } from '../rows/records/as-record.ts';
-import { sameJson } from '../rows/records/fingerprint.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
-import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
+import { sameJson } from '../rows/records/record-key.ts';
 import { difference, type Difference, isOlder, type OlderPolicy } from './difference.ts';
-import { dropForgotten } from './drop-forgotten.ts';
-import { type KeyClashes, type KeyedRecord, keyRecords, type LeftOut, type SetAside } from './key-records.ts';
+import {
+  dropForgotten,
+  type KeyClashes,
+  type KeyedRecord,
+  keyRecords,
+  type LeftOut,
+  type SetAside,
+} from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 export interface LoadablePage {

@@ -6,11 +6,11 @@ import { bodyMatches } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
+import { type Tombstone, tombstoneOf } from '../rows/columns/updated-time.ts';
 import { asRecord } from '../rows/records/as-record.ts';
 import { isObject, withField } from '../rows/records/field-at.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
-import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */

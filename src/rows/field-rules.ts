@@ -3,7 +3,7 @@ import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { EACH, keysOfText, pathText } from './columns/source-path.ts';
+import { EACH, keysOfText, pathText } from './columns/column-name.ts';
 import { toDateText, toTimestampText } from './columns/timestamps.ts';
 import { parseJson } from './json/parse-json.ts';
 

@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
-import { keysOfText } from './columns/source-path.ts';
-import { isExact } from './json/exact-number.ts';
-import { parseJson } from './json/parse-json.ts';
+import { keysOfText } from './columns/column-name.ts';
+import { isExact, parseJson } from './json/parse-json.ts';
 import { isObject } from './records/field-at.ts';
 import { limitRejection } from './records/record-limits.ts';
 

@@ -3,9 +3,9 @@ import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
-import { cellOf, TO_CELL, type CellNotes, type ToCell } from './columns/cells.ts';
-import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
-import { holdsRules, ruleOf, type FieldRule, type Pin } from './field-rules.ts';
+import { type CellNotes, cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
+import { type FieldRule, holdsRules, type Pin, ruleOf } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */

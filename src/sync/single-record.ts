@@ -14,11 +14,10 @@ import { isNumbered } from '../pagination/page-styles/page-styles.ts';
 import { keyParts } from '../pagination/read-item.ts';
 import { walk } from '../pagination/walk.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
-import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { storedValue, takenIn } from '../rows/records/as-record.ts';
-import { sameJson } from '../rows/records/fingerprint.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
-import { tombstoneOf } from '../rows/tombstone.ts';
+import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
 import { proveWalk } from './walk/prove-walk.ts';
 

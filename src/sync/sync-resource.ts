@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
-import { refreshViews } from '../load/evolve-tables.ts';
+import { refreshViews, tendKeys } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
-import { tendKeys } from '../load/tend-keys.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';

@@ -1,6 +1,6 @@
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { pathText } from '../rows/columns/source-path.ts';
+import { pathText } from '../rows/columns/column-name.ts';
 import { filesViews } from './files.ts';
 import { changesViews, historyViews, publishedColumn, statesViews } from './history-views.ts';
 import { planView } from './planned-view.ts';

@@ -1,15 +1,15 @@
 import PQueue from 'p-queue';
-import type { Years } from '../../model/calendar-day.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { SharedResources, type Acquired } from '../../model/shared-resources.ts';
+import { type Acquired, SharedResources } from '../../model/shared-resources.ts';
 import type { ResourceShape, SourcePath } from '../../model/table.ts';
+import type { Years } from '../../model/timestamp-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { readTables } from './column-catalog.ts';
-import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
+import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
-import type { LeaseProof, Warehouse } from '../warehouse.ts';
 
 /** A managed view that cannot get wider types. */
 export interface HeldView {

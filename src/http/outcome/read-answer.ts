@@ -3,16 +3,16 @@ import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
 import {
   COMMA,
   isDigitOrPoint,
   LONG_DIGITS,
   OPEN_BRACE,
   OPEN_BRACKET,
+  parseJson,
   QUOTE,
   stringEnd,
-} from '../../rows/json/scan-json.ts';
+} from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/field-at.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';

@@ -1,7 +1,7 @@
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
+import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/field-at.ts';
 
 const NAMED_KEYS = 12;

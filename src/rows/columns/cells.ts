@@ -2,8 +2,7 @@ import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { fitsDouble, isExact } from '../json/exact-number.ts';
-import { jsonText } from '../json/json-text.ts';
+import { fitsDouble, isExact, jsonText } from '../json/parse-json.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 import { fitsNumeric, toBigInt } from './type-lattice.ts';
 

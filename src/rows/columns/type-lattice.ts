@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { fitsDouble, isExact, isIntegerSource } from '../json/exact-number.ts';
+import { fitsDouble, isExact, isIntegerSource } from '../json/parse-json.ts';
 import { toDateText, toTimestampText } from './timestamps.ts';
 
 const INT64_MIN = -(2n ** 63n);

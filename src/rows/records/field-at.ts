@@ -1,7 +1,6 @@
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
-import { isExact } from '../json/exact-number.ts';
-import { CLOSE_BRACE, skipSpace } from '../json/scan-json.ts';
+import { CLOSE_BRACE, isExact, skipSpace } from '../json/parse-json.ts';
 
 /** True for a JSON object: no array, no null, no number kept by its digits. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { isExact } from '../json/exact-number.ts';
+import { isExact } from '../json/parse-json.ts';
 import { isObject } from './field-at.ts';
 
 /** Levels of objects and arrays in one record; `JSON.stringify` and Postgres's jsonb fail from about 10,000. */

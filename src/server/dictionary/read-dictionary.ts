@@ -8,7 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { pathText } from '../../rows/columns/source-path.ts';
+import { pathText } from '../../rows/columns/column-name.ts';
 import { isHidden } from '../../rows/mask-fields.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import { createCachedReader } from '../status/cached-reader.ts';

@@ -8,7 +8,7 @@ import { decodeText } from '../../http/outcome/read-answer.ts';
 import { stepsOf } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
-import { keysOfText, pathText } from '../../rows/columns/source-path.ts';
+import { keysOfText, pathText } from '../../rows/columns/column-name.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/field-at.ts';
 

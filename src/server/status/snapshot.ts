@@ -2,8 +2,8 @@ import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus, RunRow } from '../../database/own-tables.ts';
 import type { StoredWarning } from '../../database/state/run-history.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
-import type { ColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
+import type { ColumnChange } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
 

@@ -12,12 +12,12 @@ import {
 import { inParts } from '../../database/state/in-parts.ts';
 import {
   countDeleteCandidates,
-  forgetListed,
   forgetDeleteCandidates,
-  readDeleteCandidates,
+  forgetListed,
   noteMissingRecords,
   noteOlderStates,
   noteReportedDeletes,
+  readDeleteCandidates,
 } from '../../database/state/suspects.ts';
 import type { OlderPolicy } from '../../load/difference.ts';
 import type { LoadContext } from '../../load/load-context.ts';
@@ -27,8 +27,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { durationText } from '../../observe/figures.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { canonicalHash, KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { isOtherCredential } from '../move-cursor.ts';
 import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';

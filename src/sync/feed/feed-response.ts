@@ -18,14 +18,12 @@ import {
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
+import { tombstoneOf } from '../../rows/columns/updated-time.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord } from '../../rows/records/as-record.ts';
 import { fieldAt } from '../../rows/records/field-at.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
+import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
-import { tombstoneOf } from '../../rows/tombstone.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
 

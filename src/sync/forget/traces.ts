@@ -7,10 +7,9 @@ import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Column, ResourceShape, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { pathText } from '../../rows/columns/source-path.ts';
+import { pathText } from '../../rows/columns/column-name.ts';
 import { toTimestampText } from '../../rows/columns/timestamps.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 
 /** Takes the place of what is erased within a text that stays. */

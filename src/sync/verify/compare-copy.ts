@@ -12,7 +12,7 @@ import { messageOf } from '../../model/errors.ts';
 import type { ColumnType, HistoryPolicy } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
+import { canonicalHash, textHash } from '../../rows/records/record-key.ts';
 import { planKeys } from '../../views/key-plan.ts';
 import {
   type CopiedPage,
