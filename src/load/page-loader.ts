@@ -7,7 +7,6 @@ import type { ResourceShape, TableRows } from '../model/table.ts';
 import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
-import { type OlderPolicy, restoredAmong } from './difference.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
@@ -16,9 +15,11 @@ import {
   keyOf,
   type LoadablePage,
   type LostRow,
+  type OlderPolicy,
   pageRows,
   type PreparedPage,
   preparePage,
+  restoredAmong,
   shapeOf,
 } from './prepare-page.ts';
 

@@ -1,9 +1,8 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { TO_CELL } from './columns/cells.ts';
+import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
-import { typeOf, widenFor } from './columns/type-lattice.ts';
 import { namesBeside, ruleOf } from './field-rules.ts';
 import { hasContent, isObject } from './records/field-at.ts';
 import {

@@ -3,8 +3,8 @@ import type { Column, TableShape } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
+import { widen } from '../rows/columns/cells.ts';
 import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
-import { widen } from '../rows/columns/type-lattice.ts';
 import { finalColumn } from './report-windows.ts';
 import {
   ownColumn,

@@ -19,9 +19,9 @@ import {
   noteReportedDeletes,
   readDeleteCandidates,
 } from '../../database/state/suspects.ts';
-import type { OlderPolicy } from '../../load/difference.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
+import type { OlderPolicy } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
