@@ -27,7 +27,7 @@ export interface Warehouse extends TableAccess {
    */
   evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
   /** Creates and drops managed keys and indexes. Skips what locks, external views or missing rights prevent. */
-  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
+  maintainKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; managed views on them stay, empty. Throws `table_in_use` if external objects depend on the tables. */
   dropTables(removal: TableRemoval): Promise<void>;
   /** Creates additional tables, to be filled by `commit` and to replace those by `swapTables`. */

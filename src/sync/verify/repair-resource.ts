@@ -4,7 +4,7 @@ import { resolveRejects } from '../../database/state/rejects.ts';
 import { restoreDeletes } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { latestVersions } from '../../database/state/versions.ts';
-import { refreshViews, tendKeys } from '../../load/evolve-tables.ts';
+import { refreshViews, maintainKeys } from '../../load/evolve-tables.ts';
 import { coverRows } from '../../load/grow-calendar.ts';
 import { dropForgotten, keyRecords } from '../../load/key-records.ts';
 import type { LoadContext } from '../../load/load-context.ts';
@@ -53,7 +53,7 @@ export function repairResource(
   return withResource(source, report.resource, signal, async (context) => {
     await context.owned.takeTurn(async () => {
       await refreshViews(context);
-      await tendKeys(context);
+      await maintainKeys(context);
     });
     const found = [...findings.byRecord];
     const orphaned = found.flatMap(([key, kind]) => (kind === 'orphans' ? [key] : []));
