@@ -1,6 +1,6 @@
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
-import { canonicalDecimal, canonicalJson } from '../../database/copy/copy-table.ts';
+import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
 import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';

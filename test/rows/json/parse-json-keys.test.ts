@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
-import { canonicalJson } from '../../../src/database/copy/copy-table.ts';
+import { canonicalJson } from '../../../src/rows/json/canonical-json.ts';
 
 /** Ways to write one character between quotes. */
 function waysOf(char: string): string[] {

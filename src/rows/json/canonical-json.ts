@@ -1,0 +1,43 @@
+import type { JsonValue } from '../../model/json.ts';
+import { isExact, parseJson } from './parse-json.ts';
+
+const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
+
+/** One spelling for equal numbers: `1.10`, `1.1` and `110E-2` are `11e-1`. Anything else stays as it is. */
+export function canonicalDecimal(text: string): string {
+  const [match, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? [];
+  if (match === undefined) return text;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const significant = digits.slice(0, significantEnd(digits));
+  if (significant === '') return '0';
+  const power = Number(exponent) - fraction.length + digits.length - significant.length;
+  return `${sign === '-' ? '-' : ''}${significant}e${power}`;
+}
+
+/** Backwards: a pattern would try each run of zeros within the number from each of its places. */
+function significantEnd(digits: string): number {
+  let end = digits.length;
+  while (end > 0 && digits[end - 1] === '0') end--;
+  return end;
+}
+
+/**
+ * One spelling for equal JSON: members by name, numbers as above, the last of several members of one name. Text that is
+ * no JSON stays as it is.
+ */
+export function canonicalJson(text: string): string {
+  try {
+    return JSON.stringify(canonicalValue(parseJson(text)));
+  } catch {
+    return text;
+  }
+}
+
+function canonicalValue(value: JsonValue): JsonValue {
+  if (typeof value === 'number') return JSON.rawJSON(canonicalDecimal(String(value)));
+  if (typeof value !== 'object' || value === null) return value;
+  if (isExact(value)) return JSON.rawJSON(canonicalDecimal(value.rawJSON));
+  if (Array.isArray(value)) return value.map(canonicalValue);
+  const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([key, member]) => [key, canonicalValue(member)]));
+}
