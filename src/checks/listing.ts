@@ -18,8 +18,7 @@ import { recordsOf } from '../pagination/requests/read-page.ts';
 import { keysOfText } from '../rows/columns/column-name.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
-import { unwrapped } from '../rows/records/as-record.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { isObject, unwrapped } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {

@@ -1,8 +1,8 @@
 import type { JsonValue } from '../model/json.ts';
-import { LOCAL, zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
+import { isObject } from '../rows/records/as-record.ts';
 import type { CheckFinding } from './listing-walk.ts';
 
 /** One field's values, and how the profile reads it. */

@@ -1,8 +1,7 @@
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
-import { unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
-import { fieldAt, isObject } from '../rows/records/field-at.ts';
+import { fieldAt, isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
 import { selectRecord, selectRecords } from '../rows/records/select-records.ts';
 import { type Answer, isUsable, said } from './asker.ts';

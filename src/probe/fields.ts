@@ -2,7 +2,7 @@ import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
 import { countsIn, requestPage } from './page-size.ts';

@@ -2,7 +2,7 @@ import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../
 import type { ListedPage } from '../checks/listing-walk.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { changeOf } from './fields.ts';
 import { learnUnknown, requestPage } from './page-size.ts';

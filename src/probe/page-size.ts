@@ -1,7 +1,7 @@
 import { pageSchema } from '../config/profile/page-style.ts';
 import type { JsonValue } from '../model/json.ts';
 import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { isObject } from '../rows/records/as-record.ts';
 import { type Answer, isRefusal, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
 import { isSamePage, type Subject } from './profile.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../model/json.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { type Answer, isRefusal, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
 import {

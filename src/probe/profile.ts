@@ -5,8 +5,7 @@ import { snippet } from '../http/body/safe-text.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { UnwrapRule } from '../rows/records/as-record.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
 import type { Answer, Asker, QueryParams } from './asker.ts';
 
 type Fields = Record<string, unknown>;

@@ -4,7 +4,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { namesBeside, ruleOf } from './field-rules.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 import {
   hasRoomForTable,
   isElement,

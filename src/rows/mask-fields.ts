@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from './columns/column-name.ts';
 import { isExact, parseJson } from './json/parse-json.ts';
-import { isObject } from './records/field-at.ts';
+import { isObject } from './records/as-record.ts';
 import { limitRejection } from './records/record-limits.ts';
 
 /** What becomes of a field: nothing of it is left, or a hash in place of each value. */

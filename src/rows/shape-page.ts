@@ -5,7 +5,7 @@ import type { Contract } from '../model/vocabulary.ts';
 import { columnName, pathPart } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { ruleOf } from './field-rules.ts';
-import { isObject } from './records/field-at.ts';
+import { isObject } from './records/as-record.ts';
 import { type ShapeProfile, shapeTree } from './shape-tree.ts';
 import { type ShapeRecord, writeRows, type WrittenRows } from './write-rows.ts';
 

@@ -6,7 +6,7 @@ import type { Contract } from '../model/vocabulary.ts';
 import { type CellNotes, cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
 import { type FieldRule, holdsRules, type Pin, ruleOf } from './field-rules.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;

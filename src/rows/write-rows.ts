@@ -6,7 +6,7 @@ import type { ColumnType, Contract } from '../model/vocabulary.ts';
 import { type CellNotes, repairJson } from './columns/cells.ts';
 import { pathPart, pathText } from './columns/column-name.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 import { limitRejection, NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import {
   isFieldWorthStoring,

@@ -13,7 +13,7 @@ import {
   QUOTE,
   stringEnd,
 } from '../../rows/json/parse-json.ts';
-import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { Seen } from './outcome-table.ts';

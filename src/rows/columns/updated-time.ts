@@ -4,7 +4,7 @@ import type { Column } from '../../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { isExact } from '../json/parse-json.ts';
-import { fieldAt } from '../records/field-at.ts';
+import { fieldAt } from '../records/as-record.ts';
 import { pathText } from './column-name.ts';
 import { parseInstant } from './timestamps.ts';
 

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/parse-json.ts';
-import { isObject } from './field-at.ts';
+import { isObject } from './as-record.ts';
 import { sameJson } from './record-key.ts';
 
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';

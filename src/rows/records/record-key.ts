@@ -2,10 +2,8 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/parse-json.ts';
-import { fieldAt } from './field-at.ts';
+import { fieldAt } from './as-record.ts';
 import type { Rejection, RejectReason } from './record-limits.ts';
-
-export { fieldAt } from './field-at.ts';
 
 /** Postgres refuses index entries from 2,700 bytes; a thousand leaves room for composed and child keys. */
 const MAX_KEY_BYTES = 1000;

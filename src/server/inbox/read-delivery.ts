@@ -10,7 +10,7 @@ import { visibleText } from '../../model/visible-text.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import { limitRejection } from '../../rows/records/record-limits.ts';
 import { matchesPattern } from '../signature/delivery.ts';

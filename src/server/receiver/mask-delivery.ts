@@ -10,7 +10,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
 import { keysOfText, pathText } from '../../rows/columns/column-name.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { isObject } from '../../rows/records/field-at.ts';
+import { isObject } from '../../rows/records/as-record.ts';
 
 /** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
 const DIGIT_MASK = '1';

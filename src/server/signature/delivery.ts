@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 
 /** A webhook request as it was received, before it is verified. */
 export interface Delivery {

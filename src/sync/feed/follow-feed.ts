@@ -14,7 +14,7 @@ import { readItem } from '../../pagination/read-item.ts';
 import { emptyHint, listedRecords } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { isObject } from '../../rows/records/field-at.ts';
+import { isObject } from '../../rows/records/as-record.ts';
 import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { WalkPlan } from '../plan.ts';

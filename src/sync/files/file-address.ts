@@ -6,7 +6,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { listingStart, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
 import { keyParts } from '../../pagination/read-item.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 
 /** What a record says of one of its files. */
 export interface FileAddress {

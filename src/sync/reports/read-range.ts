@@ -7,7 +7,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { Page, WalkEnd } from '../../pagination/page.ts';
 import { walk } from '../../pagination/walk.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import {
