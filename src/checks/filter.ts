@@ -300,7 +300,7 @@ export function orderOf(
   return descendingOrder(profile, since);
 }
 
-export function isNewestFirst({ incremental }: Pick<ResourceProfile, 'incremental'>): boolean {
+export function isNewestFirst({ incremental }: ResourceProfile): boolean {
   return incremental?.mode === 'newest_first';
 }
 

@@ -1,17 +1,16 @@
-import { readItem, type ItemReading } from '../pagination/read-item.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
+import { type ItemReading, readItem } from '../pagination/read-item.ts';
+import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
+import { comparedPart } from '../rows/mask-fields.ts';
 import {
   differenceText,
   isOfValues,
-  recordDifferences,
   type RecordDifference,
+  recordDifferences,
 } from '../rows/records/record-difference.ts';
-import { comparedPart } from '../rows/mask-fields.ts';
-import { updatedTime } from '../rows/columns/updated-time.ts';
-import { tombstoneOf } from '../rows/tombstone.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { type CheckFinding, firstPage, keyIn, type ExtraQuery, type RequestContext } from './listing-walk.ts';
+import { type CheckFinding, type ExtraQuery, firstPage, keyIn, type RequestContext } from './listing-walk.ts';
 
 /** The request for the listing that showed the record. */
 interface ListedBy {

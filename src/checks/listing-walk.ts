@@ -12,8 +12,7 @@ import { inPartition } from '../pagination/partitioned-walk.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
 import { walk, type WalkOptions } from '../pagination/walk.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { takenIn } from '../rows/records/as-record.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt, takenIn } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { sentMoment } from './since.ts';
 

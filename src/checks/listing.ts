@@ -15,12 +15,11 @@ import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
 import { recordsOf } from '../pagination/requests/read-page.ts';
-import { keysOfText } from '../rows/columns/source-path.ts';
+import { keysOfText } from '../rows/columns/column-name.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { isObject, unwrapped } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import { unwrapped } from '../rows/records/unwrap.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
   type CheckFinding,
@@ -204,12 +203,10 @@ export function clockFinding(page: Page, clock: Clock): CheckFinding {
   };
 }
 
-type Described = Pick<ResourceProfile, 'fields' | 'state' | 'unwrap'>;
-
 /** Whether the fields of which the profile says something, and that of the state, are there in the records of a page. */
 export function describedFields(
   records: readonly SourceRecord[],
-  { fields, state, unwrap }: Described,
+  { fields, state, unwrap }: ResourceProfile,
 ): CheckFinding[] {
   if (records.length === 0) return [];
   // As columns and masks know it, before anything was hidden.
@@ -239,7 +236,7 @@ function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
 
 function stateFinding(
   values: readonly JsonValue[],
-  { field, published }: NonNullable<Described['state']>,
+  { field, published }: NonNullable<ResourceProfile['state']>,
 ): CheckFinding {
   const states = values.flatMap((value) => valuesAt(value, keysOfText(field)));
   const hint =

@@ -1,6 +1,5 @@
 import {
   hasOffset,
-  type IncrementalProfile,
   isNamedFormat,
   type NamedFormat,
   parsePattern,
@@ -17,7 +16,10 @@ interface Looks {
 }
 
 /** How a filter takes a time. */
-type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalProfile, 'zone'>>;
+interface MomentForm {
+  format: string;
+  zone?: string | null;
+}
 
 /**
  * The time from which changes are requested: the cursor less the look-back, in a form that `momentOf` reads; a date
@@ -33,7 +35,7 @@ type MomentForm = Pick<IncrementalProfile, 'format'> & Partial<Pick<IncrementalP
  */
 export function sinceValue(
   cursor: string,
-  incremental: MomentForm & Pick<IncrementalProfile, 'lookback'>,
+  incremental: MomentForm & { lookback: number },
   looks: Looks | null,
   zone: TimeZone | null = null,
   like = cursor,
@@ -42,7 +44,7 @@ export function sinceValue(
   if (at === -Infinity) return null;
   const step = formatStepMs(incremental.format, cursor);
   const isFine = step <= 1_000;
-  // A cursor with microseconds lies within its millisecond: a request from there rounds down.
+  // A cursor with microseconds is within its millisecond: a request from there rounds down.
   const isPast =
     isFine &&
     fractionDigits(cursor) <= 3 &&

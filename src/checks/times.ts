@@ -1,9 +1,8 @@
 import type { JsonValue } from '../model/json.ts';
-import { LOCAL, zoneAt, type TimeZone } from '../model/time-zone.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
-import { updatedPaths } from '../rows/columns/updated-time.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
+import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
+import { isObject } from '../rows/records/as-record.ts';
 import type { CheckFinding } from './listing-walk.ts';
 
 /** One field's values, and how the profile reads it. */
@@ -33,13 +32,13 @@ export const SAYS_UTC = /[_.-]?(gmt|utc)$/i;
 const SAYS_CHANGE = /creat|modif|updat|chang|edit/i;
 
 /**
- * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record tells
- * the time, or the service's clock (epoch milliseconds; null if it does not tell) shows that it cannot be right.
+ * Looks for times without a zone that the profile reads in the wrong one: if another field of the same record has
+ * the time, or the service's clock (epoch milliseconds; null if unknown) shows that it cannot be right.
  */
 export function timesFindings(
   records: readonly JsonValue[],
   serverDate: number | null,
-  { times, updated }: Pick<ResourceProfile, 'times' | 'updated'>,
+  { times, updated }: Required<UpdatedBy>,
 ): CheckFinding[] {
   const page = records.map(textsOf);
   const paths = new Set(page.flatMap((texts) => [...texts.keys()]));
@@ -85,7 +84,7 @@ function isTime(text: string): boolean {
   return text.length > 'YYYY-MM-DD'.length && parseInstant(text) !== null;
 }
 
-/** The finding from a field that tells the time; null if both agree. */
+/** The finding from a field that has the same time; null if both agree. */
 function byOtherField(
   page: readonly Texts[],
   paths: ReadonlySet<string>,

@@ -144,7 +144,7 @@ async function forEachFile(
   );
 }
 
-/** Asks `serve` too, because it keeps idle sources closed and still works on them. */
+/** Asks `serve` too, because it keeps idle sources closed and still owns them. */
 async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;

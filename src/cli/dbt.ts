@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import type { SourceSettings } from '../config/settings.ts';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
+import { textHash } from '../rows/records/record-key.ts';
 import {
   type Dictionary,
   type DictionaryColumn,
@@ -16,7 +16,7 @@ import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { printReport } from './command/output.ts';
-import { type ChosenSource, forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
 /** What a project needs to know of a source. */

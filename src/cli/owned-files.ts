@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf } from '../observe/figures.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
+import { textHash } from '../rows/records/record-key.ts';
 
 /** What was done with the files of a folder, as paths within it. */
 export interface WrittenFiles {

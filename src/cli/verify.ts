@@ -62,7 +62,7 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
 const MIN_SHARE = 0.05;
 
 /**
- * The source with a reduced share of the limit if another process of this machine works on it, because SQLite processes
+ * The source with a reduced share of the limit if another process of this machine syncs it, because SQLite processes
  * do not share a budget. Throws `ConfigError` if there is no copy, and makes none.
  */
 async function limitShareIfRunning(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {

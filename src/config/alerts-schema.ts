@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSecretName } from '../model/secret-name.ts';
+import { isSecretName } from '../model/visible-text.ts';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, duration } from './profile/basic-fields.ts';
 

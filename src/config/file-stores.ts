@@ -72,7 +72,7 @@ export function withDefaultStore(profile: Profile, { store: usual }: FilesFile):
 }
 
 /** The stores of a source, each once. */
-export function storesOf({ kept }: Pick<FilesSettings, 'kept'>): StoreAddress[] {
+export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddress[] {
   const stores = Object.values(kept).flatMap((files) => files.map(({ store }) => store));
   return [...new Map(stores.map((store) => [store.name, store])).values()];
 }

@@ -85,7 +85,7 @@ export interface Settlement extends SettledColumns {
 export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
 
 /**
- * The result of an entry. `new`: inserted. `different`: inserted beside a delivery with the same id and another body.
+ * The result of an entry. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
  * `repeat`: counted. `again`: a finished delivery waits again. `settled`. `overtaken`: it came again before it was
  * settled, and waits on.
  */
@@ -362,6 +362,6 @@ function withOwnId(delivery: NewDelivery): NewDelivery {
 }
 
 /** The size of a waiting delivery: bytes of its body plus characters of its headers, which are mostly as many bytes. */
-export function sizeOf({ body, headers }: Pick<NewDelivery, 'body' | 'headers'>): number {
+export function sizeOf({ body, headers }: NewDelivery): number {
   return body.byteLength + headers.length;
 }

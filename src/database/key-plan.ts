@@ -5,13 +5,13 @@ export interface KeyPlan {
   /** All tables of the resource, its own first. */
   tables: readonly TableShape[];
   /** Columns of these tables that hold the key of a resource. */
-  references: readonly Reference[];
+  references: readonly KeyReference[];
   /** The wanted indexes of single columns; other managed indexes are dropped. */
   indexes: readonly ColumnIndex[];
 }
 
 /** A column and the key that it refers to. */
-export interface Reference {
+export interface KeyReference {
   table: TableShape;
   column: string;
   /** Null if that resource has no table yet. */
@@ -31,7 +31,7 @@ export interface ColumnIndex {
 /** The prefix of managed indexes, followed by `table.column`: no name contains a dot. */
 export const INDEX = '_sync_index_';
 
-export function columnText({ table, column }: Pick<ColumnIndex, 'table' | 'column'>): string {
+export function columnText(table: TableShape, column: string): string {
   return `${table.name}.${column}`;
 }
 

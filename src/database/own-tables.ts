@@ -1,6 +1,6 @@
-import type { CalendarDay } from '../model/calendar-day.ts';
-import type { ValueChange } from '../model/schema-change.ts';
 import type { NoticeRow } from '../model/service-notice.ts';
+import type { ValueChange } from '../model/table.ts';
+import type { CalendarDay } from '../model/timestamp-text.ts';
 import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
@@ -138,7 +138,7 @@ export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
   page: number;
-  /** Eight bytes per id (`rows/records/key-fingerprint.ts`). */
+  /** Eight bytes per id (`rows/records/record-key.ts`). */
   ids: Uint8Array;
   /** Records of the page without a usable id: one of them may be any record. */
   unkeyed: number;

@@ -26,11 +26,11 @@ export interface Warehouse extends TableAccess {
    * `growth_outdated` if its claim fails, and `InUse` if external objects do not fit; then nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
-  /** Creates and drops managed keys and indexes. Skips what locks, views or rights of others prevent. */
-  tendKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
+  /** Creates and drops managed keys and indexes. Skips what locks, external views or missing rights prevent. */
+  maintainKeys(plan: KeyPlan, lease: () => LeaseProof): Promise<void>;
   /** Drops tables; managed views on them stay, empty. Throws `table_in_use` if external objects depend on the tables. */
   dropTables(removal: TableRemoval): Promise<void>;
-  /** Creates tables beside the existing ones, to be filled by `commit` and to replace those by `swapTables`. */
+  /** Creates additional tables, to be filled by `commit` and to replace those by `swapTables`. */
   stageTables(staging: TableStaging): Promise<void>;
   /**
    * Replaces tables by the staged ones, with managed views, rights, comments and external objects. Throws `table_in_use`
@@ -140,7 +140,7 @@ export interface TableRemoval {
   statements: readonly CompiledQuery[];
 }
 
-/** Empty tables to create beside those of a resource. */
+/** Empty tables to create in addition to those of a resource. */
 export interface TableStaging {
   lease: LeaseProof;
   shape: ResourceShape;

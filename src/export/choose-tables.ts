@@ -4,7 +4,7 @@ import { readViews, type StoredView } from '../database/state/view-catalog.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { pathText } from '../rows/columns/source-path.ts';
+import { pathText } from '../rows/columns/column-name.ts';
 
 /** A column of a table to export, with its description. */
 export interface ChosenColumn extends ReadColumn {

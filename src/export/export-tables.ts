@@ -62,7 +62,7 @@ export interface ExportReport {
   left_out?: string[];
 }
 
-/** Writes the views of a warehouse, as of one moment, to a place. If it throws, the earlier export is unchanged. */
+/** Writes the views of a warehouse, as of one time. If it throws, the earlier export is unchanged. */
 export async function exportTables(request: ExportRequest): Promise<ExportReport> {
   try {
     return await writeExport(request, false);

@@ -7,14 +7,14 @@ import type { HttpProfile, Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
-import { isSecretName } from '../model/secret-name.ts';
+import { isSecretName } from '../model/visible-text.ts';
 import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
-import { recordFinder } from './outcome/read-answer.ts';
 import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
+import { recordFinder } from './outcome/read-answer.ts';
 import type { Governor } from './rate-limit/rate-limiter.ts';
 import { BACKOFF, type BackoffLimits, createRetryQuota, type LoopParts, runRequest } from './request-loop.ts';
 

@@ -3,19 +3,19 @@ import type { RateDialect } from '../config/profile/rate-dialect.ts';
 import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
+import { clockOf } from '../model/timestamp-text.ts';
 import type { Outcome } from '../model/vocabulary.ts';
 import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
-import { type SendRequest, factsOf, type WireAnswer } from './exchange.ts';
-import { type BodyBounds, interpret } from './outcome/read-answer.ts';
+import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { type BodyBounds, interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
-import type { Attempted, RequestRunner } from './rate-limit/rate-limiter.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
+import type { Attempted, RequestRunner } from './rate-limit/rate-limiter.ts';
 import {
   firstHop,
   type Hop,

@@ -1,11 +1,13 @@
 import type { CompiledQuery } from 'kysely';
+import { readShapes } from '../database/state/column-catalog.ts';
 import type { HeldView } from '../database/state/owned-resource.ts';
 import { readGrowths } from '../database/state/view-catalog.ts';
 import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
-import { viewGrowth, type ViewGrowth } from './grow-views.ts';
-import type { LoadContext } from './load-context.ts';
+import { planKeys } from '../views/key-plan.ts';
+import { type ViewGrowth, viewGrowth } from './grow-views.ts';
+import type { CopiedProfile, LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */
 export interface TableGrowth {
@@ -90,7 +92,8 @@ function heldViews(
 const HELD_MS = 600_000;
 
 /** What was found when views were last planned and nothing had to be changed. */
-interface FoundViews extends Pick<LoadContext, 'whole'> {
+interface FoundViews {
+  whole: CopiedProfile;
   growths: number;
   views: readonly { name: string }[];
   heldViews: readonly HeldView[];
@@ -132,4 +135,17 @@ async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Pro
   const names = await warehouse.rows.tableNames();
   owned.heldViews = known.heldViews;
   return known.views.every(({ name }) => names.has(name.toLowerCase()));
+}
+
+/**
+ * Makes the keys and indexes that a resource's tables lack. It runs after a scan, so that none slows a backfill down; what
+ * was interrupted, or would have blocked other sessions, is made after the next scan.
+ */
+export async function maintainKeys(context: LoadContext): Promise<void> {
+  const { warehouse, owned, profile, whole } = context;
+  const { shape } = owned;
+  if (shape === null) return;
+  const stored = await readShapes(warehouse.own);
+  const shapes = [...stored.filter(({ resource }) => resource !== shape.resource), shape];
+  await warehouse.maintainKeys(planKeys(shape, profile, whole.relations, shapes), () => owned.lease());
 }

@@ -3,8 +3,8 @@ import type { OwnTables } from '../database/own-tables.ts';
 import { readShapes } from '../database/state/column-catalog.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-import { type CalendarDay, daysOfYears, type Years } from '../model/calendar-day.ts';
 import type { Column, TableRows, TableShape } from '../model/table.ts';
+import { type CalendarDay, daysOfYears, type Years } from '../model/timestamp-text.ts';
 import type { LoadContext } from './load-context.ts';
 
 /** So far ahead people plan. */
@@ -90,7 +90,7 @@ function placesOfTimes({ key, columns }: TableShape): number[] {
   return columns.flatMap((column, at) => (isTime(column) ? [key.length + at] : []));
 }
 
-function isTime({ type }: Pick<Column, 'type'>): boolean {
+function isTime({ type }: Column): boolean {
   return type === 'date' || type === 'timestamp';
 }
 

@@ -8,7 +8,7 @@ import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
 import { InUse, type Warehouse } from '../database/warehouse.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import { pathText } from '../rows/columns/source-path.ts';
+import { pathText } from '../rows/columns/column-name.ts';
 import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';

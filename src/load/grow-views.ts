@@ -19,7 +19,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange } from '../views/planned-view.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
-import type { LoadContext } from './load-context.ts';
+import type { CopiedProfile, LoadContext } from './load-context.ts';
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {
@@ -53,7 +53,7 @@ export async function viewGrowth(
   const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const existing = existingViews(context, { stored, names, held, mayNarrow, shapes });
+  const existing = existingViews(whole, { stored, names, held, mayNarrow, shapes });
   const withFiles = await resourcesThatKeepFiles(own, whole.resources);
   const { model, comments } = modelOf(context, shapes, withFiles);
   const planned = planViews(model, existing);
@@ -64,7 +64,11 @@ export async function viewGrowth(
   return {
     plan: planned,
     views: planned.map((view) => asChange(view, changed.has(view))),
-    comments: commentsOn(model, comments, new Set([...changed].map(({ resource }) => resource)).add(after.resource)),
+    comments: commentsOn(
+      model.resources,
+      comments,
+      new Set([...changed].map(({ resource }) => resource)).add(after.resource),
+    ),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
       ...rememberViews(own, [...changed].map(rowsOf), at),
@@ -88,7 +92,7 @@ function madeByMigrations(names: ReadonlySet<string>): string[] {
   return names.has('sync_freshness') ? ['sync_freshness'] : [];
 }
 
-function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing): ExistingViews {
+function existingViews(whole: CopiedProfile, existing: Existing): ExistingViews {
   const { stored, names, held, mayNarrow } = existing;
   const columns = Array.from(stored, ([name, { columns: rows }]) => {
     return [
@@ -102,7 +106,7 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
   const bare = madeByMigrations(names).map((name) => [name, []] as const);
   return {
     columns: new Map<string, readonly ExistingColumn[]>([...bare, ...columns]),
-    taken: takenNames({ whole }, existing),
+    taken: takenNames(whole, existing),
     held,
     mayNarrow,
   };
@@ -112,7 +116,7 @@ function existingViews({ whole }: Pick<ViewContext, 'whole'>, existing: Existing
  * Names that no view may have. A resource without a table reserves its name all the same, unless a managed view has it
  * already: that view keeps it until the table is created.
  */
-function takenNames({ whole }: Pick<ViewContext, 'whole'>, { stored, names, shapes }: Existing): Set<string> {
+function takenNames(whole: CopiedProfile, { stored, names, shapes }: Existing): Set<string> {
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
   for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
@@ -143,7 +147,7 @@ function modelOf(
 
 /** What a profile says of a table, its view says too. */
 function commentsOn(
-  { resources }: Pick<ViewModel, 'resources'>,
+  resources: ViewModel['resources'],
   comments: readonly ColumnComment[],
   changed: ReadonlySet<string | null>,
 ): ColumnComment[] {
@@ -204,7 +208,7 @@ function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
 
 /**
  * The relations of a profile whose columns are there: from a column of any table to the key of a resource's own table.
- * The others are left out; `content-sync check` tells of them.
+ * The others are left out; `content-sync check` reports them.
  */
 export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));

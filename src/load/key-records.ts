@@ -1,11 +1,12 @@
-import type { SourceRecord, Updated } from '../model/json.ts';
-import { canonicalHash, textHash } from '../rows/records/fingerprint.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { Forgotten } from '../database/state/forgotten.ts';
+import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
+import type { HistoryPolicy } from '../model/vocabulary.ts';
+import { updatedTime } from '../rows/columns/updated-time.ts';
+import { parseJson } from '../rows/json/parse-json.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
 import { takenIn } from '../rows/records/as-record.ts';
-import { recordKey } from '../rows/records/record-key.ts';
-import { updatedTime } from '../rows/columns/updated-time.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
+import { canonicalHash, recordKey, textHash } from '../rows/records/record-key.ts';
 
 /** A record that has a key, with what is needed to tell whether it is new, changed or old. */
 export interface KeyedRecord extends SourceRecord {
@@ -134,4 +135,34 @@ function hashOf(
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
   return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
+}
+
+/** Records of a page without those that were erased, and how many these are. */
+interface RememberedRecords {
+  records: readonly SourceRecord[];
+  forgotten: number;
+}
+
+/** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */
+export function dropForgotten(
+  records: readonly SourceRecord[],
+  { id }: ResourceProfile,
+  forgotten: Forgotten,
+): RememberedRecords {
+  if (forgotten.count === 0) return { records, forgotten: 0 };
+  const kept = records.filter((record) => {
+    const found = recordKey(valueOf(record), id);
+    return !('key' in found && forgotten.has(found.key));
+  });
+  return { records: kept, forgotten: records.length - kept.length };
+}
+
+/** A rejected record has no value, but its bytes may hold one. */
+function valueOf({ value, aside, bytes }: SourceRecord): JsonValue {
+  if (aside === undefined) return value;
+  try {
+    return parseJson(bytes.toString());
+  } catch {
+    return null;
+  }
 }

@@ -1,14 +1,12 @@
 import type { CompiledQuery } from 'kysely';
-import type { Updated } from '../model/json.ts';
-import type { ResourceShape, TableRows } from '../model/table.ts';
-import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
-import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import { type Reject, resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
-import { type OlderPolicy, restoredAmong } from './difference.ts';
+import type { ResourceShape, TableRows } from '../model/table.ts';
+import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
+import { textHash } from '../rows/records/record-key.ts';
+import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
@@ -17,14 +15,20 @@ import {
   keyOf,
   type LoadablePage,
   type LostRow,
+  type OlderPolicy,
   pageRows,
   type PreparedPage,
   preparePage,
+  restoredAmong,
   shapeOf,
 } from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
-export type DatedKey = Pick<KeyedRecord, 'key'> & Pick<Updated, 'text' | 'at'>;
+export interface DatedKey {
+  key: string;
+  text: string;
+  at: number;
+}
 
 /** A page about to be committed: what moving the checkpoint and finding delete candidates needs. */
 export interface PageFacts {
@@ -50,7 +54,8 @@ export interface PageFacts {
 }
 
 /** A record that says of itself that it is deleted. */
-export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
+export interface StatedDelete {
+  key: string;
   /** UTC text of our tables; null if the service names no time. */
   at: string | null;
 }
@@ -58,14 +63,14 @@ export interface StatedDelete extends Pick<KeyedRecord, 'key'> {
 /** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /** Loads one page in one transaction. Throws `SyncError`; then nothing of the page was written. */
-  load(page: LoadablePage, statements: Statements): Promise<PageOutcome>;
+  load(page: LoadablePage, statements: PageStatements): Promise<PageOutcome>;
 }
 
 /**
  * Returns the statements to commit together with a page: checkpoint, counters of the run, delete candidates. It may read
  * rows for that, which no other process writes meanwhile. If it throws, nothing of the page is written.
  */
-type Statements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
+type PageStatements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
 /** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
@@ -94,7 +99,7 @@ async function loadPage(
   context: LoadContext,
   policy: OlderPolicy,
   page: LoadablePage,
-  statements: Statements,
+  statements: PageStatements,
 ): Promise<PageOutcome> {
   const { warehouse, owned, runId } = context;
   const { resource } = owned;

@@ -39,7 +39,7 @@ export class ConfigError extends SyncError {
   }
 }
 
-/** The service asked for a longer wait than `max_wait`: the work is deferred until `until`, exit code 4. */
+/** The service requests a longer wait than `max_wait`: the work is deferred until `until`, exit code 4. */
 export class DeferredError extends SyncError {
   override readonly name = 'DeferredError';
   /** Time of the next attempt, epoch milliseconds on the local clock. */

@@ -14,3 +14,22 @@ function escape(mark: string): string {
   const units = Array.from({ length: mark.length }, (_, at) => mark.charCodeAt(at));
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
+
+/** The last word of a credential's name. */
+const SECRET_WORDS: ReadonlySet<string> = new Set(
+  'key secret password passwd pass pwd pin otp token jwt credential authorization auth cookie session sid sig signature'
+    .split(' ')
+    .flatMap((word) => [word, `${word}s`]),
+);
+/** Words that may be joined to the previous one: `apikey`, `accesstoken`. */
+const SECRET_SUFFIX = /(?:key|secret|password|token)s?$/;
+
+/** True for the name of a field, header or query parameter whose value may be a credential: `client_secret`, `apiKey`. */
+export function isSecretName(name: string): boolean {
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/);
+  const last = words.findLast((word) => word !== '') ?? '';
+  return SECRET_WORDS.has(last) || SECRET_SUFFIX.test(last);
+}

@@ -1,9 +1,9 @@
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
-import { KEY_FINGERPRINT_BYTES } from '../rows/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
 import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { PageAges } from './guards/page-ages.ts';
-import { type PageFault, pageError } from './guards/page-fault.ts';
+import { pageError, type PageFault } from './guards/page-fault.ts';
 import type { AddedPage, PaginationState } from './guards/pagination-state.ts';
 import {
   isRepeated,

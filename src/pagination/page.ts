@@ -28,7 +28,7 @@ export interface WalkedPage {
   total: number | null;
   /** True if pages are cut by number, so that what moves in the listing shifts them. */
   isNumbered: boolean;
-  /** Fingerprints of the records' keys (`rows/records/key-fingerprint.ts`), also of one that the page before had as its last. */
+  /** Fingerprints of the records' keys (`rows/records/record-key.ts`), also of one that the page before had as its last. */
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;

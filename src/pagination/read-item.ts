@@ -6,11 +6,10 @@ import { bodyMatches } from '../http/outcome/outcome-table.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { asRecord } from '../rows/records/as-record.ts';
-import { isObject, withField } from '../rows/records/field-at.ts';
+import { type Tombstone, tombstoneOf } from '../rows/columns/updated-time.ts';
+import { asRecord, isObject, withField } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
-import { type Tombstone, tombstoneOf } from '../rows/tombstone.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
 /** The parts by which single records of a resource are read. */
@@ -148,7 +147,7 @@ interface KeyParts {
 }
 
 /** Takes apart what `recordKey` made (`rows/records/record-key.ts`). */
-export function keyParts({ partitions, id }: Pick<ResourceProfile, 'partitions' | 'id'>, key: string): KeyParts {
+export function keyParts({ partitions, id }: ResourceProfile, key: string): KeyParts {
   if (typeof id === 'string') return { partition: null, id: key };
   if (partitions === null) return { partition: null, id: null };
   const parts = partsIn(key);

@@ -1,5 +1,5 @@
-import { httpDate } from '../model/http-date.ts';
 import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
+import { httpDate } from '../model/timestamp-text.ts';
 import { parseLinkHeader } from './requests/listing-signals.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;

@@ -10,8 +10,8 @@ import { createRateLimiter, type Governor } from '../http/rate-limit/rate-limite
 import { firstHop, type Hop, nextHop } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import { clockOf } from '../model/http-date.ts';
 import type { JsonValue } from '../model/json.ts';
+import { clockOf } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
 

@@ -1,10 +1,9 @@
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isExact } from '../rows/json/exact-number.ts';
-import { fieldAt, isObject } from '../rows/records/field-at.ts';
+import { isExact } from '../rows/json/parse-json.ts';
+import { fieldAt, isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
 import { selectRecord, selectRecords } from '../rows/records/select-records.ts';
-import { unwrapped, type UnwrapRule } from '../rows/records/unwrap.ts';
 import { type Answer, isUsable, said } from './asker.ts';
 import { keyOf, type Subject } from './profile.ts';
 
@@ -235,7 +234,7 @@ export function probeId(subject: Subject): string[] {
 /** Candidates for the id that are tried alone. */
 const MOST_IDS = 3;
 
-interface Found {
+interface FoundItem {
   id: string;
   suffix: string;
   /** The path of the record in the response. */
@@ -272,7 +271,7 @@ export async function probeItem(subject: Subject, ids: readonly string[]): Promi
   await probeMissing(subject, found);
 }
 
-async function findItem(subject: Subject, ids: readonly string[]): Promise<Found | null> {
+async function findItem(subject: Subject, ids: readonly string[]): Promise<FoundItem | null> {
   const [sample = {}] = subject.records;
   const known = subject.conventions.item;
   const base = baseOf(subject);
@@ -331,7 +330,7 @@ function missingId(value: JsonValue | undefined): string {
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
-async function probeMissing(subject: Subject, { id, suffix }: Found): Promise<void> {
+async function probeMissing(subject: Subject, { id, suffix }: FoundItem): Promise<void> {
   const { findings } = subject;
   let status = subject.conventions.gone;
   let evidence = 'as in the resource before';

@@ -2,7 +2,7 @@ import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { fieldPaths, valuesAt } from './body.ts';
 import { countsIn, requestPage } from './page-size.ts';
@@ -22,7 +22,7 @@ interface TimeField {
   isLocal: boolean;
 }
 
-/** The moment of a field's value as a service writes it; null for any other text. */
+/** The time of a field's value as a service writes it; null for any other text. */
 function momentAt(record: JsonObject, path: string): number | null {
   return momentOf(fieldAt(record, path));
 }

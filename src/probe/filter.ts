@@ -2,7 +2,7 @@ import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../
 import type { ListedPage } from '../checks/listing-walk.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { isRefusal, type QueryParams, said } from './asker.ts';
 import { changeOf } from './fields.ts';
 import { learnUnknown, requestPage } from './page-size.ts';
@@ -211,7 +211,7 @@ function requestSince(subject: Subject, form: FilterForm, at: number, format: Ti
   return requestPage(subject, { ...firstPage, ...Object.fromEntries(params) });
 }
 
-/** Requests nothing, everything and some; null if the responses are not what was requested, in none of the formats. */
+/** Requests nothing, everything and some; null if no format gives the responses that were requested. */
 async function verify(subject: Subject, form: FilterForm, formats: readonly TimeFormat[]): Promise<Filter | null> {
   const now = nowFor(subject);
   const { id, updated, isWhole, conventions } = subject;

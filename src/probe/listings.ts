@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { isObject } from '../rows/records/as-record.ts';
 import { isUsable, type QueryParams, RequestsSpent, said, shownPath, urlFor } from './asker.ts';
 import { probeAuth } from './auth.ts';
 import { idCandidates, recordArrays, recordsIn, wrapperRules } from './body.ts';

@@ -1,7 +1,7 @@
 import { pageSchema } from '../config/profile/page-style.ts';
 import type { JsonValue } from '../model/json.ts';
 import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';
-import { isObject } from '../rows/records/field-at.ts';
+import { isObject } from '../rows/records/as-record.ts';
 import { type Answer, isRefusal, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
 import { isSamePage, type Subject } from './profile.ts';
@@ -81,7 +81,7 @@ async function trySize(subject: Subject, name: string): Promise<SizeParam | null
 }
 
 /**
- * One of several names, requested together with a size each: the number of records tells which one is read. If they are
+ * One of several names, requested together with a size each: the number of records shows which one is read. If they are
  * refused together, one of them disturbs the others: then each half is tried.
  */
 async function findAmong(subject: Subject, names: readonly string[]): Promise<SizeParam | null> {
@@ -121,7 +121,7 @@ export function keepRecords(subject: Subject, records: Subject['records'], first
   subject.firstPage = firstPage;
 }
 
-/** A value of a response beside the records, and its path as a profile names it: `meta.total`, `header:X-Total`. */
+/** A value of a response outside of the records, and its path as a profile names it: `meta.total`, `header:X-Total`. */
 export interface Sign<T> {
   place: string;
   value: T;
@@ -129,7 +129,7 @@ export interface Sign<T> {
 
 const MAX_LEVELS = 4;
 
-/** All plain values of a body beside its records. */
+/** All plain values of a body outside of its records. */
 export function plainValues(json: JsonValue, records: string): Sign<JsonValue>[] {
   const found: Sign<JsonValue>[] = [];
   const within = records.replace(/[.[]?[[*].*$/, '');
@@ -198,7 +198,7 @@ export function nextSigns(answer: Answer, records: string): NextSigns {
   for (const { place, value } of values) {
     if (typeof value === 'boolean' && FLAG.test(snake(place))) signs.flags.push({ place, value });
   }
-  // Any text beside a sign that more follows may be the cursor.
+  // Any text next to a sign that more follows may be the cursor.
   const parents = new Set(signs.flags.filter(({ value }) => value).map(({ place }) => parentOf(place)));
   for (const { place, value } of values) {
     const isNumber = typeof value === 'number' && value > 0;
@@ -212,7 +212,7 @@ export function nextSigns(answer: Answer, records: string): NextSigns {
   return signs;
 }
 
-/** The names of the parameters in the links of the first page, and of the fields beside its records. */
+/** The names of the parameters in the links of the first page, and of the fields outside of its records. */
 function parameterHints({ first, at }: Subject): Set<string> {
   const { link, urls } = nextSigns(first, at);
   const names = new Set<string>();

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../model/json.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { type Answer, isRefusal, isUsable, type QueryParams, said } from './asker.ts';
 import { recordsIn } from './body.ts';
 import {
@@ -59,7 +59,7 @@ async function probeLikeBefore(subject: Subject): Promise<boolean> {
   return true;
 }
 
-/** Sizes that services return by default: so many records may be all, or only a page. */
+/** Sizes that services return by default: that number of records may be all, or only a page. */
 const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 100, 200, 250, 500, 1_000]);
 
 /** Without a size or a next page: the whole listing in one response, as far as can be seen. */
@@ -131,7 +131,7 @@ async function probePastEnd(subject: Subject, fields: PageFields, sizeParam: str
   const evidence = `past the end: ${said(answer)}`;
   if (isRefusal(answer)) {
     findings.proved(['page', 'end', 'status'], [answer.status], evidence);
-    // The first short code or name in the body tells this refusal from others.
+    // The first short code or name in the body distinguishes this refusal from others.
     const texts = plainValues(answer.json ?? null, '').flatMap(({ place, value: text }) =>
       typeof text === 'string' && text.length > 3 && text.length <= 80 ? [{ path: place, contains: text }] : [],
     );

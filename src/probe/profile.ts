@@ -5,8 +5,7 @@ import { snippet } from '../http/body/safe-text.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject } from '../model/json.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
-import type { UnwrapRule } from '../rows/records/unwrap.ts';
+import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
 import type { Answer, Asker, QueryParams } from './asker.ts';
 
 type Fields = Record<string, unknown>;
@@ -63,7 +62,7 @@ const SPARE: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pa
  * What to leave out for an issue: the section, because it means something else with a part of it left out, or one of its
  * `SPARE` fields; the whole resource, where nothing was found about the section that it lacks.
  */
-function refusedBy({ path, keys = [] }: Issue, findings: readonly Finding[]): string[][] {
+function refusedBy({ path, keys = [] }: SchemaIssue, findings: readonly Finding[]): string[][] {
   const at = path.map(String);
   return (keys.length === 0 ? [at] : keys.map((key) => [...at, key])).map((each) => {
     const length = each[2] === 'page' && SPARE.has(each[3] ?? '') ? 4 : each[0] === 'resources' ? 3 : 1;
@@ -72,7 +71,7 @@ function refusedBy({ path, keys = [] }: Issue, findings: readonly Finding[]): st
   });
 }
 
-interface Issue {
+interface SchemaIssue {
   path: readonly PropertyKey[];
   keys?: readonly string[];
 }

@@ -1,33 +1,31 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { TO_CELL } from './columns/cells.ts';
-import { columnName, tableName } from './columns/column-name.ts';
-import { EACH, keysOf, OVERFLOW } from './columns/source-path.ts';
-import { typeOf, widenFor } from './columns/type-lattice.ts';
+import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
+import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { namesBeside, ruleOf } from './field-rules.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 import {
-  isFull,
-  newTable,
-  isWorthStoring,
+  hasRoomForTable,
+  isElement,
   isFieldWorthStoring,
+  isFull,
+  isWholePath,
+  isWorthStoring,
+  type Level,
+  type List,
+  newTable,
   openLevel,
   openList,
   openSlot,
   pinnedSlot,
-  shapeTree,
-  takesPinned,
-  hasRoomForTable,
-  isElement,
-  isWholePath,
-  UNNOTED,
-  type Level,
-  type List,
   type ShapeProfile,
+  shapeTree,
   type ShapeTree,
   type Slot,
   type TableNode,
+  takesPinned,
+  UNNOTED,
 } from './shape-tree.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */

@@ -3,7 +3,7 @@ import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
-import { EACH, keysOfText, pathText } from './columns/source-path.ts';
+import { EACH, keysOfText, pathText } from './columns/column-name.ts';
 import { toDateText, toTimestampText } from './columns/timestamps.ts';
 import { parseJson } from './json/parse-json.ts';
 
@@ -57,7 +57,7 @@ export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ru
 }
 
 /** Names that the profile gives to siblings of this field: no other field may have them. */
-export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Pick<Ruled, 'fields'>): string[] {
+export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Ruled): string[] {
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     const other = keysOfText(path);
     const isBeside = other.length === keys.length && other.slice(0, -1).every((key, at) => key === keys[at]);
@@ -88,7 +88,7 @@ const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | nu
 
 /**
  * The conversion to a type that the profile gives a field. It takes what a column of the type takes, and what says the
- * same in another way: a number as a text, true and false as 0, 1 or texts, a moment at the first second of a day.
+ * same in another way: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
  */
 function pinnedCell(type: ColumnType, zone: TimeZone | null): ToCell {
   const toCell = cellOf(type, zone);

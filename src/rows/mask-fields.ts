@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
-import { keysOfText } from './columns/source-path.ts';
-import { isExact } from './json/exact-number.ts';
-import { parseJson } from './json/parse-json.ts';
-import { isObject } from './records/field-at.ts';
+import { keysOfText } from './columns/column-name.ts';
+import { isExact, parseJson } from './json/parse-json.ts';
+import { isObject } from './records/as-record.ts';
 import { limitRejection } from './records/record-limits.ts';
 
 /** What becomes of a field: nothing of it is left, or a hash in place of each value. */
@@ -26,9 +25,9 @@ interface Place {
 type Hash = (text: string) => string;
 
 /**
- * Hides fields of records, by their paths as columns have them. The record's bytes are written anew from what is left,
- * so that whatever is made of them agrees with the value; `asSent` has them as they came. A text of a record without
- * fields, of which nobody knows what it holds, is hashed whole.
+ * Hides fields of records, by their paths as columns have them. The record's bytes are written again without them,
+ * so that they agree with the value; `asSent` has the bytes as they came. A record without
+ * fields is hashed whole, because its content is unknown.
  */
 export function fieldMask(
   fields: Readonly<Record<string, HiddenField>>,

@@ -2,13 +2,12 @@ import { keysOfPath } from '../model/body-path.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';
-import { columnName } from './columns/column-name.ts';
-import { pathPart } from './columns/source-path.ts';
+import { columnName, pathPart } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { ruleOf } from './field-rules.ts';
-import { isObject } from './records/field-at.ts';
-import { shapeTree, type ShapeProfile } from './shape-tree.ts';
-import { writeRows, type ShapeRecord, type WrittenRows } from './write-rows.ts';
+import { isObject } from './records/as-record.ts';
+import { type ShapeProfile, shapeTree } from './shape-tree.ts';
+import { type ShapeRecord, writeRows, type WrittenRows } from './write-rows.ts';
 
 export interface ShapeInput {
   shape: ResourceShape;

@@ -3,10 +3,10 @@ import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
-import { cellOf, TO_CELL, type CellNotes, type ToCell } from './columns/cells.ts';
-import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/source-path.ts';
-import { holdsRules, ruleOf, type FieldRule, type Pin } from './field-rules.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { type CellNotes, cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
+import { type FieldRule, holdsRules, type Pin, ruleOf } from './field-rules.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
@@ -152,7 +152,7 @@ export function hasRoomForTable({ tables }: ShapeTree): boolean {
 }
 
 /** An array within an array is no table of its own. */
-export function isElement({ path, table }: Pick<Slot, 'path' | 'table'>): boolean {
+export function isElement({ path, table }: Slot): boolean {
   return path.length === table.shape.path.length;
 }
 

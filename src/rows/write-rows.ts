@@ -4,10 +4,9 @@ import type { Cell, SourcePath, TableRows, TableShape } from '../model/table.ts'
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType, Contract } from '../model/vocabulary.ts';
 import { type CellNotes, repairJson } from './columns/cells.ts';
-import { pathPart, pathText } from './columns/source-path.ts';
-import { jsonText } from './json/json-text.ts';
-import { BACKSLASH } from './json/scan-json.ts';
-import { hasContent, isObject } from './records/field-at.ts';
+import { pathPart, pathText } from './columns/column-name.ts';
+import { BACKSLASH, jsonText } from './json/parse-json.ts';
+import { hasContent, isObject } from './records/as-record.ts';
 import { limitRejection, NOT_AN_OBJECT, type Rejection } from './records/record-limits.ts';
 import {
   isFieldWorthStoring,

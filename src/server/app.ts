@@ -73,7 +73,7 @@ export interface App {
   readonly governor: Governor;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
-  /** Forgets refusals; with `now` also until when the service asked for no requests. */
+  /** Forgets refusals; with `now` also until when the service accepts no requests. */
   retry(now: boolean): Promise<void>;
   sync(request: SyncRequest): Promise<RunReport>;
   /** Fetches one record again. Throws `lease_held` if another process owns the resource, as the methods below do. */

@@ -19,8 +19,8 @@ interface LocalWorkOptions extends WatchedSource {
 export const OWNED_LINGER_MS = 1_000;
 
 /**
- * All work on a source is done by this process, which keeps it open. It owns a resource only while it works on it, so
- * that a command may work on it in between.
+ * All work on a source is done by this process, which keeps it open. It owns a resource only during a run, so
+ * that a command may sync it in between.
  */
 export function localWork(options: LocalWorkOptions): SourceWork {
   const { source, clock, log, secrets, watcher, inbox, opening } = options;

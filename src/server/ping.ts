@@ -19,7 +19,7 @@ type PingKind = keyof PingSettings;
 const LIMITS = {
   /** For one ping, with its retries. */
   deadlineMs: 10_000,
-  /** Pings that are not sent so long after the end of the process are dropped. */
+  /** Pings that are not sent within this time after the end of the process are dropped. */
   lingerMs: 5_000,
   betweenMs: 1_000,
 };

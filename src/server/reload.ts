@@ -88,7 +88,7 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
   };
 }
 
-/** Not compared: what stands for the file itself, and what is compared source by source. */
+/** Not compared: what identifies the file itself, and what is compared source by source. */
 const NOT_COMPARED: ReadonlySet<string> = new Set([
   'path',
   'sources',

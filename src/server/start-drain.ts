@@ -15,7 +15,7 @@ export interface DrainParts extends WatchedSource {
   walk: DrainOptions['walk'];
   /** Ends the fetches in progress. */
   signal: AbortSignal;
-  /** In a cluster: whether this process works on deliveries for these resources. */
+  /** In a cluster: whether this process handles deliveries for these resources. */
   concerns?: (resources: readonly string[]) => boolean;
   /** Throws if a resource must not be owned now. */
   checkOwner?: (resource: string) => void;

@@ -29,7 +29,7 @@ import { timeZone } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Page } from '../pagination/page.ts';
 import { walk, type WalkOptions } from '../pagination/walk.ts';
-import { fieldAt } from '../rows/records/field-at.ts';
+import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
   addDays,

@@ -13,10 +13,9 @@ import type { KeyedRecord } from '../load/key-records.ts';
 import type { PageFacts } from '../load/page-loader.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Cell, Column, SourcePath, TableRows, TableShape } from '../model/table.ts';
-import { EACH, OVERFLOW, pathText, sourceKey } from '../rows/columns/source-path.ts';
-import { storedValue } from '../rows/records/as-record.ts';
-import { hasContent, isObject } from '../rows/records/field-at.ts';
-import { sameJson } from '../rows/records/fingerprint.ts';
+import { EACH, OVERFLOW, pathText, sourceKey } from '../rows/columns/column-name.ts';
+import { hasContent, isObject, storedValue } from '../rows/records/as-record.ts';
+import { sameJson } from '../rows/records/record-key.ts';
 import type { ResourceContext } from './resource-context.ts';
 
 /** Fewer new and changed records decide nothing. */

@@ -1,11 +1,10 @@
 import type { SchemaChangeRow } from '../database/own-tables.ts';
 import { saveValueChanges, showsValue } from '../database/state/stored-rows.ts';
-import type { ValueChange } from '../model/schema-change.ts';
-import type { Column } from '../model/table.ts';
+import type { Column, ValueChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { keysOf, pathText } from '../rows/columns/source-path.ts';
+import { keysOf, pathText } from '../rows/columns/column-name.ts';
 import { type EmptyColumn, MIN_RECORDS } from './column-presence.ts';
 import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
@@ -21,7 +20,7 @@ interface GoneColumn extends EmptyColumn {
 }
 
 /**
- * Finds the columns that most records had a value for and that none of the run's new and changed records has one for, and
+ * Finds the columns that most records had a value for and that no new or changed record of the run has one for, and
  * those whose values are back. Each is logged once; the warnings name the columns.
  */
 export async function warnOfGoneColumns(context: RunContext): Promise<void> {

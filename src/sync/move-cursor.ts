@@ -60,7 +60,7 @@ function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
-/** A service's clock may be this far ahead of ours; a record that is dated later proves nothing about it. */
+/** A service's clock may be this far ahead of this machine's; a record that is dated later proves nothing about it. */
 const FURTHEST_AHEAD_MS = 86_400_000;
 
 /**

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sinceValue } from '../checks/since.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
+import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { WalkMode } from '../model/vocabulary.ts';
 import { updatedZone } from '../rows/columns/updated-time.ts';
-import { canonicalHash } from '../rows/records/fingerprint.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
-import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
+import { canonicalHash } from '../rows/records/record-key.ts';
 import { isOtherCredential, SEVERAL } from './move-cursor.ts';
 
 /** The kind of sync that a command asks for. */

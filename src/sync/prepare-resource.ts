@@ -27,7 +27,7 @@ export interface PreparedResource {
   /** Null if the service is still to be left alone. */
   plan: WalkPlan | null;
   /**
-   * Why nothing is scanned: the service asked for a longer wait, or refuses the credential; else null.
+   * Why nothing is scanned: the service requests a longer wait, or refuses the credential; else null.
    */
   stopped: unknown;
   /** Reported before the first request. With one of these, the filter is not trusted. */

@@ -2,12 +2,10 @@ import { type CompiledQuery, sql } from 'kysely';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { versionsAfter } from '../database/state/versions.ts';
 import type { DroppedView } from '../database/warehouse.ts';
-import { refreshViews } from '../load/evolve-tables.ts';
-import { rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
-import { seenNow } from '../load/rebuild/stored-pages.ts';
-import { tendKeys } from '../load/tend-keys.ts';
+import { refreshViews, maintainKeys } from '../load/evolve-tables.ts';
+import { rebuildTables, type Rebuilt, seenNow } from '../load/rebuild/rebuild-tables.ts';
 import { ConfigError } from '../model/errors.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
+import { textHash } from '../rows/records/record-key.ts';
 import { fingerprintOf, isOfSameRecords } from './plan.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 
@@ -64,7 +62,7 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const rebuilt = await rebuildTables(context, statements);
   const masked = await maskBodies(context);
   await refreshViews(context);
-  await tendKeys(context);
+  await maintainKeys(context);
   if (masked > 0) await warehouse.clean(['_sync_versions', ...rebuilt.tables]);
   return { resource, ...rebuilt, masked };
 }

@@ -1,8 +1,7 @@
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
-import { updatedTime } from '../rows/columns/updated-time.ts';
-import { tombstoneOf } from '../rows/tombstone.ts';
+import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
 import { type DeleteEvidence, type GoneRecord, readLiveRows, softDelete } from './deletes/soft-delete.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 import { askListing, checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';

@@ -5,8 +5,8 @@ import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { forgetDeleteCandidates } from '../database/state/suspects.ts';
 import { currentBodies } from '../database/state/versions.ts';
-import type { OlderPolicy } from '../load/difference.ts';
 import { openPageLoader, type PageOutcome } from '../load/page-loader.ts';
+import type { OlderPolicy } from '../load/prepare-page.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -14,11 +14,10 @@ import { isNumbered } from '../pagination/page-styles/page-styles.ts';
 import { keyParts } from '../pagination/read-item.ts';
 import { walk } from '../pagination/walk.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
-import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { storedValue, takenIn } from '../rows/records/as-record.ts';
-import { sameJson } from '../rows/records/fingerprint.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
-import { tombstoneOf } from '../rows/tombstone.ts';
+import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
 import { proveWalk } from './walk/prove-walk.ts';
 
@@ -49,7 +48,7 @@ const MAX_CONTROLS = 3;
 const FAULT_LASTS_MS = 600_000;
 
 /** Why a record that was fetched individually is not accepted as the listed one. */
-interface Doubt {
+interface ItemDoubt {
   detail: string;
 }
 
@@ -64,7 +63,7 @@ export async function checkItemReading(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const doubt = await findDoubt(context, key, record, lane);
   return context.profile.accept.includes('item') ? null : doubt;
 }
@@ -90,7 +89,7 @@ async function findDoubt(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const { proof, profile, clock, warehouse, owned } = context;
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : storedValue(body, profile);
@@ -101,7 +100,7 @@ async function findDoubt(
   }
   const storedKinds = stored === null ? null : fieldKindsOf(stored);
   const unverified = (): string | null => unprovedField(proof.fields, fetchedKinds, storedKinds);
-  const knownVerdict = (): Doubt | null | undefined => {
+  const knownVerdict = (): ItemDoubt | null | undefined => {
     const { fault } = proof;
     if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault : undefined;
     return unverified() === null ? null : undefined;
@@ -109,7 +108,7 @@ async function findDoubt(
   const known = knownVerdict();
   if (known !== undefined) return known;
   // Comparisons run one after the other, because the first often decides the others as well.
-  const compare = async (): Promise<Doubt | null> =>
+  const compare = async (): Promise<ItemDoubt | null> =>
     knownVerdict() ?? compareWithListed(context, { key, record, lane }, unverified);
   const comparing = proof.comparing.then(compare, compare);
   proof.comparing = comparing.catch(() => undefined);
@@ -120,7 +119,7 @@ async function compareWithListed(
   context: ResourceContext,
   { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
   unverified: () => string | null,
-): Promise<Doubt | null> {
+): Promise<ItemDoubt | null> {
   const { proof, profile, clock } = context;
   const updated = updatedTime(record.value, profile)?.text ?? null;
   const { records, extraQuery } = await listChangedSince(context, key, updated, lane);

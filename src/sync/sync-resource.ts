@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
-import { refreshViews } from '../load/evolve-tables.ts';
+import { refreshViews, maintainKeys } from '../load/evolve-tables.ts';
 import { growCalendar } from '../load/grow-calendar.ts';
-import { tendKeys } from '../load/tend-keys.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
@@ -43,7 +42,7 @@ export async function syncResource(context: RunContext, planned: WalkPlan, isFil
   await warnOfFeedGaps(context, unnamed);
   await warnOfGoneColumns(context);
   await purgeDeleted(context);
-  await owned.takeTurn(() => tendKeys(context));
+  await owned.takeTurn(() => maintainKeys(context));
 }
 
 const DAY_MS = 86_400_000;

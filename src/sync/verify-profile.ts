@@ -6,7 +6,7 @@ import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { fieldMask, keyMark } from '../rows/mask-fields.ts';
-import { canonicalHash } from '../rows/records/fingerprint.ts';
+import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './walk/stored-walk.ts';

@@ -1,10 +1,10 @@
+import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column, TableShape } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/source-path.ts';
-import { widen } from '../rows/columns/type-lattice.ts';
-import type { ViewDialect } from '../database/view-dialect.ts';
+import { widen } from '../rows/columns/cells.ts';
+import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
 import { finalColumn } from './report-windows.ts';
 import {
   ownColumn,

@@ -5,7 +5,6 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 
 type KeyReferences = KeyPlan['references'];
-type IndexProfile = Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>;
 
 /**
  * Plans references and indexes of a resource's tables; `shapes` are those of all resources. A declared reference gets its
@@ -13,7 +12,7 @@ type IndexProfile = Pick<ResourceProfile, 'updated' | 'indexes' | 'windows'>;
  */
 export function planKeys(
   { tables }: ResourceShape,
-  profile: IndexProfile,
+  profile: ResourceProfile,
   relations: Relations,
   shapes: readonly ResourceShape[],
 ): KeyPlan {
@@ -38,7 +37,7 @@ function referencesOf(
 
 function indexesOf(
   tables: readonly TableShape[],
-  { updated, indexes, windows }: IndexProfile,
+  { updated, indexes, windows }: ResourceProfile,
   references: KeyReferences,
 ): ColumnIndex[] {
   if (indexes === 'none') return [];

@@ -1,9 +1,9 @@
+import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { pathText } from '../rows/columns/source-path.ts';
-import { widen } from '../rows/columns/type-lattice.ts';
-import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
+import { widen } from '../rows/columns/cells.ts';
+import { pathText } from '../rows/columns/column-name.ts';
 import {
   cutName,
   type ExistingColumn,

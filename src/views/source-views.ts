@@ -1,10 +1,10 @@
-import type { Column } from '../model/table.ts';
-import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
-import { pathText } from '../rows/columns/source-path.ts';
-import { updatedColumns } from '../rows/columns/updated-time.ts';
-import { isHidden } from '../rows/mask-fields.ts';
 import { OWN_COLUMNS } from '../database/own-columns.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
+import type { Column } from '../model/table.ts';
+import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
+import { pathText } from '../rows/columns/column-name.ts';
+import { updatedColumns } from '../rows/columns/updated-time.ts';
+import { isHidden } from '../rows/mask-fields.ts';
 import {
   ownColumn,
   type PlannedViews,

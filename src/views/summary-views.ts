@@ -1,8 +1,8 @@
+import type { RowFact, RowsOf, ViewDialect } from '../database/view-dialect.ts';
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { pathText } from '../rows/columns/source-path.ts';
-import type { RowFact, RowsOf, ViewDialect } from '../database/view-dialect.ts';
+import { pathText } from '../rows/columns/column-name.ts';
 import { findColumn } from './planned-view.ts';
 import {
   cutName,

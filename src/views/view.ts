@@ -1,9 +1,9 @@
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { ViewDialect } from '../database/view-dialect.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
 import { cutToBytes } from '../rows/columns/column-name.ts';
-import { textHash } from '../rows/records/fingerprint.ts';
-import type { ResourceProfile } from '../config/profile/profile.ts';
-import type { ViewDialect } from '../database/view-dialect.ts';
+import { textHash } from '../rows/records/record-key.ts';
 
 /** One column of a view. */
 export interface ViewColumn {

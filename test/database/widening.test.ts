@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
-import { widen } from '../../src/rows/columns/type-lattice.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../src/database/databases.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { widen } from '../../src/rows/columns/cells.ts';
 import { copiedCells, copiedColumns, decimal, isPostgres, rowsOf } from '../support/copied-cells.ts';
-import { DATABASES, POSTGRES, SQLITE, type TestDatabase, preparedAddress } from '../support/databases.ts';
+import { DATABASES, POSTGRES, preparedAddress, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
 
 /** Source texts that make a column of each type, among them those that a careless conversion changes. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { difference } from '../../src/load/difference.ts';
-import { keyRecords } from '../../src/load/key-records.ts';
-import type { JsonValue } from '../../src/model/json.ts';
-import { canonicalHash } from '../../src/rows/records/fingerprint.ts';
 import type { StoredRow } from '../../src/database/warehouse.ts';
+import { keyRecords } from '../../src/load/key-records.ts';
+import { difference } from '../../src/load/prepare-page.ts';
+import type { JsonValue } from '../../src/model/json.ts';
+import { canonicalHash } from '../../src/rows/records/record-key.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
 
 const STORED: StoredRow = {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { daysOfYears } from '../../src/model/calendar-day.ts';
+import { daysOfYears } from '../../src/model/timestamp-text.ts';
 
 it('the calendar has every day, with weeks by ISO 8601', () => {
   const days = new Map(daysOfYears(1999, 2026).map((day) => [day.date, day]));

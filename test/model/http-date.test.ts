@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockOf, httpDate } from '../../src/model/http-date.ts';
+import { clockOf, httpDate } from '../../src/model/timestamp-text.ts';
 
 const NOW = Date.parse('2026-11-20T08:00:00Z');
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isSecretName } from '../../src/model/secret-name.ts';
+import { isSecretName } from '../../src/model/visible-text.ts';
 
 describe('a name of a credential', () => {
   it.each(['key', 'api_key', 'apiKey', 'apikey', 'client_secret', 'X-Auth-Token', 'accesstokens', 'session-id-sig'])(

@@ -1,13 +1,11 @@
-import type { Page } from '../../src/pagination/page.ts';
-import { walk } from '../../src/pagination/walk.ts';
-import type { WalkOptions } from '../../src/pagination/walk.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
-import type { ApiClient } from '../../src/http/client.ts';
-import { isObject } from '../../src/rows/records/field-at.ts';
-import { newMeter } from '../../src/http/client.ts';
-import { realClient } from './real-client.ts';
+import { type ApiClient, newMeter } from '../../src/http/client.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import type { Page } from '../../src/pagination/page.ts';
+import { walk, type WalkOptions } from '../../src/pagination/walk.ts';
+import { isObject } from '../../src/rows/records/as-record.ts';
 import type { ListingServer } from './listing-server.ts';
+import { realClient } from './real-client.ts';
 
 export type WalkExtras = Partial<WalkOptions> & {
   records?: string;

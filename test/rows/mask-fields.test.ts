@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { asRecord, storedValue } from '../../src/rows/records/as-record.ts';
-import { canonicalHash } from '../../src/rows/records/fingerprint.ts';
-import { fieldMask, keyMark } from '../../src/rows/mask-fields.ts';
 import { parseJson } from '../../src/rows/json/parse-json.ts';
+import { fieldMask, keyMark } from '../../src/rows/mask-fields.ts';
+import { asRecord, storedValue } from '../../src/rows/records/as-record.ts';
+import { canonicalHash } from '../../src/rows/records/record-key.ts';
 
 const KEY = 'a key of the source';
 const hash = (text: string): string => createHmac('sha256', KEY).update(text).digest('hex').slice(0, 32);

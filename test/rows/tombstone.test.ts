@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { type DeletedField, tombstoneOf } from '../../src/rows/columns/updated-time.ts';
 import { parseJson } from '../../src/rows/json/parse-json.ts';
-import { tombstoneOf, type DeletedField } from '../../src/rows/tombstone.ts';
 
 function at(deleted: DeletedField | DeletedField[] | null, text: string, times = {}): string | null | undefined {
   return tombstoneOf(parseJson(text), { deleted, times })?.at;

@@ -8,7 +8,7 @@ import {
   type GoneRecord,
   softDelete,
   type SoftDeleteOutcome,
-  type Witness,
+  type EvidenceSource,
 } from '../../src/sync/deletes/soft-delete.ts';
 import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
@@ -19,7 +19,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or soft-deleted. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Soft-deletes without asking for the records themselves. */
-  softDelete(gone: readonly GoneRecord[], witness?: Witness): Promise<SoftDeleteOutcome>;
+  softDelete(gone: readonly GoneRecord[], witness?: EvidenceSource): Promise<SoftDeleteOutcome>;
   context: ResourceContext;
   close(): Promise<void>;
 }

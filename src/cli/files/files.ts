@@ -201,7 +201,7 @@ interface FieldStatus {
   earlier: number;
 }
 
-interface FilesReport {
+interface SourceFilesStatus {
   source: string;
   fields: FieldStatus[];
   /** When the next download is due (UTC); null if none is. */
@@ -217,7 +217,7 @@ async function filesStatus(
   own: Kysely<OwnTables>,
   { name: source, files: { kept } }: SourceSettings,
   resources: readonly string[],
-): Promise<FilesReport> {
+): Promise<SourceFilesStatus> {
   const fields = new Map<string, FieldStatus>();
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
@@ -249,7 +249,7 @@ const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
 const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
 
 /** The same for a person. */
-function statusText({ source, fields, next_due: due, trouble }: FilesReport): string {
+function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatus): string {
   if (fields.length === 0) return `${source}: no files are stored`;
   const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
     resource,

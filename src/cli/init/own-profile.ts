@@ -8,7 +8,7 @@ import { snippet } from '../../http/body/safe-text.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { fieldAt, isObject, meets } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject, meets } from '../../rows/records/as-record.ts';
 import { openProbe, type Probe } from '../../server/app.ts';
 import type { Section } from '../check.ts';
 import type { CliContext } from '../command/context.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { messageOf } from '../../model/errors.ts';
-import { isSecretName } from '../../model/secret-name.ts';
+import { isSecretName } from '../../model/visible-text.ts';
 import { PUBLIC_FIELDS } from '../profile/auth.ts';
 import { type FieldPath, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
 

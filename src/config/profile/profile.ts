@@ -319,7 +319,7 @@ interface Resource {
   id: string | readonly string[];
   updated: string | readonly string[] | null;
   state: PublishingState | null;
-  deleted: TombstoneFields | readonly TombstoneFields[] | null;
+  deleted: TombstoneProfile | readonly TombstoneProfile[] | null;
   partitions: { readonly field: string } | null;
   windows: { readonly field: string; readonly totals: object } | null;
   page: object;
@@ -327,7 +327,7 @@ interface Resource {
   times: ZonesByPath;
 }
 
-interface TombstoneFields {
+interface TombstoneProfile {
   readonly field: string;
   readonly at?: string | undefined;
 }

@@ -176,7 +176,7 @@ function hiddenFault(field: string, parent: Resources[string] | undefined): stri
 }
 
 /** The resource whose rows each have a listing; null if no resource does. */
-export function parentOf(resource: Pick<Partitioned, 'partitions'> | undefined): string | null {
+export function parentOf(resource: Partitioned | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }

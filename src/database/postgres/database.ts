@@ -4,7 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
 import { connectionName, type PostgresAddress, shownAddress } from './address.ts';
 
-/** Loaded when a database is first opened: a process that works on files alone needs no client of the server. */
+/** Loaded when a database is first opened: a process that uses only SQLite files needs no Postgres client. */
 const opening = () => import('./warehouse.ts');
 
 /** One schema per source, in a database that processes of many machines may share. */

@@ -177,5 +177,7 @@ async function findMissingIndexes(
 ): Promise<string[]> {
   const tables = [...new Set(wanted.map(({ table }) => table.name))];
   const existing = new Set((await readIndexes(client, schema, tables)).map(({ name }) => name));
-  return wanted.map((index) => prefixedName(INDEX, columnText(index))).filter((name) => !existing.has(name));
+  return wanted
+    .map((index) => prefixedName(INDEX, columnText(index.table, index.column)))
+    .filter((name) => !existing.has(name));
 }

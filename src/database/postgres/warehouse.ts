@@ -63,7 +63,7 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     stageTables: (staging) => stageTables(database, own, staging),
     swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
-    tendKeys: (plan, lease) => maintainKeys(database, plan, lease),
+    maintainKeys: (plan, lease) => maintainKeys(database, plan, lease),
     commit: ({ rows, lease, statements }) => {
       let attempts = 0;
       const write = async (session: Session): Promise<void> => {

@@ -144,5 +144,7 @@ function findMissingIndexes(file: File, wanted: readonly ColumnIndex[]): string[
   const existing = new Set(
     Array.from(file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'"), ([name]) => name),
   );
-  return wanted.map((index) => `${INDEX}${columnText(index)}`).filter((name) => !existing.has(name));
+  return wanted
+    .map((index) => `${INDEX}${columnText(index.table, index.column)}`)
+    .filter((name) => !existing.has(name));
 }

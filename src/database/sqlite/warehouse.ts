@@ -48,7 +48,7 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
     dropTables: (removal) => change(removal.lease, () => dropTables(db, removal), removal.statements),
     stageTables: (staging) => change(staging.lease, () => stageTables(db, own, staging), []),
     swapTables: (swap) => change(swap.lease, () => swapTables(db, own, swap), swap.statements),
-    tendKeys: (plan, lease) => {
+    maintainKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return maintainIndexes(db, plan, run, retryWhileLocked);
     },

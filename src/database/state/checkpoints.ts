@@ -197,13 +197,13 @@ const PAGES_PER_QUERY = 100;
 export async function* readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,
-  { walk_started_at }: Pick<SeenWalk, 'walk_started_at'>,
+  walkStartedAt: TimestampText,
 ): AsyncGenerator<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>> {
   const pages = own
     .selectFrom('_sync_seen')
     .select(['page', 'ids', 'unkeyed', 'position'])
     .where('resource', '=', resource)
-    .where('walk_started_at', '=', walk_started_at)
+    .where('walk_started_at', '=', walkStartedAt)
     .orderBy('page')
     .limit(PAGES_PER_QUERY);
   for (let after = -1; ;) {

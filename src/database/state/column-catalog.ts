@@ -1,11 +1,11 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { z } from 'zod';
-import { ConfigError } from '../../model/errors.ts';
 import { fieldPathText } from '../../model/body-path.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { COLUMN_TYPES } from '../../model/vocabulary.ts';
-import { OVERFLOW, pathText } from '../../rows/columns/source-path.ts';
+import { OVERFLOW, pathText } from '../../rows/columns/column-name.ts';
 import type { ColumnRow, OwnTables } from '../own-tables.ts';
 import type { ColumnComment, Warehouse } from '../warehouse.ts';
 import { inParts, upsertRows } from './in-parts.ts';

@@ -60,7 +60,7 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
   };
 }
 
-function refuseOtherKey(marks: readonly Pick<ForgottenRow, 'key_mark'>[], { source, key }: PrivacyKey): string {
+function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }: PrivacyKey): string {
   const mark = key === undefined ? null : privacyKeyMark(key, source);
   if (key !== undefined && marks.every(({ key_mark }) => key_mark === mark)) return key;
   if (marks.length === 0) return '';
@@ -135,7 +135,7 @@ export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]
 /** Updates the progress of an erased record. */
 export function noteForgotten(
   own: Kysely<OwnTables>,
-  { resource, fingerprint }: Pick<ForgottenRow, 'resource' | 'fingerprint'>,
+  { resource, fingerprint }: ForgottenRow,
   noted: Partial<ForgottenRow>,
 ): CompiledQuery {
   const row = own.updateTable('_sync_forgotten').set(noted);

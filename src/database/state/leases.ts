@@ -20,7 +20,7 @@ export interface Lease {
   proof(): LeaseProof;
   /**
    * True if the database has gone back to a state from before something that it had confirmed to this owner, and
-   * nobody has taken the resource over since: a failover to a replica that lagged behind, or a backup put in its place.
+   * no process has taken the resource over since: a failover to a replica that lagged behind, or a restored backup.
    */
   isSetBack(): Promise<boolean>;
   release(): Promise<void>;
@@ -62,7 +62,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
         .where('name', '=', resource)
         .where('fence', '=', fence)
         .execute();
-      // One that cannot be given back (the disk is full) runs out by itself, and must not hide why the run ended.
+      // A lease that cannot be released (the disk is full) expires by itself, and must not hide why the run ended.
       await released.catch(() => undefined);
     },
   };
@@ -109,7 +109,7 @@ function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | und
 /** True of an earlier state of an owner's lease, or of one from before it was taken; not of what a later owner left. */
 function isBehind(
   stored: LeaseRow | undefined,
-  { token, fence, commits }: Pick<LeaseRow, 'token' | 'fence' | 'commits'>,
+  { token, fence, commits }: { token: number; fence: string; commits: number },
 ): boolean {
   if (stored === undefined || stored.token < token) return true;
   return stored.token === token && stored.fence === fence && stored.commits < commits;
@@ -135,7 +135,7 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
       await boundLease(own, held, now);
       throw leaseHeld(held);
     }
-    // One statement decides: whoever came between the look and this one has raised the token, and is looked at again.
+    // One statement decides: a process that took the lease since the read has raised the token; then read again.
     const taken = await own
       .insertInto('_sync_leases')
       .values({ name: resource, token: 1, ...claim })

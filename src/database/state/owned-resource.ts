@@ -1,17 +1,17 @@
 import PQueue from 'p-queue';
-import type { Years } from '../../model/calendar-day.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { SharedResources, type Acquired } from '../../model/shared-resources.ts';
+import { type Acquired, SharedResources } from '../../model/shared-resources.ts';
 import type { ResourceShape, SourcePath } from '../../model/table.ts';
+import type { Years } from '../../model/timestamp-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
+import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { readTables } from './column-catalog.ts';
-import { NO_PRIVACY_KEY, readForgotten, type Forgotten, type PrivacyKey } from './forgotten.ts';
+import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
-import type { LeaseProof, Warehouse } from '../warehouse.ts';
 
-/** A view of ours that cannot get wider types. */
+/** A managed view that cannot get wider types. */
 export interface HeldView {
   view: string;
   resource: string | null;
@@ -44,14 +44,14 @@ export interface OwnedResource {
   lease(): LeaseProof;
   /**
    * Called when something went wrong. Returns true if the database was set back to a state from before something that
-   * it had confirmed: then the resource is owned anew, and whatever was read has to be read again.
+   * it had confirmed: then the lease is acquired again, and everything has to be read again.
    */
   recover(error: unknown): Promise<boolean>;
-  /** Becomes the owner anew after another process has taken over. Throws as `acquire` does. */
+  /** Acquires the lease again after another process has taken over. Throws as `acquire` does. */
   reacquire(): Promise<void>;
   /** The resource is free again after the last release: after the lingering time, or at once with `now`. */
   release(now?: boolean): Promise<void>;
-  /** Null before the tables are read or created. Whoever makes them grow puts the new shape here. */
+  /** Null before the tables are read or created. The code that changes them stores the new shape here. */
   shape: ResourceShape | null;
   /** Years that the calendar has, at the least; null before that is read. It never loses one. */
   years: Years | null;
@@ -59,15 +59,15 @@ export interface OwnedResource {
   openRejects: number;
   /** Records that a person has had erased: nothing of them is stored any more. */
   readonly forgotten: Forgotten;
-  /** Reads anew what was erased; to be called in a turn. */
+  /** Reads again which records were erased; call it within `takeTurn`. */
   rereadForgotten(): Promise<void>;
-  /** Keys that are being asked for at the service just now; a loader notes in them when it last met the record. */
+  /** Keys that are being fetched from the service; a loader notes when it last saw the record. */
   readonly watches: Set<Map<string, number>>;
-  /** Views that show narrower types than their values need, because objects of others depend on them. */
+  /** Views that show narrower types than their values need, because external objects depend on them. */
   heldViews: readonly HeldView[];
-  /** Columns whose types cannot change in this run, because objects of others depend on them. */
+  /** Columns whose types cannot change in this run, because external objects depend on them. */
   fixedColumns: readonly FixedColumn[];
-  /** Runs `work` when no other turn is under way: a walk and a re-fetch must not write between each other's steps. */
+  /** Runs `work` after other turns: a scan and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
 

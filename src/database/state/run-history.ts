@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
-import { type ColumnChange, toColumnChange } from '../../model/schema-change.ts';
+import { type ColumnChange, toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { OwnTables, RejectRow, RunRow, VerificationRow } from '../own-tables.ts';
 import { type OutcomeCounts, outcomesOf, type RunFigures } from './runs.ts';

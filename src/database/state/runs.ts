@@ -75,9 +75,10 @@ export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): C
 export function updateFinishedRun(
   own: Kysely<OwnTables>,
   run: RunPart,
-  { status, warnings }: Pick<RunRow, 'status'> & Pick<RunEnd, 'warnings'>,
+  status: RunRow['status'],
+  warnings: RunEnd['warnings'],
 ): CompiledQuery {
-  return updateRun(own, run, { status, warnings: warningsText({ warnings }) });
+  return updateRun(own, run, { status, warnings: warningsText(warnings) });
 }
 
 export interface RunEnd {
@@ -159,7 +160,7 @@ export function endRun(
     error: end.error?.message ?? null,
     error_hint: end.error?.hint ?? null,
     request_id: end.error?.request_id ?? null,
-    warnings: warningsText(end),
+    warnings: warningsText(end.warnings),
     outcomes: JSON.stringify(end.outcomes),
     ...(before === null ? {} : mergedWith(before, end)),
   });
@@ -168,21 +169,22 @@ export function endRun(
   return [merged.where('resource', '=', before.resource).compile(), ended];
 }
 
-function warningsText({ warnings }: Pick<RunEnd, 'warnings'>): string | null {
+function warningsText(warnings: RunEnd['warnings']): string | null {
   return warnings.length === 0 ? null : JSON.stringify(warnings);
 }
 
 const CHANGES = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
 
 /** True for a successful run that changed nothing, and whose warnings are all accepted. */
-export function isQuiet({ status, figures, warnings }: Pick<RunEnd, 'status' | 'figures' | 'warnings'>): boolean {
+export function isQuiet({ status, figures, warnings }: RunEnd): boolean {
   const isAccepted = warnings.every(({ accepted }) => accepted === true);
   return status === 'ok' && isAccepted && CHANGES.every((name) => figures[name] === 0);
 }
 
 /** True if a quiet run differs from the one before only in times and sums. */
 export function canMergeRuns(before: RunRow, run: RunStart, end: RunEnd): boolean {
-  const isAlike = before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end);
+  const isAlike =
+    before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end.warnings);
   return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
 }
 
@@ -199,7 +201,7 @@ function mergedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunR
 }
 
 /** Attempts of all runs of a row by outcome; empty if they were not counted. */
-export function outcomesOf({ outcomes }: Pick<RunRow, 'outcomes'>): OutcomeCounts {
+export function outcomesOf({ outcomes }: RunRow): OutcomeCounts {
   return outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes));
 }
 

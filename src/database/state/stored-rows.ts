@@ -1,6 +1,5 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
-import type { ValueChange } from '../../model/schema-change.ts';
-import type { TableRows, TableShape } from '../../model/table.ts';
+import type { TableRows, TableShape, ValueChange } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
 import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';

@@ -97,11 +97,7 @@ interface StatedSuspect {
  */
 export function noteReportedDeletes(
   own: Kysely<OwnTables>,
-  {
-    resource,
-    reason,
-    evidence_at,
-  }: Pick<DeleteCandidateRow, 'resource' | 'evidence_at'> & { reason: 'stated' | 'told' },
+  { resource, reason, evidence_at }: { resource: string; reason: 'stated' | 'told'; evidence_at: TimestampText },
   records: readonly StatedSuspect[],
 ): CompiledQuery[] {
   const noted = { resource, reason, evidence_at, found_at: evidence_at, detail: null, sweeps: 0, hash: null };

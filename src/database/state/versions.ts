@@ -50,7 +50,7 @@ export async function bodiesAfter(
 export async function versionsAfter(
   own: Kysely<OwnTables>,
   resource: string,
-  after: Pick<StoredBody, 'id' | 'version'>,
+  after: { id: string; version: number },
   limit: number,
 ): Promise<StoredBody[]> {
   const next = versionsOf(own, resource)

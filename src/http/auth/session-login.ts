@@ -3,7 +3,7 @@ import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../con
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';

@@ -1,5 +1,4 @@
-import { isSecretName } from '../../model/secret-name.ts';
-import { visibleText } from '../../model/visible-text.ts';
+import { isSecretName, visibleText } from '../../model/visible-text.ts';
 import { scrub } from '../../observe/scrub.ts';
 
 const SNIPPET_LENGTH = 200;

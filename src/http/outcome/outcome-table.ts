@@ -1,7 +1,7 @@
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/http-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
-import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { AnswerLimits } from '../rate-limit/answer-limits.ts';
 
 /** Headers of an answer: names in lower case, repeated headers as arrays. */

@@ -3,17 +3,17 @@ import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
 import {
   COMMA,
   isDigitOrPoint,
   LONG_DIGITS,
   OPEN_BRACE,
   OPEN_BRACKET,
+  parseJson,
   QUOTE,
   stringEnd,
-} from '../../rows/json/scan-json.ts';
-import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+} from '../../rows/json/parse-json.ts';
+import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { Seen } from './outcome-table.ts';
@@ -221,7 +221,7 @@ function looseJson(text: string): JsonValue | undefined {
 }
 
 /** Says whether a body is a record itself and no page of them, by the places and keys that the profile's resources name. */
-export function recordFinder(profile: Pick<Profile, 'resources'>): (body: JsonValue) => boolean {
+export function recordFinder(profile: Profile): (body: JsonValue) => boolean {
   const resources = Object.values(profile.resources);
   const places = [...new Set(resources.map((resource) => resource.records))].filter((place) => place !== '');
   const keys = [...new Set(resources.flatMap((resource) => [resource.id].flat()))];

@@ -1,8 +1,8 @@
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import { readAnswerAge } from '../../model/answer-age.ts';
-import { clockOf, httpDate } from '../../model/http-date.ts';
 import type { JsonValue } from '../../model/json.ts';
+import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {

@@ -1,15 +1,15 @@
 import type { Kysely } from 'kysely';
-import type { Clock } from '../../model/clock.ts';
-import { timestampText } from '../../model/timestamp-text.ts';
-import type { ServiceLimits } from './budget.ts';
-import type { SharedBudget } from './budget-store.ts';
-import { createRateLimiter, type Governor } from './rate-limiter.ts';
-import type { SourceSettings } from '../../config/settings.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
+import type { SourceSettings } from '../../config/settings.ts';
 import type { Coordination } from '../../database/coordination.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
+import type { Clock } from '../../model/clock.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { canonicalHash } from '../../rows/records/record-key.ts';
+import type { SharedBudget } from './budget-store.ts';
+import type { ServiceLimits } from './budget.ts';
+import { createRateLimiter, type Governor } from './rate-limiter.ts';
 
 /** How often the rate limiter's knowledge is stored, so that a restart does not start a storm. */
 const SAVE_LIMITS_MS = 1_000;

@@ -1,21 +1,27 @@
+import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { saveReshape } from '../../database/state/checkpoints.ts';
 import { replaceShape } from '../../database/state/column-catalog.ts';
 import { inParts } from '../../database/state/in-parts.ts';
+import { lastBodiesAfter } from '../../database/state/versions.ts';
 import { readViews, viewColumns } from '../../database/state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
+import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape, TableRows, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { shapeChanges } from '../../rows/evolve-shape.ts';
-import { textHash } from '../../rows/records/fingerprint.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { fieldMask } from '../../rows/mask-fields.ts';
+import { unwrapped } from '../../rows/records/as-record.ts';
+import { textHash } from '../../rows/records/record-key.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
 import { coverRows } from '../grow-calendar.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
 import { viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
-import { storedPages } from './stored-pages.ts';
 
 /** Prefix of the staging tables, which are filled while the old tables are read. */
 const BESIDE = '_sync_beside_';
@@ -281,4 +287,47 @@ function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void
       if (isExact) exact.add(`${table.name} ${name}`);
     }
   }
+}
+
+/** A record of which a body is stored. */
+interface StoredRecord extends SourceRecord {
+  key: string;
+}
+
+const RECORDS_PER_PAGE = 500;
+
+/**
+ * All records of which a body is kept, deleted ones included, in the order of their ids and as the profile sees them now.
+ * Throws the signal's reason between two pages.
+ */
+async function* storedPages({
+  warehouse,
+  owned,
+  profile,
+  signal,
+}: LoadContext): AsyncGenerator<readonly StoredRecord[]> {
+  const see = seenNow(profile);
+  for (let after = ''; ;) {
+    const bodies = await lastBodiesAfter(warehouse.own, owned.resource, after, RECORDS_PER_PAGE);
+    const last = bodies.at(-1);
+    if (last === undefined) return;
+    yield bodies.map(({ id, body }) => Object.assign(see(body), { key: id }));
+    after = last.id;
+    // Nothing here waits for anything else: signals get their turn.
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+}
+
+/**
+ * Returns what reads a stored body as the profile has it now. Fields that it excludes are left out of bodies from before,
+ * too; hashed ones were hashed when they were stored.
+ */
+export function seenNow({ unwrap, fields }: ResourceProfile): (body: string) => SourceRecord {
+  const left = Object.entries(fields).filter(([, { exclude }]) => exclude);
+  const hide = fieldMask(Object.fromEntries(left.map(([path]) => [path, { exclude: true, hash: false }])), '');
+  return (body) => {
+    const record = { value: unwrapped(parseJson(body), unwrap), bytes: Buffer.from(body) };
+    return left.length === 0 ? record : hide(record);
+  };
 }

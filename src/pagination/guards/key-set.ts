@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints, recordKey } from '../../rows/records/record-key.ts';
 
 const MIN_SLOTS = 64;
 /** A full set grows when this part of its slots is used: 11 to 16 bytes per hash. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
-import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import type { Doubt, MissingRecords, PagePosition, WalkedPage } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';

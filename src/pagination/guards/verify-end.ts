@@ -1,11 +1,11 @@
 import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import { SyncError } from '../../model/errors.ts';
-import { KEY_FINGERPRINT_BYTES } from '../../rows/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
 import type { NextStep, PageStyle } from '../page-styles/page-styles.ts';
 import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
-import { type RequestPage, REFUSED_CODES } from '../requests/ask.ts';
+import { REFUSED_CODES, type RequestPage } from '../requests/ask.ts';
 import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import { missingFault, pageError, type PageFault } from './page-fault.ts';

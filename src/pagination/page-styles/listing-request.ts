@@ -5,9 +5,8 @@ import type { ApiRequest, HttpMethod } from '../../http/client.ts';
 import { withoutParams } from '../../http/redirect.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { isObject } from '../../rows/records/field-at.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
+import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../guards/page-fault.ts';
 import type { PagePosition } from '../page.ts';
 

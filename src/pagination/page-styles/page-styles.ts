@@ -3,9 +3,9 @@ import { snippet } from '../../http/body/safe-text.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
-import { type PageFault, missingFault } from '../guards/page-fault.ts';
+import { isExact } from '../../rows/json/parse-json.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
+import { missingFault, type PageFault } from '../guards/page-fault.ts';
 import type { EndProof, PagePosition } from '../page.ts';
 import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import {

@@ -1,8 +1,8 @@
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/safe-text.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { fieldAt, isObject } from '../../rows/records/field-at.ts';
+import { isExact } from '../../rows/json/parse-json.ts';
+import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 
 const NAMED_KEYS = 12;
 

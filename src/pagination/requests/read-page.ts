@@ -1,23 +1,22 @@
-import type { ApiAnswer } from '../../http/client.ts';
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { isEach, stepsOf } from '../../model/body-path.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
-import { asRecord, type RecordSight } from '../../rows/records/as-record.ts';
-import { selectRecords } from '../../rows/records/select-records.ts';
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
+import type { ApiAnswer } from '../../http/client.ts';
+import { isEach, stepsOf } from '../../model/body-path.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import { asRecord, fieldAt, isObject, type RecordSight, stepInto } from '../../rows/records/as-record.ts';
+import { selectRecords } from '../../rows/records/select-records.ts';
+import { pageKeys } from '../guards/key-set.ts';
+import type { PageFault } from '../guards/page-fault.ts';
+import { sentTexts } from '../page-styles/listing-request.ts';
 import {
   accountOf,
   bodyAccount,
   countAt,
   countIn,
-  undeclaredSignals,
   type UndeclaredSignals,
+  undeclaredSignals,
 } from './listing-signals.ts';
-import type { PageFault } from '../guards/page-fault.ts';
-import { pageKeys } from '../guards/key-set.ts';
-import { sentTexts } from '../page-styles/listing-request.ts';
 
 /** Where the records of a response are, and how it may say that it has none. */
 interface RecordPlace {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
-import { fitsDouble, isExact } from '../json/exact-number.ts';
+import { fitsDouble, isExact } from '../json/parse-json.ts';
 
 /** A point in time as read from the source. */
 export interface Instant {

@@ -1,16 +1,5 @@
 import { messageOf, SyncError } from '../../model/errors.ts';
-import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { hasInexactNumber, keepsDigits } from './exact-number.ts';
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipSpace,
-  stringEnd,
-  valueEnd,
-} from './scan-json.ts';
+import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 
 /**
  * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits
@@ -142,4 +131,184 @@ function take(reader: Reader, end: number): string {
 /** Passes a bracket, a comma or a colon. */
 function step(reader: Reader): void {
   reader.at = skipSpace(reader.bytes, reader.at + 1);
+}
+
+/** True for a number kept by its digits; false for an object of the source that only looks like one. */
+export function isExact(value: unknown): value is ExactNumber {
+  return JSON.isRawJSON(value);
+}
+
+/** Digits that `toPrecision` can write. */
+const MAX_PRECISION = 100;
+const INTEGER = /^-?\d+$/;
+
+/** True for the digits of an integer without fraction or exponent. */
+export function isIntegerSource(source: string): boolean {
+  return INTEGER.test(source);
+}
+
+/**
+ * True if the double nearest to the number that `source` (valid JSON) writes is written with the same digits, as
+ * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that identify the double.
+ * Trailing zeros, the sign of zero and the way of writing (`1E2`) do not count.
+ */
+export function keepsDigits(source: string): boolean {
+  const double = Number(source);
+  if (!Number.isFinite(double)) return false;
+  if (isIntegerSource(source)) return Number.isSafeInteger(double);
+  const shortest = String(double);
+  return shortest === source || significand(shortest) === significand(source);
+}
+
+/**
+ * True if a double holds the number: those that keep their digits, and decimals that the double gives back when it is
+ * written with as many digits as `source` has, such as 98331783783160.625 (in the fewest digits 98331783783160.62).
+ */
+export function fitsDouble(source: string): boolean {
+  if (keepsDigits(source)) return true;
+  const double = Number(source);
+  if (!Number.isFinite(double) || isIntegerSource(source)) return false;
+  const written = significand(source);
+  return written === significand(double.toPrecision(Math.min(written.indexOf('e'), MAX_PRECISION)));
+}
+
+/** The digits without leading and trailing zeros, and their power of ten: equal for equal values. */
+function significand(source: string): string {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const digits = whole + fraction;
+  let start = 0;
+  let end = digits.length;
+  while (digits[start] === '0') start++;
+  while (end > start && digits[end - 1] === '0') end--;
+  if (start === end) return '0e0';
+  return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
+}
+
+const MIN_LONG_DIGITS = 16;
+/** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
+const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
+const HUGE_EXPONENT = /\d[eE][+-]?\d{3}/;
+
+/** True if the JSON text may hold a number whose digits a double would not give back. */
+export function hasInexactNumber(text: string): boolean {
+  if (!hasLongDigits(text) && !HUGE_EXPONENT.test(text)) return false;
+  for (const [source] of text.matchAll(LONG_NUMBER)) if (!keepsDigits(source)) return true;
+  return false;
+}
+
+/** Looks at every sixteenth character, which is in every run of sixteen: the expression alone takes as long as parsing. */
+function hasLongDigits(text: string): boolean {
+  for (let at = MIN_LONG_DIGITS - 1; at < text.length; at += MIN_LONG_DIGITS) {
+    let [start, end] = [at, at];
+    while (isDigitOrPoint(text.charCodeAt(start))) start -= 1;
+    if (start === at) continue;
+    while (isDigitOrPoint(text.charCodeAt(end))) end += 1;
+    if (end - start > MIN_LONG_DIGITS) return true;
+  }
+  return false;
+}
+
+/*
+ * Finds the ends of values in the bytes of a text that `JSON.parse` has already accepted: all that structures JSON is
+ * ASCII, so nothing is decoded for it. Nothing is validated and nothing recurses, so any depth is fine.
+ */
+
+const SPACE = 32;
+export const QUOTE = 34;
+export const COMMA = 44;
+export const OPEN_BRACKET = 91;
+export const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+export const OPEN_BRACE = 123;
+export const CLOSE_BRACE = 125;
+
+/** A double keeps any number with fewer digits than this. */
+export const LONG_DIGITS = 16;
+
+/** True for the code of a digit or a point. */
+export function isDigitOrPoint(code: number): boolean {
+  return (code >= 48 && code <= 57) || code === 46;
+}
+
+/** The first position at or after `at` that is not white space. */
+export function skipSpace(bytes: Uint8Array, at: number): number {
+  let position = at;
+  while ((bytes[position] ?? COMMA) <= SPACE) position++;
+  return position;
+}
+
+/** The position after the closing quote of the string that opens at `open`. */
+export function stringEnd(bytes: Uint8Array, open: number): number {
+  let at = open + 1;
+  for (; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++;
+  return at + 1;
+}
+
+/** The position after the value that begins at `start`. */
+export function valueEnd(bytes: Uint8Array, start: number): number {
+  const first = bytes[start];
+  if (first === QUOTE) return stringEnd(bytes, start);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(bytes, start);
+  return literalEnd(bytes, start);
+}
+
+function containerEnd(bytes: Uint8Array, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < bytes.length) {
+    const code = bytes[at];
+    if (code === QUOTE) {
+      at = stringEnd(bytes, at);
+      continue;
+    }
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
+    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return at + 1;
+    at++;
+  }
+  return at;
+}
+
+function literalEnd(bytes: Uint8Array, start: number): number {
+  let at = start;
+  for (; at < bytes.length; at++) {
+    const code = bytes[at] ?? COMMA;
+    if (code <= SPACE || code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE) break;
+  }
+  return at;
+}
+
+/** Digits before and after the point that Postgres's jsonb (its numeric) holds. */
+const MOST_WHOLE = 131_072;
+const MOST_FRACTION = 16_383;
+/** A number with fewer digits in a row and a smaller exponent is never affected. */
+const LONG = 10_000;
+const EXPONENT = /[eE][+-]?\d{5}/;
+
+/**
+ * `JSON.stringify`, but a number beyond what jsonb holds becomes the text of its digits: Postgres would refuse the
+ * whole page for it, and SQLite's JSON functions would read it as infinity or zero.
+ */
+export function jsonText(value: JsonValue): string {
+  const text = JSON.stringify(value);
+  return mayHoldHuge(text) ? JSON.stringify(value, hugeAsText) : text;
+}
+
+/** May give a false alarm, which only costs time. */
+function mayHoldHuge(text: string): boolean {
+  for (let at = LONG - 1; at < text.length; at += LONG) {
+    const code = text.charCodeAt(at);
+    if (code >= 48 && code <= 57) return true;
+  }
+  return EXPONENT.test(text);
+}
+
+function hugeAsText(_key: string, value: JsonValue): JsonValue {
+  return isExact(value) && !fitsJsonb(value.rawJSON) ? value.rawJSON : value;
+}
+
+function fitsJsonb(source: string): boolean {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  return whole.length + Number(exponent) <= MOST_WHOLE && fraction.length - Number(exponent) <= MOST_FRACTION;
 }

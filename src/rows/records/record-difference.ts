@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from '../json/exact-number.ts';
-import { isObject } from './field-at.ts';
-import { sameJson } from './fingerprint.ts';
+import { isExact } from '../json/parse-json.ts';
+import { isObject } from './as-record.ts';
+import { sameJson } from './record-key.ts';
 
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
 

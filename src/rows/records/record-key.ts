@@ -1,9 +1,9 @@
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
-import { isExact, isIntegerSource } from '../json/exact-number.ts';
-import { fieldAt } from './field-at.ts';
-import type { RejectReason, Rejection } from './record-limits.ts';
-
-export { fieldAt } from './field-at.ts';
+import { isExact, isIntegerSource } from '../json/parse-json.ts';
+import { fieldAt } from './as-record.ts';
+import type { Rejection, RejectReason } from './record-limits.ts';
 
 /** Postgres refuses index entries from 2,700 bytes; a thousand leaves room for composed and child keys. */
 const MAX_KEY_BYTES = 1000;
@@ -71,4 +71,72 @@ function kindOf(value: boolean | number | JsonValue[] | ExactNumber | object): s
 
 function rejected(reason: RejectReason, detail: string): RecordKey {
   return { reject: { reason, detail } };
+}
+
+/** Bytes per key. */
+export const KEY_FINGERPRINT_BYTES = 8;
+
+const FNV_PRIME = 0x01000193;
+
+/**
+ * Keys as eight bytes each, one after the other: two independent 32-bit hashes (FNV-1a with different starts, each
+ * mixed at the end as MurmurHash3 does). Among a million keys the chance of a collision is one in thirty million.
+ */
+export function keyFingerprints(keys: readonly string[]): Buffer {
+  const halves = new Int32Array(keys.length * 2);
+  let at = 0;
+  for (const key of keys) {
+    let first = 0x811c9dc5;
+    let second = 0x2c1b3c6d;
+    for (let index = 0; index < key.length; index += 1) {
+      const unit = key.charCodeAt(index);
+      first = Math.imul(first ^ unit, FNV_PRIME);
+      second = Math.imul(second ^ unit, FNV_PRIME);
+    }
+    halves[at++] = mixed(first);
+    halves[at++] = mixed(second);
+  }
+  return Buffer.from(halves.buffer);
+}
+
+function mixed(hash: number): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
+}
+
+/** 128 bits of SHA-256, as 32 hex digits. */
+export function textHash(text: string | Buffer): string {
+  return hash('sha256', text).slice(0, 32);
+}
+
+/**
+ * True if two values say the same: order of keys and white space do not count, order of elements does; `ExactNumber`s
+ * are the same if their digits are. Recurses: only for records within the depth limit.
+ */
+export function sameJson(a: JsonValue, b: JsonValue): boolean {
+  return isDeepStrictEqual(a, b);
+}
+
+/** Deeper levels count as equal: such a record is rejected in any case, and nothing may overflow the stack. */
+const MAX_DEPTH = 200;
+
+/**
+ * A value as text that does not depend on the order of keys: sorted keys, and texts by their length instead of escapes.
+ * Hashes of it are stored: changing a character of it makes every record look changed.
+ */
+function canonicalText(value: JsonValue, depth = 0): string {
+  if (typeof value === 'string') return `"${value.length}:${value}`;
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value);
+  if (isExact(value)) return value.rawJSON;
+  if (depth > MAX_DEPTH) return '…';
+  if (Array.isArray(value)) return `[${value.map((element) => `${canonicalText(element, depth + 1)},`).join('')}]`;
+  const keys = Object.keys(value).toSorted();
+  const members = keys.map((key) => `${key.length}:${key}=${canonicalText(value[key] ?? null, depth + 1)},`);
+  return `{${members.join('')}}`;
+}
+
+/** Equal for all values that `sameJson` holds equal. */
+export function canonicalHash(value: JsonValue): string {
+  return textHash(canonicalText(value));
 }

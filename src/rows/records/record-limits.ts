@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../model/json.ts';
-import { isExact } from '../json/exact-number.ts';
-import { isObject } from './field-at.ts';
+import { isExact } from '../json/parse-json.ts';
+import { isObject } from './as-record.ts';
 
 /** Levels of objects and arrays in one record; `JSON.stringify` and Postgres's jsonb fail from about 10,000. */
 const MAX_DEPTH = 100;

@@ -1,7 +1,7 @@
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
-import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/scan-json.ts';
-import { isObject, stepInto, withField } from './field-at.ts';
+import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
+import { isObject, stepInto, withField } from './as-record.ts';
 
 /** A value of a body, where it begins there, and where it ends if that is known. */
 interface Placed {

@@ -1,6 +1,6 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { ToldAlert } from '../../database/state/server-state.ts';
-import { formatColumnChange } from '../../model/schema-change.ts';
+import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
 import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';

@@ -1,18 +1,20 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import { inboxAddress, openInbox } from '../../database/databases.ts';
+import type { Coordination } from '../../database/coordination.ts';
+import { inboxAddress, openCoordination, openInbox } from '../../database/databases.ts';
 import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
+import { repeatUntilAborted, unlessAborted, waitAtMost } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, done, failed } from '../controls/control-request.ts';
 import type { Keeper, WatchedSource } from '../keeper.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
-import { keepLead } from './lead.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
 import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
 
@@ -42,18 +44,18 @@ const MAX_WALKS = 8;
 const MAX_DRAINS = 64;
 /** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
 const DRAIN_LINGER_MS = 10_000;
-/** Even in a burst of deliveries the queue is asked for drain items at most this often. */
+/** Minimum time between two requests for drain items, even in a burst of deliveries. */
 const WAKE_INTERVAL_MS = 250;
 /** A source stays open this long after its last use. */
 const OPEN_LINGER_MS = 60_000;
-/** More idle sources than this are closed earlier: with hundreds of sources, each is used for a moment only. */
+/** More idle sources than this are closed earlier: with hundreds of sources, each is used only briefly. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
 const RETRIES_INTERVAL_MS = 2_000;
 /** Requested syncs are in progress until they end, and must not block a pause. */
 const MAX_CONTROLS = 1_000;
 
-/** A source for as long as this process works on it with the same settings. */
+/** A source for as long as this process serves it with the same settings. */
 interface JoinedSource extends WatchedSource {
   /** Aborted when it leaves. */
   leaving: AbortController;
@@ -105,12 +107,12 @@ export class ClusterWork {
     this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
 
-  /** The sources that this process works on, by their names in the queue. */
+  /** The sources that this process serves, by their names in the queue. */
   get names(): string[] {
     return [...this.#joined.keys()];
   }
 
-  /** Works on a source from now on. */
+  /** Starts to serve a source. */
   join(watched: WatchedSource): void {
     const name = queueName(watched.source.warehouse);
     this.#joined.set(name, { ...watched, leaving: new AbortController(), uses: new Set() });
@@ -128,7 +130,7 @@ export class ClusterWork {
     await this.#apps.end(name);
   }
 
-  /** Tells a source's keeper from now on whether this process leads the source. */
+  /** Reports to a source's keeper from now on whether this process leads the source. */
   keep(name: string, keeper: Keeper): void {
     this.#keepers.set(name, keeper);
     keeper.lead(this.#led.has(name));
@@ -277,7 +279,7 @@ export class ClusterWork {
     }
   }
 
-  /** Works on an item until it is done; gives it back if the signal is aborted or the source leaves. */
+  /** Processes an item until it is done; returns it to the queue if the signal is aborted or the source leaves. */
   async #whileJoined<T>(
     name: string,
     signal: AbortSignal,
@@ -358,5 +360,55 @@ function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
     if (loggedAt.size > 100) loggedAt.clear();
     loggedAt.set(message, now);
     log.warn({ error }, `work was deferred: ${message}`);
+  };
+}
+
+interface LeadOptions {
+  /** The warehouse of one of the sources, which are all in the same database. */
+  address: string;
+  /** The sources to lead if no other process leads them. */
+  sources: () => readonly string[];
+  clock: Clock;
+  /** Called after every renewal with the sources that this process leads now. */
+  leads: (sources: ReadonlySet<string>) => void;
+  /** Called with each error; the next renewal tries again. */
+  failed: (error: unknown) => void;
+}
+
+/** A lead that is not renewed for this long goes to another process. */
+const LEAD_MS = 20_000;
+const RENEW_MS = 5_000;
+/** This process considers its leads lost before another process can take them over. */
+const LOST_MS = LEAD_MS - RENEW_MS;
+const RESIGN_MS = 1_000;
+
+/** Takes and renews the lead of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
+export function keepLead({ address, sources, clock, leads, failed }: LeadOptions): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
+  let coordination: Coordination | null = null;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  const renew = async (): Promise<void> => {
+    const requestedAt = clock.monotonic();
+    coordination ??= await openCoordination(address, clock);
+    const led = new Set((await coordination?.lead(sources(), owner, LEAD_MS)) ?? []);
+    // A response that came this late may be out of date already.
+    if (clock.monotonic() - requestedAt >= LOST_MS) return;
+    renewedAt = requestedAt;
+    leads(led);
+  };
+  const renewing = repeatUntilAborted({ clock, everyMs: RENEW_MS, signal: stopping.signal }, async () => {
+    await renew().catch(failed);
+    if (clock.monotonic() - renewedAt >= LOST_MS) leads(new Set());
+  });
+  return {
+    stop: async () => {
+      stopping.abort();
+      await waitAtMost(clock, RESIGN_MS, renewing);
+      // If the server is unreachable, the lead expires by itself.
+      const resigned = coordination?.resign(owner).catch(() => undefined);
+      await waitAtMost(clock, RESIGN_MS, Promise.resolve(resigned));
+      await coordination?.close();
+    },
   };
 }

@@ -33,7 +33,7 @@ export class Cluster {
     await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
   }
 
-  /** Works on one more source from now on. */
+  /** Starts to serve one more source. */
   join(watched: WatchedSource): void {
     const id = databaseId(watched.source);
     const work = this.#works.get(id) ?? new ClusterWork({ ...this.#options, address: watched.source.warehouse });
@@ -98,7 +98,7 @@ function queuedWork(
   const name = queueName(source.warehouse);
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources must not read their state at the same moment.
+    // Hundreds of sources must not read their state at the same time.
     hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),

@@ -25,7 +25,7 @@ export type DrainUser = { all: true } | { resource: string };
 
 /** The inbox is polled, because deliveries that another process receives do not wake this one. */
 const POLL_MS = 1_000;
-/** How often the queue is asked whether another process wants to sync a resource that this drain keeps owning. */
+/** Interval of queries whether another process wants to sync a resource that this drain keeps owning. */
 const YIELD_INTERVAL_MS = 3_000;
 const CHECK_INTERVAL_MS = 250;
 /** By then, a delivery that was being stored while the last user left is in the inbox. */
@@ -118,7 +118,7 @@ export class SourceDrain {
     this.#cut.abort(reason);
   }
 
-  /** Queues another drain item if a delivery was stored at the very moment in which this drain ended. */
+  /** Queues another drain item if a delivery was stored while this drain was ending. */
   async queueMissed(signal: AbortSignal): Promise<void> {
     const { clock, inbox, queue } = this.#options;
     await clock.sleep(LAST_CHECK_MS, signal);

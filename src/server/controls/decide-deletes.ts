@@ -58,7 +58,7 @@ export async function waitingDeletes({ own }: { own: Kysely<OwnTables> }, resour
   ];
 }
 
-/** No process has stored the answer: the service is asked again. */
+/** No process has stored the response: the record is requested again. */
 const NEXT_RUN = 'the next run requests the windows of reports again, and accepts the answer';
 
 /**

@@ -11,7 +11,7 @@ import type { App } from '../app.ts';
 const MAX_AGE_MS = 1_000;
 const CHECK_INTERVAL_MS = 2_000;
 
-/** The paused resources of a source, cached for a moment, because every record asks for them. */
+/** The paused resources of a source, cached briefly, because every record needs them. */
 export class KnownPauses {
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;

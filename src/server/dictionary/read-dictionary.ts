@@ -8,7 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import type { ResourceShape, TableShape } from '../../model/table.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { pathText } from '../../rows/columns/source-path.ts';
+import { pathText } from '../../rows/columns/column-name.ts';
 import { isHidden } from '../../rows/mask-fields.ts';
 import { isNameOf } from '../../views/plan-views.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
@@ -16,7 +16,7 @@ import { type Problem, scrubTexts } from '../status/snapshot.ts';
 import { type StatusParts, toProblem } from '../status/source-status.ts';
 import { parseStoredTime, type StoredTables } from '../status/stored.ts';
 
-/** The kind of a table or view for its readers; `global` is of the whole source, `view` any other view of ours. */
+/** The kind of a table or view for its readers; `global` is of the whole source, `view` any other managed view. */
 const TABLE_KINDS = ['live', 'summary', 'history', 'changes', 'states', 'view', 'global', 'table'] as const;
 type TableKind = (typeof TABLE_KINDS)[number];
 

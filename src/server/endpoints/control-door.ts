@@ -11,7 +11,7 @@ import {
   refused,
 } from '../controls/control-request.ts';
 import { pagePathOf } from '../page/page-frame.ts';
-import type { DoorSettings } from './door.ts';
+import type { ServeSettings } from '../../config/settings.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 /** The path of the page's one form, and of the same for programs, in JSON. */
@@ -32,7 +32,7 @@ type ControlRefusal = keyof typeof REFUSALS;
 export interface ControlDoorOptions {
   control: Control;
   /** Returns the current settings. */
-  serve: () => DoorSettings;
+  serve: () => ServeSettings;
   clock: Clock;
   /** Called for each request that is refused. */
   refused: (reason: string) => void;
@@ -130,7 +130,7 @@ function jsonIn(body: string): Read | ControlRefusal {
 }
 
 /** Reads a form, which has each of its fields once. */
-function formIn(body: string, key: Buffer, serve: DoorSettings): Read | ControlRefusal {
+function formIn(body: string, key: Buffer, serve: ServeSettings): Read | ControlRefusal {
   const fields = new URLSearchParams(body);
   const [token, request, back] = ['token', 'request', 'back'].map((name) => fields.getAll(name));
   if (fields.size === 0) return 'no_form';
@@ -153,13 +153,13 @@ function parsed(text: string): unknown {
 const TOKEN = /^(?<salt>[A-Za-z0-9_-]{16})\.(?<signature>[A-Za-z0-9_-]{43})$/;
 
 /** Signs that this process issued a form, under the current user and password. */
-function tokenSignature(key: Buffer, salt: string, { auth }: DoorSettings): string {
+function tokenSignature(key: Buffer, salt: string, { auth }: ServeSettings): string {
   return createHmac('sha256', key)
     .update(JSON.stringify([salt, auth?.user, auth?.password]))
     .digest('base64url');
 }
 
-function isToken(token: string, key: Buffer, serve: DoorSettings): boolean {
+function isToken(token: string, key: Buffer, serve: ServeSettings): boolean {
   const { salt = '', signature = '' } = TOKEN.exec(token)?.groups ?? {};
   const [given, right] = [Buffer.from(signature), Buffer.from(tokenSignature(key, salt, serve))];
   return given.length === right.length && timingSafeEqual(given, right);

@@ -42,7 +42,7 @@ export async function openControlSocket({
     try {
       await sendResponse(await pages(toRequest(request), bindings), response);
     } catch {
-      // The client has disconnected; what it requested goes on.
+      // The client has disconnected; what it requested continues.
       response.destroy();
     }
   });

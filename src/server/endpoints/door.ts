@@ -14,11 +14,9 @@ export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
 /** Decides by the headers of a request, and the address of its client, which pages the client may see. */
 export type Door = (headers: Headers, client: string) => Promise<Admission>;
 
-export type DoorSettings = Pick<ServeSettings, 'auth' | 'host' | 'hosts'>;
-
 export interface DoorOptions {
   /** Returns the current settings; without `auth`, everybody may see everything. */
-  serve: () => DoorSettings;
+  serve: () => ServeSettings;
   clock: Clock;
   /** Called for each wrong name or password, with the number in the last minutes. */
   refused: (lately: number) => void;
@@ -100,7 +98,7 @@ function digest(bytes: Buffer): Buffer {
 }
 
 /** Counts and logs wrong names and passwords: the 1st, 2nd, 4th, 8th and so on. */
-export function refusalNote(metrics: Pick<Metrics, 'pageRefused'>, log: Logger): (lately: number) => void {
+export function refusalNote(metrics: Metrics, log: Logger): (lately: number) => void {
   return (lately) => {
     metrics.pageRefused();
     if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');

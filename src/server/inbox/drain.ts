@@ -9,15 +9,7 @@ import { GroupCommit } from '../receiver/group-commit.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, type EventTarget, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
-import {
-  type DrainFault,
-  finishTicket,
-  openTicket,
-  type PendingTarget,
-  settleTicket,
-  type Ticket,
-  toFault,
-} from './ticket.ts';
+import { type DrainFault, finishTicket, openTicket, type PendingTarget, settleTicket, type Ticket, toFault } from './ticket.ts';
 
 /** `walked`: served by a scan of the resource. `put off`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';
@@ -57,7 +49,7 @@ export interface DrainOptions extends EventRules {
   concurrency: number;
   /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
   mostInProgress?: number;
-  /** Returns false if another process works on deliveries for these resources. */
+  /** Returns false if another process handles deliveries for these resources. */
   concerns?: (resources: readonly string[]) => boolean;
   /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
@@ -111,7 +103,7 @@ const BEHIND_FAULT: DrainFault = {
   isOthers: false,
 };
 
-/** Works on the inbox from its creation on. Errors are reported to the watcher. */
+/** Processes the inbox from its creation on. Errors are reported to the watcher. */
 export class InboxDrain implements Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();

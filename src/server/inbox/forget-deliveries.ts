@@ -12,7 +12,7 @@ export interface ForgottenDeliveries {
 }
 
 interface ForgetDeliveriesOptions {
-  inbox: Pick<Inbox, 'after' | 'settle'>;
+  inbox: Inbox;
   rules: EventRules;
   resource: string;
   ids: ReadonlySet<string>;
@@ -47,7 +47,7 @@ export async function forgetDeliveries(options: ForgetDeliveriesOptions): Promis
   return found;
 }
 
-async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly DeliveryRow[]> {
+async function* pagesOf(inbox: Inbox): AsyncIterable<readonly DeliveryRow[]> {
   for (let last = 0; ;) {
     const rows = await inbox.after(last, ROWS_PER_PAGE);
     const end = rows.at(-1);
@@ -58,11 +58,7 @@ async function* pagesOf(inbox: Pick<Inbox, 'after'>): AsyncIterable<readonly Del
 }
 
 /** Yields the ids of a resource's records that deliveries are about; some more than once. */
-export async function* idsInDeliveries(
-  inbox: Pick<Inbox, 'after'>,
-  rules: EventRules,
-  resource: string,
-): AsyncIterable<string> {
+export async function* idsInDeliveries(inbox: Inbox, rules: EventRules, resource: string): AsyncIterable<string> {
   for await (const rows of pagesOf(inbox)) {
     for (const row of rows) {
       if (row.resource === resource && row.record_id !== null) yield row.record_id;

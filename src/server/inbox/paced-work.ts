@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { retryDelayMs, type DrainFault, type PendingTarget } from './ticket.ts';
+import { type DrainFault, type PendingTarget, retryDelayMs } from './ticket.ts';
 
 /** Work on one record (or, with an empty key, on a resource as a whole), and the targets that wait for it. */
 export interface KeyedWork {
@@ -100,7 +100,7 @@ export class PacedWork<Outcome> {
   async #serve(lane: ResourceLane, entry: PacedEntry): Promise<void> {
     const { clock, signal } = this.#options;
     entry.isActive = true;
-    // Targets that are added in the same moment are served together.
+    // Targets that are added at the same time are served together.
     await Promise.resolve();
     while (entry.waiting.length > 0 && !signal.aborted) {
       const restMs = entry.restsUntil - clock.monotonic();

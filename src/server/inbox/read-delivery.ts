@@ -1,7 +1,6 @@
 import type { EventField, FieldCondition } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
-import type { DeliveryRow } from '../../database/inbox.ts';
 import { decodeText } from '../../http/outcome/read-answer.ts';
 import { EACH_ELEMENT, EACH_MEMBER, isEach, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
@@ -11,7 +10,7 @@ import { visibleText } from '../../model/visible-text.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import { limitRejection } from '../../rows/records/record-limits.ts';
 import { matchesPattern } from '../signature/delivery.ts';
@@ -58,7 +57,7 @@ const MAX_SHOWN_CHARS = 200;
 const MAX_KEYS = 500;
 
 /** Never throws for what a sender can send. */
-export function readDelivery(delivery: Pick<DeliveryRow, 'headers' | 'body'>, rules: EventRules): DeliveryContent {
+export function readDelivery(delivery: { headers: string; body: Uint8Array }, rules: EventRules): DeliveryContent {
   const body = parseBody(delivery.body);
   if ('reason' in body) return { is: 'dead', reason: body.reason };
   const path = rules.webhooks.events;

@@ -69,7 +69,7 @@ const FAULT_RULES: readonly FaultRule[] = [
     // Long enough for something that a user has to fix.
     waits: { base: 5_000, cap: 300_000 },
   },
-  // Another process holds the lease for a moment.
+  // Another process holds the lease briefly.
   { codes: ['lease_held'], kind: 'passing', waits: SHORT_WAITS, isOthers: true },
   { codes: ['paused'], kind: 'passing', waits: { base: 60_000, cap: 60_000 }, isOthers: true },
   { codes: ['lease_lost', 'warehouse_busy', 'warehouse_gone'], kind: 'passing', waits: SHORT_WAITS },

@@ -1,5 +1,5 @@
-import { formatColumnChange } from '../../model/schema-change.ts';
-import { formatBytes, countText, NONE } from '../../observe/figures.ts';
+import { formatColumnChange } from '../../model/table.ts';
+import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';

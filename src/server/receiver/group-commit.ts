@@ -6,7 +6,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 export interface GroupCommitOptions<T, R> {
   /** Stores all items in one transaction, or none; returns one effect per item. */
   write: (items: readonly T[]) => Promise<readonly R[]>;
-  /** Returns true if the same write may succeed in a moment: the lock is held, the disk is full. */
+  /** Returns true if the same write may succeed soon: the lock is held, the disk is full. */
   mayPass: (error: unknown) => boolean;
   /** Between two attempts; 25 ms if absent. */
   retryMs?: number;

@@ -8,9 +8,9 @@ import { decodeText } from '../../http/outcome/read-answer.ts';
 import { stepsOf } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isJson, scrub, scrubOwn } from '../../observe/scrub.ts';
-import { keysOfText, pathText } from '../../rows/columns/source-path.ts';
+import { keysOfText, pathText } from '../../rows/columns/column-name.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { isObject } from '../../rows/records/field-at.ts';
+import { isObject } from '../../rows/records/as-record.ts';
 
 /** Replaces a secret if `***` would break the JSON: in a number, or a list of bytes. */
 const DIGIT_MASK = '1';
@@ -22,7 +22,7 @@ const DIGIT_MASK = '1';
 export function deliveryMask(
   secrets: readonly string[],
   { value }: SignatureScheme,
-  webhook: Pick<WebhookSettings, 'secrets'>,
+  webhook: { secrets: WebhookSettings['secrets'] },
 ): (delivery: NewDelivery) => NewDelivery {
   const inBody = value.from.from === 'json' ? webhook.secrets.map((secret) => secret.value) : [];
   const clean: Clean = (text, mask) => scrub(scrubOwn(text, secrets, mask), inBody, mask);

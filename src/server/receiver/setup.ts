@@ -41,7 +41,7 @@ export const RECEIVER_LIMITS = {
   requests: 10_000,
   /** All bodies that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
-  /** Time to store a delivery before the sender is asked to repeat it: the most impatient sender waits 2 s. */
+  /** Time to store a delivery before the sender has to repeat it: the shortest timeout of a sender is 2 s. */
   storeMs: 800,
   /** Deliveries of a source that wait to be stored. */
   stored: 10_000,
@@ -73,10 +73,7 @@ export interface ReportedRefusal {
 export type RefusalLog = (source: string | null, reason: string) => void;
 
 /** Reports each kind of refusal at most once in a minute, however many requests are refused. */
-export function createRefusalLog(
-  report: (refusal: ReportedRefusal) => void,
-  clock: Pick<Clock, 'monotonic'>,
-): RefusalLog {
+export function createRefusalLog(report: (refusal: ReportedRefusal) => void, clock: Clock): RefusalLog {
   const kinds = new Map<string, { count: number; reportAt: number }>();
   return (source, reason) => {
     const key = JSON.stringify([source, reason]);

@@ -65,7 +65,7 @@ export class SourceInbox implements ReceivedInbox {
   #problem: unknown = null;
   /** Monotonic milliseconds. */
   #reopenAt = -Infinity;
-  /** Code of the error with which writes fail at the moment. */
+  /** Code of the error with which writes fail now. */
   #writeError: string | null = null;
 
   constructor(options: SourceInboxOptions) {
@@ -240,7 +240,7 @@ class WaitingLoad {
     return true;
   }
 
-  /** `isWaiting` tells whether the delivery now waits in the inbox and did not before. */
+  /** `isWaiting`: whether the delivery now waits in the inbox and did not before. */
   release(bytes: number, isWaiting: boolean): void {
     change(this.#inFlight, -1, -bytes);
     if (isWaiting) return;

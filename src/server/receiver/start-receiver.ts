@@ -64,7 +64,7 @@ interface OpenRecipient {
 }
 
 /**
- * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or none of the inboxes can be
+ * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or all inboxes cannot be
  * used; if only some inboxes cannot be used, their sources answer 503 until they can.
  */
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
@@ -144,7 +144,7 @@ function createHandler(
   });
 }
 
-/** Throws if none of the inboxes can be opened. */
+/** Throws if no inbox can be opened. */
 async function openInboxes(inboxes: readonly SourceInbox[], clock: Clock): Promise<void> {
   const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE });
   await waitAtMost(clock, OPENING_MS, opening);

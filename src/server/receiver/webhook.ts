@@ -59,7 +59,7 @@ function neverStore(): Promise<never> {
 }
 
 /**
- * Stands for sources that do not exist: takes as long as a source that does and accepts nothing, so that the time of the
+ * Answers for sources that do not exist: takes as long as a source that does and accepts nothing, so that the time of the
  * response shows nothing.
  */
 function dummyRecipient(recipient: Recipient): Recipient {

@@ -104,7 +104,7 @@ export class ResourceSchedule {
     return served;
   }
 
-  /** Forgets failures and the wait after them, but not the wait that the service asked for. */
+  /** Forgets failures and the wait after them, but not the wait that the service requested. */
   retry(): void {
     this.#failures = 0;
     this.#notBefore = -Infinity;
@@ -151,7 +151,7 @@ export class ResourceSchedule {
       return null;
     }
     if (this.#isPaused) return null;
-    // For a user's request, the run itself reports a wait that the service asked for.
+    // For a user's request, the run itself reports a wait that the service requested.
     const mayWait = !this.#requests.areNow;
     if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
     const requested = this.#requests.command;

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 
 /** A webhook request as it was received, before it is verified. */
 export interface Delivery {
@@ -159,7 +158,7 @@ export function schemeInFamily(scheme: SignatureScheme, family: string): Signatu
   return { ...named, families: [family] };
 }
 
-/** Returns true if the text matches a pattern in which a star stands for any text. Takes linear time. */
+/** Returns true if the text matches a pattern in which `*` matches any text. Takes linear time. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = '', ...between] = pattern.split('*');
   const last = between.pop();

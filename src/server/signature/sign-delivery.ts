@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { ConfigError } from '../../model/errors.ts';
-import { isObject } from '../../rows/records/field-at.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { needsPublicUrl, type SignatureMethod, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { type Delivery, type SignatureParts, schemeInFamily, writeTimestamp } from './delivery.ts';
+import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { parseJson } from '../../rows/json/parse-json.ts';
+import { isObject } from '../../rows/records/as-record.ts';
+import { type Delivery, schemeInFamily, type SignatureParts, writeTimestamp } from './delivery.ts';
 import { SIGNERS } from './signature-keys.ts';
 import { isForm, signedAddress, signedContent, signedUrls } from './signed-content.ts';
 

@@ -44,7 +44,7 @@ export interface FoundProblem extends CheckResult {
 
 type Check<T> = (status: T, now: number, source: SourceStatus) => CheckResult | readonly CheckResult[] | null;
 
-/** A scan without a new page for this long is stuck, unless the service asked for a pause. */
+/** A scan without a new page for this long is stuck, unless the service requested a pause. */
 const STUCK_MS = 15 * 60_000;
 const OLD_DELIVERY_MS = 5 * 60_000;
 /** The service may have stated a longer wait by mistake. */

@@ -2,8 +2,8 @@ import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus, RunRow } from '../../database/own-tables.ts';
 import type { StoredWarning } from '../../database/state/run-history.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
-import type { ColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
+import type { ColumnChange } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
 
@@ -90,7 +90,7 @@ export interface StoredResource {
   last_full_at: Time;
   /** An interrupted sync, which the next run resumes. */
   unfinished: { mode: WalkMode; pages: number; records: number } | null;
-  /** Until when the service asked for no requests. */
+  /** Until when the service accepts no requests. */
   parked_until: Time;
   /** Since when it is paused, and by whom; null if it is not. */
   paused: { since: number; by: string } | null;

@@ -76,7 +76,7 @@ interface SourceReading {
 interface Times {
   /** Epoch milliseconds. */
   now: number;
-  /** The same moment on the monotonic clock. */
+  /** The same time on the monotonic clock. */
   monotonic: number;
   startedAt: number;
 }

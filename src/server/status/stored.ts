@@ -10,10 +10,10 @@ import { readRuns, type RunRecord } from '../../database/state/run-history.ts';
 import { readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
 import type { ViewDialect } from '../../database/view-dialect.ts';
-import { toColumnChange } from '../../model/schema-change.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
+import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { formatBytes, countOf, countText } from '../../observe/figures.ts';
+import { countOf, countText, formatBytes } from '../../observe/figures.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
 
 const MAX_RUNS_PER_RESOURCE = 6;

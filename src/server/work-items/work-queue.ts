@@ -6,18 +6,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { repeatUntilAborted, unlessAborted, WakeableSleep } from '../../model/waiting.ts';
-import {
-  BOSS_SCHEMA,
-  insertItem,
-  type ItemOf,
-  keyOf,
-  type QueuedItem,
-  WORK_KINDS,
-  type WorkEnd,
-  type WorkHandler,
-  type WorkItem,
-  type WorkKind,
-} from './work-items.ts';
+import { BOSS_SCHEMA, insertItem, type ItemOf, keyOf, type QueuedItem, WORK_KINDS, type WorkEnd, type WorkHandler, type WorkItem, type WorkKind } from './work-items.ts';
 
 interface WorkQueueOptions {
   /** Of any source of the database. */
@@ -33,7 +22,7 @@ const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-/** An item may be given back any number of times: only a user cancels work. */
+/** An item may be returned any number of times: only a user cancels work. */
 const NO_LIMIT = 2_000_000_000;
 /** Between two attempts to open a queue whose server is unreachable. */
 const REOPEN_MS = 3_000;
@@ -42,7 +31,7 @@ const RECONNECT_TIMEOUT_MS = 10_000;
 
 const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
-/** Only items given back lately: if all workers are busy, an older one waits like every other. */
+/** Only recently returned items: if all workers are busy, an older one waits like every other. */
 const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
@@ -114,7 +103,7 @@ export class WorkQueue {
     return unlessAborted(awaited.promise, AbortSignal.any([signal, this.#closing.signal]));
   }
 
-  /** Those of the keys whose item was given back just now and is about to be taken again. */
+  /** Those of the keys whose item was just returned and is about to be taken again. */
   async comingBack(kind: WorkKind, keys: readonly string[]): Promise<string[]> {
     await this.opened;
     const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
@@ -255,13 +244,13 @@ interface ItemWorkerOptions<Kind extends WorkKind> {
   /** Items in progress at most. */
   atOnce: number;
   boss: PgBoss;
-  /** For taking items: a repeated statement would take an item that no process works on. */
+  /** For taking items: a repeated statement would take an item that no process handles. */
   single: Db;
   handler: WorkHandler<Kind, unknown>;
   /** Sources whose items it does not take now. */
   ignored: () => readonly string[];
   clock: Clock;
-  /** Aborted with the reason for which items are given back. */
+  /** Aborted with the reason for which items are returned to the queue. */
   closing: AbortSignal;
   /** Called for every item that this process has done. */
   done: (id: string, result: unknown) => void;
@@ -309,7 +298,7 @@ class ItemWorker<Kind extends WorkKind> {
     if (this.#foreign.delete(source)) this.wake();
   }
 
-  /** Resolves once every item in progress is done or given back, which `closing` must ask for. */
+  /** Resolves once every item in progress is done or returned, which `closing` must ask for. */
   async idle(): Promise<void> {
     this.wake();
     await this.#loop;

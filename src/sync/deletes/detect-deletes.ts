@@ -12,23 +12,22 @@ import {
 import { inParts } from '../../database/state/in-parts.ts';
 import {
   countDeleteCandidates,
-  forgetListed,
   forgetDeleteCandidates,
-  readDeleteCandidates,
+  forgetListed,
   noteMissingRecords,
   noteOlderStates,
   noteReportedDeletes,
+  readDeleteCandidates,
 } from '../../database/state/suspects.ts';
-import type { OlderPolicy } from '../../load/difference.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
+import type { OlderPolicy } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
 import { durationText } from '../../observe/figures.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { canonicalHash, KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { isOtherCredential } from '../move-cursor.ts';
 import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
@@ -59,7 +58,7 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const scan = await readSeenWalk(own, resource);
   if (scan === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
-  // Each scan forgets the pages of others as it begins: without a scan in progress they are all of one scan.
+  // Each scan forgets the pages of other scans as it begins: without a scan in progress they are all of one scan.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
   const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
@@ -113,7 +112,7 @@ async function findUnseen(
 ): Promise<UnseenKeys> {
   const { warehouse, owned, profile } = context;
   const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
-  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan))
+  for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan.walk_started_at))
     eachKey(ids, (high, low) => seen.add(high, low));
   // A record that cannot be fetched individually must be older than the delay of the listing.
   const delayMs = profile.item === null ? listingDelayMs(context) : 0;
@@ -221,12 +220,12 @@ export function describeExcess(limits: DeleteLimits, { asked, live, recent }: De
 }
 
 /** The part of a candidate that a page may change. */
-type Candidate = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
+type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
 
 /** The delete candidates of a resource when a scan begins or resumes. */
 interface ScanCandidates {
   /** Updated by the pages of the scan. */
-  candidates: Map<string, Candidate>;
+  candidates: Map<string, CandidateState>;
   mode: WalkMode;
   walkStartedAt: TimestampText;
   /** The same delay of the listing may explain what it showed since this time and what this scan shows. */

@@ -34,7 +34,7 @@ export interface GoneRecord {
 }
 
 /** A record that cannot be fetched individually, and that the listing shows all the same. */
-interface ListedRecord extends FoundRecord {
+interface RelistedRecord extends FoundRecord {
   key: string;
 }
 
@@ -43,11 +43,11 @@ interface ListedRecord extends FoundRecord {
  * event or a feed of deletes names it; `untold`: nothing else. Without such a response: `stated`: the record itself says
  * so; `scans`: enough complete scans did not list it.
  */
-export type Witness = 'walked' | 'told' | 'stated' | 'scans' | 'untold';
+export type EvidenceSource = 'walked' | 'told' | 'stated' | 'scans' | 'untold';
 
 export interface DeleteEvidence {
   reason: DeleteCandidateRow['reason'];
-  witness: Witness;
+  witness: EvidenceSource;
   /** True if an operator has confirmed the delete: then it is never held. */
   isReleased: boolean;
 }
@@ -58,7 +58,7 @@ export interface SoftDeleteOutcome {
   /** Their rows stay live as delete candidates, for an operator or for the end of the next run. */
   held: string[];
   /** Their rows stay live: the listing shows the records. */
-  listed: ListedRecord[];
+  listed: RelistedRecord[];
   /** Their rows stay live until a complete scan decides. */
   waiting: string[];
   /** Why the service's response verifies nothing; null if it does. */
@@ -271,7 +271,7 @@ function candidateStatements(
 interface ComparedRecords {
   /** Not listed, or reported as deleted by an event while the listing is too long to request. */
   gone: GoneRecord[];
-  listed: ListedRecord[];
+  listed: RelistedRecord[];
   /** The listing is too long to request, and nothing else speaks for the delete. */
   waiting: GoneRecord[];
 }
@@ -293,7 +293,7 @@ interface ComparedRecords {
 async function compareWithListing(
   context: ResourceContext,
   gone: readonly GoneRecord[],
-  witness: Witness,
+  witness: EvidenceSource,
   lane: Lane,
 ): Promise<ComparedRecords> {
   if (witness !== 'told' && witness !== 'untold') return { gone: [...gone], listed: [], waiting: [] };

@@ -18,14 +18,11 @@ import {
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
-import { asRecord } from '../../rows/records/as-record.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
-import { recordKey } from '../../rows/records/record-key.ts';
+import { tombstoneOf } from '../../rows/columns/updated-time.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
+import { asRecord, fieldAt } from '../../rows/records/as-record.ts';
+import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
-import { tombstoneOf } from '../../rows/tombstone.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
 
@@ -40,7 +37,7 @@ interface FeedPosition {
  * of the response. Throws `SyncError`, and what `read` throws.
  */
 export function nextPosition(
-  { next, last, next_page, more }: Pick<ChangeFeed, 'next' | 'last' | 'next_page' | 'more'>,
+  { next, last, next_page, more }: ChangeFeed,
   answer: ApiAnswer,
   entries: readonly JsonValue[],
   before: FeedPosition,
@@ -159,14 +156,11 @@ export interface FeedChanges {
 
 type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
 
-/** The part of a resource's profile by which the entries of its feed are read. */
-type FedResource = Pick<ResourceProfile, 'id' | 'times' | 'unwrap' | 'filter'> & Partial<Pick<ResourceProfile, 'mask'>>;
-
 /**
  * Reads the entries of a response. A record that the filter leaves out counts as deleted. Throws `SyncError`
  * (`bad_feed_entry`) for an entry that names no record. Pure.
  */
-export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: FedResource): FeedChanges {
+export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: ResourceProfile): FeedChanges {
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
   for (const sent of entries) {
@@ -201,7 +195,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
 function toChange(
   { value, bytes, sent }: SourceRecord & { sent: JsonValue },
   { record, deleted }: ChangeFeed,
-  { times, ...view }: FedResource,
+  { times, ...view }: ResourceProfile,
 ): Change {
   const tombstone = tombstoneOf(value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
@@ -263,7 +257,7 @@ function buildRequest(
 function send(
   { client, meter, signal }: ResourceContext,
   request: BuiltRequest,
-  known: Pick<ApiRequest, 'isGone'>,
+  known: Partial<ApiRequest>,
 ): Promise<ApiAnswer> {
   return client.get({ ...request, ...known, lane: 'incremental', meter, signal }).catch((error: unknown) => {
     throw withEmptyHint(error);

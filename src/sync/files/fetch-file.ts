@@ -11,7 +11,7 @@ import type { ObjectStore } from '../../object-store/object-store.ts';
 import { readItem } from '../../pagination/read-item.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';
-import type { FileContent, FileOutcome } from './file-changes.ts';
+import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
 /** What the lane of files needs of a source. */
 export interface FilesContext extends Pick<
@@ -127,7 +127,7 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
 }
 
 /** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
-function validatorsOf({ row, address, here }: DueFile): Pick<FileRow, 'etag' | 'last_modified'> {
+function validatorsOf({ row, address, here }: DueFile): Validators {
   const isSame = here !== null && unsigned(row.url) === unsigned(address.url);
   return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };
 }
@@ -163,8 +163,8 @@ async function settled(
 const UNASKED = 'the service says that it has not changed, and was not asked that';
 
 function contentOf(
-  { store, sha256, bytes, type, width, height }: Omit<FileContent, 'etag' | 'last_modified'>,
-  { etag, last_modified }: Pick<FileRow, 'etag' | 'last_modified'>,
+  { store, sha256, bytes, type, width, height }: Omit<FileContent, keyof Validators>,
+  { etag, last_modified }: Validators,
 ): FileContent {
   return { store, sha256, bytes, type, width, height, etag, last_modified };
 }

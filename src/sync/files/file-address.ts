@@ -1,12 +1,12 @@
-import { listingStart, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
-import { keyParts } from '../../pagination/read-item.ts';
+import type { KeptFile } from '../../config/file-stores.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import type { KeptFile } from '../../config/file-stores.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/field-at.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { listingStart, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
+import { keyParts } from '../../pagination/read-item.ts';
+import { isExact } from '../../rows/json/parse-json.ts';
+import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 
 /** What a record says of one of its files. */
 export interface FileAddress {
@@ -27,7 +27,7 @@ export interface DeclaredFile {
 }
 
 export interface AddressContext {
-  profile: Pick<ResourceProfile, 'id' | 'partitions'>;
+  profile: ResourceProfile;
   listing: ListingTarget;
 }
 

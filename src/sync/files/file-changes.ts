@@ -39,19 +39,16 @@ const NO_CONTENT = {
 } as const;
 
 /** The statements that remember which files a record has: those to fetch wait, those that are gone are shown no more. */
-export function changesOf(
-  own: Kysely<OwnTables>,
-  looking: Looking,
-  { id, hash, known, found }: LookedAt,
-): CompiledQuery[] {
+export function changesOf(own: Kysely<OwnTables>, looking: Looking, record: LookedAt): CompiledQuery[] {
   const { at, goneAt } = looking;
+  const { id, hash, known, found } = record;
   const last = new Map(known.map((row) => [placeText(row), row]));
   const stays = new Set(found.map((one) => placeText({ record_id: id, ...one })));
   const left = known.filter((row) => row.valid_to === null && !stays.has(placeText(row)));
   const changed = found.flatMap((stated) => {
     const address = { ...stated, url: looking.scrub(stated.url) };
     const row = last.get(placeText({ record_id: id, ...address }));
-    if (row?.valid_to !== null) return insertFiles(own, [freshRow(looking, { id, hash }, address, row)]);
+    if (row?.valid_to !== null) return insertFiles(own, [freshRow(looking, record, address, row)]);
     return address.fault === null
       ? awaited(own, looking, hash, address, row)
       : withoutContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
@@ -64,7 +61,7 @@ const REFUSED = { status: 'refused', code: 'file_address', next_url: null, due_a
 /** What was here of a record that is back, or of an address that is, may be what it still shows. */
 function freshRow(
   { resource, at }: Looking,
-  { id, hash }: Pick<LookedAt, 'id' | 'hash'>,
+  { id, hash }: LookedAt,
   { field, position, url, fault }: FileAddress,
   before: FileRow | undefined,
 ): FileRow {
@@ -127,9 +124,13 @@ function withoutContent(
   return replaceFile(own, row, left, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
 }
 
-/** A stored content, and the validators by which the service tells whether it still serves it. */
-export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'type' | 'width' | 'height'> &
-  Pick<FileRow, 'etag' | 'last_modified'>;
+/** By these the service decides whether it still serves the same content. */
+export interface Validators {
+  etag: string | null;
+  last_modified: string | null;
+}
+
+export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'type' | 'width' | 'height'> & Validators;
 
 /** What became of a file that was due. */
 export type FileOutcome =

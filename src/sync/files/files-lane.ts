@@ -77,7 +77,7 @@ interface SyncFiles {
   settings: FilesSettings;
   lane: FilesLane;
   scrub: (text: string) => string;
-  log: Pick<Logger, 'info' | 'warn'>;
+  log: Logger;
   signal: AbortSignal;
 }
 
@@ -132,7 +132,7 @@ function withReport(
 }
 
 /** Writes into the log what a round did, unless it found nothing to do. */
-export function tellFiles(log: Pick<Logger, 'info' | 'warn'>, reports: readonly FilesReport[]): void {
+export function tellFiles(log: Logger, reports: readonly FilesReport[]): void {
   for (const { resource, figures, warnings } of reports) {
     if (figures.fetched + figures.unchanged > 0) log.info({ resource, files: figures }, 'files fetched');
     for (const { message, ...warning } of warnings) log.warn({ resource, ...warning }, message);
@@ -156,6 +156,6 @@ async function tellNewestRuns(
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
     // A run with files never shares a row with the next one, which then would not delete old runs.
     const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());
-    await warehouse.apply([updateFinishedRun(own, run, { status, warnings }), forgotten]);
+    await warehouse.apply([updateFinishedRun(own, run, status, warnings), forgotten]);
   }
 }

@@ -67,7 +67,7 @@ const MAX_NAMED_FILES = 3;
 const MAX_PARALLEL_READS = 8;
 const CONTENTS_PER_COMMIT = 500;
 
-interface Verification extends KeptFiles, VerifyFilesRequest {
+interface FilesVerification extends KeptFiles, VerifyFilesRequest {
   /** Null if nothing is to be repaired. */
   lease: Lease | null;
   /** Epoch milliseconds. */
@@ -108,7 +108,7 @@ export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest):
   }
 }
 
-async function verifyStore(verification: Verification, store: ObjectStore): Promise<void> {
+async function verifyStore(verification: FilesVerification, store: ObjectStore): Promise<void> {
   const { warehouse, signal, resources, isQuick, clock, began, found } = verification;
   let intact: string[] = [];
   const save = async (): Promise<void> => {
@@ -140,7 +140,7 @@ async function verifyStore(verification: Verification, store: ObjectStore): Prom
 }
 
 /** Adds contents of stores whose location is no longer in the settings. */
-async function addUnknownStores(verification: Verification, known: ReadonlySet<string>): Promise<void> {
+async function addUnknownStores(verification: FilesVerification, known: ReadonlySet<string>): Promise<void> {
   const { warehouse, resources, repaired, found } = verification;
   for (const store of await knownStores(warehouse.own)) {
     if (known.has(store)) continue;
@@ -153,7 +153,7 @@ async function addUnknownStores(verification: Verification, known: ReadonlySet<s
 }
 
 async function addFault(
-  { warehouse, clock, lease, found, repaired }: Verification,
+  { warehouse, clock, lease, found, repaired }: FilesVerification,
   kind: FileFault,
   store: ObjectStore,
   { sha256, shown }: Reference,
@@ -183,7 +183,7 @@ function noteFault(found: FilesVerified, fault: FaultyFile): void {
 
 /** What is wrong with one content; null if nothing is, or if no file names it. */
 async function findFault(
-  { warehouse, signal, isQuick }: Verification,
+  { warehouse, signal, isQuick }: FilesVerification,
   store: ObjectStore,
   { sha256, object, reference }: Compared,
 ): Promise<FileFault | null> {

@@ -9,7 +9,7 @@ import { storedZone, updatedColumns, updatedZone } from '../../rows/columns/upda
 import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 
-/** A record that a filter must list if it is asked for what changed at `at` (epoch milliseconds) or later. */
+/** A record that a filter must list if the request is for what changed at `at` (epoch milliseconds) or later. */
 export interface Witness {
   key: string;
   at: number;

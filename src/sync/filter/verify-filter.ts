@@ -9,7 +9,7 @@ import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
+import { canonicalHash } from '../../rows/records/record-key.ts';
 import { isBehindCursor } from '../move-cursor.ts';
 import type { WalkPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';

@@ -2,14 +2,14 @@ import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { RejectRow } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
+import type { ReadColumn } from '../../database/snapshot-reader.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Column, ResourceShape, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { pathText } from '../../rows/columns/source-path.ts';
+import { pathText } from '../../rows/columns/column-name.ts';
 import { toTimestampText } from '../../rows/columns/timestamps.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { parseJson } from '../../rows/json/parse-json.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 
 /** Takes the place of what is erased within a text that stays. */
@@ -110,7 +110,7 @@ interface TracePlace {
   resource: string;
   /** Null if it has no tables yet. */
   shape: ResourceShape | null;
-  profile: Pick<ResourceProfile, 'id'>;
+  profile: ResourceProfile;
 }
 
 /** A rejected record, and the id in its body. */
@@ -225,9 +225,9 @@ export interface FieldValue {
 }
 
 /** The location of a field. */
-interface Place {
+interface FieldColumn {
   table: TableShape;
-  column: Pick<Column, 'name' | 'type'>;
+  column: ReadColumn;
 }
 
 /**
@@ -259,7 +259,7 @@ export async function findRecords(
 }
 
 /** Columns of a field's path or of that name: a list has its values in a table of its own. */
-function placesOf({ tables }: ResourceShape, field: string): Place[] {
+function placesOf({ tables }: ResourceShape, field: string): FieldColumn[] {
   return tables.flatMap((table) => {
     const own = table.columns;
     const columns = own.filter((column) => namesOf(table, column).includes(field));

@@ -6,21 +6,11 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Page, WalkEnd } from '../../pagination/page.ts';
 import { walk, type WalkOptions } from '../../pagination/walk.ts';
-import { isExact } from '../../rows/json/exact-number.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { isExact } from '../../rows/json/parse-json.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import {
-  addDays,
-  type Day,
-  DAY_MS,
-  dayOf,
-  type DayReading,
-  nextRange,
-  rangeQuery,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {

@@ -13,7 +13,7 @@ import type { Column, TableShape } from '../../model/table.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
-import { fieldAt } from '../../rows/records/field-at.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
 import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';

@@ -92,7 +92,7 @@ export interface DayReading {
   isLocal: boolean;
 }
 
-export function dayReading({ times }: Pick<ResourceProfile, 'times'>, { field, zone }: ReportWindows): DayReading {
+export function dayReading({ times }: ResourceProfile, { field, zone }: ReportWindows): DayReading {
   return { reports: timeZone(zone), field: zoneAt(times, field), isLocal: times[field] === LOCAL };
 }
 

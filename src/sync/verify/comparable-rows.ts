@@ -1,13 +1,13 @@
-import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
-import type { ColumnType } from '../../model/vocabulary.ts';
-import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../rows/columns/source-path.ts';
-import { textHash } from '../../rows/records/fingerprint.ts';
-import { shapeRecords } from '../../rows/shape-page.ts';
-import type { ShapeRecord } from '../../rows/write-rows.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
-import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
+import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
+import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../rows/columns/column-name.ts';
+import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
+import { textHash } from '../../rows/records/record-key.ts';
+import { shapeRecords } from '../../rows/shape-page.ts';
+import type { ShapeRecord } from '../../rows/write-rows.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
 interface ComparableRow {
@@ -179,7 +179,7 @@ function keyColumn({ key }: TableShape): ReadColumn {
 async function* readRows(
   snapshot: SnapshotReader,
   table: TableShape,
-  chosen: Pick<ViewQuery, 'within' | 'where' | 'limit'>,
+  chosen: Partial<ViewQuery>,
   metaColumns: readonly string[] = [],
 ): AsyncGenerator<{ row: ComparableRow; meta: readonly (string | null)[] }> {
   const keys = table.key.length;

@@ -12,7 +12,7 @@ import { messageOf } from '../../model/errors.ts';
 import type { ColumnType, HistoryPolicy } from '../../model/vocabulary.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import { canonicalHash, textHash } from '../../rows/records/fingerprint.ts';
+import { canonicalHash, textHash } from '../../rows/records/record-key.ts';
 import { planKeys } from '../../views/key-plan.ts';
 import {
   type CopiedPage,
@@ -158,11 +158,7 @@ async function findVersionsWithoutRow({ snapshot, shape, findings }: CopySnapsho
  * Compares the versions of a record, in their order: with `all` they go from 1 to that of the row and each ends when the
  * next begins; with `latest` one of them has no end; the last one is that of the row.
  */
-function compareVersions(
-  policy: HistoryPolicy,
-  row: Pick<CopiedRecord, 'key' | 'hash' | 'version' | 'isDeleted'>,
-  versions: readonly Version[],
-): Difference[] {
+function compareVersions(policy: HistoryPolicy, row: CopiedRecord, versions: readonly Version[]): Difference[] {
   const found: Difference[] = [];
   const add = (kind: Difference['kind'], detail: string): void => void found.push({ kind, id: row.key, detail });
   const last = versions.at(-1);

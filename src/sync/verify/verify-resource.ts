@@ -13,12 +13,11 @@ import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
-import { storedZone, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
+import { storedZone, tombstoneOf, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import { canonicalHash } from '../../rows/records/fingerprint.ts';
 import { recordDifferences } from '../../rows/records/record-difference.ts';
-import { tombstoneOf } from '../../rows/tombstone.ts';
+import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { checkStructure, compareCopy, hashContent } from './compare-copy.ts';
@@ -133,7 +132,7 @@ function notCopied(resource: string): SyncError {
 /** At most this many records that seem to differ are read again: their bodies are in memory together. */
 const MAX_READ_AGAIN = 2_000;
 
-type Suspicion = 'missing' | 'extra' | 'other';
+type SuspectKind = 'missing' | 'extra' | 'other';
 
 /** Compares the copy with itself. `onLiveRow`: see `CopySnapshot`. */
 async function compareInternally(
@@ -166,7 +165,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     return contentsOf(context, records);
   });
   findings.compared.records = seen.size;
-  const suspicions = new Map<string, Suspicion>();
+  const suspicions = new Map<string, SuspectKind>();
   await compareInternally(context, (key, content) => {
     const expected = seen.get(key) ?? DELETED;
     seen.delete(key);
@@ -211,7 +210,7 @@ function contentsOf(
 /** Reads the suspicious records from the listing again, and reports those that still differ from the copy as it is now. */
 async function confirmDifferences(
   context: VerifyContext,
-  suspicions: readonly (readonly [key: string, Suspicion])[],
+  suspicions: readonly (readonly [key: string, SuspectKind])[],
   { startedAt, recent }: { startedAt: string; recent: ReadonlySet<string> },
 ): Promise<void> {
   if (suspicions.length === 0) return;

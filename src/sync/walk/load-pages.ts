@@ -140,7 +140,7 @@ function checkpointAfterPage(
 export async function pagesOf(
   context: RunContext,
   start: CheckpointRow,
-  more: Pick<WalkOptions, 'before' | 'isEnough' | 'numbering' | 'most' | 'formerEndedAt'>,
+  more: Partial<WalkOptions>,
 ): Promise<AsyncIterable<Page>> {
   const { profile, runAhead } = context;
   const { kept_size: kept, walk_mode: mode } = start;

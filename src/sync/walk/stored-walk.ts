@@ -2,7 +2,7 @@ import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-walk.ts';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
-import { parentOf, type PartitionProfile } from '../../config/profile/request-fields.ts';
+import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
 import { readTables } from '../../database/state/column-catalog.ts';
@@ -18,8 +18,8 @@ import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
 import type { Page, PagePosition } from '../../pagination/page.ts';
 import { joinPosition, type Partitions, splitPosition } from '../../pagination/partitioned-walk.ts';
 import { keyParts } from '../../pagination/read-item.ts';
-import { pathText } from '../../rows/columns/source-path.ts';
-import { keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { pathText } from '../../rows/columns/column-name.ts';
+import { keyFingerprints } from '../../rows/records/record-key.ts';
 import { SEVERAL } from '../move-cursor.ts';
 import { startWalk } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -104,9 +104,9 @@ async function readPages(
   const { resource, walk_started_at, walk_since } = planned;
   if (walk_started_at === null) return [];
   const pages: VisitedPage[] = [];
-  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, { walk_started_at })) {
+  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, walk_started_at)) {
     const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
-    // Only the position of a numbered page is stored whole; the keys of others count too.
+    // Only the position of a numbered page is stored whole; the keys of other pages count too.
     const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
     if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
   }
@@ -242,7 +242,7 @@ async function liveParents(
   { warehouse, signal }: ResourceContext,
   profile: Extract<PartitionProfile, { parent: string }>,
 ): Promise<Parent[]> {
-  const name = parentOf({ partitions: profile }) ?? '';
+  const name = profile.parent ?? '';
   const table = (await readTables(warehouse, name))?.tables[0];
   if (table === undefined) throw notSynced(name);
   const column = columnOf(table, profile.parent_id);

@@ -13,7 +13,7 @@ import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
 import type { EndProof, WalkEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
-import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/key-fingerprint.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
 import {
   type FilterEvidence,

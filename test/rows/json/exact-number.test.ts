@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fitsDouble, hasInexactNumber, keepsDigits } from '../../../src/rows/json/exact-number.ts';
+import { fitsDouble, hasInexactNumber, keepsDigits } from '../../../src/rows/json/parse-json.ts';
 
 it.each([
   ['9007199254740991', true, true],

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jsonText } from '../../../src/rows/json/json-text.ts';
-import { parseJson } from '../../../src/rows/json/parse-json.ts';
+import { jsonText, parseJson } from '../../../src/rows/json/parse-json.ts';
 
 const HUGE: readonly [title: string, source: string][] = [
   ['131,073 digits', '9'.repeat(131_073)],

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../src/model/errors.ts';
-import { fitsDouble, hasInexactNumber } from '../../../src/rows/json/exact-number.ts';
-import { parseJson } from '../../../src/rows/json/parse-json.ts';
+import { fitsDouble, hasInexactNumber, parseJson } from '../../../src/rows/json/parse-json.ts';
 
 describe('parseJson', () => {
   it.each([

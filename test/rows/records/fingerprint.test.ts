@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/model/json.ts';
-import { canonicalHash, sameJson, textHash } from '../../../src/rows/records/fingerprint.ts';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
+import { canonicalHash, sameJson, textHash } from '../../../src/rows/records/record-key.ts';
 
 function reversed(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
-import { unwrapped, type UnwrapRule } from '../../../src/rows/records/unwrap.ts';
+import { unwrapped, type UnwrapRule } from '../../../src/rows/records/as-record.ts';
 
 const DATE: UnwrapRule = { field: '__type', equals: 'Date', value: 'iso' };
 

@@ -22,14 +22,14 @@ function controlled(changes: Partial<ControlDoorOptions> = {}) {
       asked.push([request, origin]);
       return { answer: { done: true, message: 'content: a <full> walk begins', hint: null }, report: null };
     },
-    serve: () => ({ auth: AUTH, host: '127.0.0.1', hosts: ['proxied.example.com'] }),
+    serve: () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: ['proxied.example.com'] }),
     clock: systemClock,
     refused: (reason) => refusals.push(reason),
     ...changes,
   });
   const pages = pagesOf(richSnapshot, {
     door: createDoor({
-      serve: () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] }),
+      serve: () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] }),
       clock: systemClock,
       refused: () => undefined,
     }),
@@ -105,7 +105,7 @@ describe('a form of the page', () => {
   it('is worth nothing to another user or another process, and its token differs on each page', async () => {
     const [stage, other] = [
       controlled(),
-      controlled({ serve: () => ({ auth: { ...AUTH, user: 'other' }, host: '127.0.0.1', hosts: [] }) }),
+      controlled({ serve: () => ({ auth: { ...AUTH, user: 'other' }, host: '127.0.0.1', port: 0, hosts: [] }) }),
     ];
     const [token, again] = [await tokenOf(stage), await tokenOf(stage)];
     expect(token).not.toBe(again);

@@ -16,7 +16,7 @@ export function notedControls() {
       asked.push(request);
       return { answer: { done: true, message: `${request.action}: noted`, hint: null }, report: null };
     },
-    serve: () => ({ auth: { user: 'ops', password: 'secret word' }, host: '127.0.0.1', hosts: [] }),
+    serve: () => ({ auth: { user: 'ops', password: 'secret word' }, host: '127.0.0.1', port: 0, hosts: [] }),
     clock: systemClock,
     refused: (reason) => refusals.push(reason),
   });

@@ -17,7 +17,7 @@ function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers:
   );
 }
 
-const serve = () => ({ auth: AUTH, host: '127.0.0.1', hosts: [] });
+const serve = () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] });
 
 /** Asks for a name and a password; nobody waits for long. */
 function guarded(changes: Partial<DoorOptions> = {}) {
@@ -26,7 +26,7 @@ function guarded(changes: Partial<DoorOptions> = {}) {
 
 /** Leaves out nobody but those who ask for a name that is not ours. */
 function open(hosts: string[] = []) {
-  return guarded({ serve: () => ({ host: '127.0.0.1', hosts }) });
+  return guarded({ serve: () => ({ host: '127.0.0.1', port: 0, hosts }) });
 }
 
 async function readiness(headers: Record<string, string>): Promise<unknown> {

@@ -232,7 +232,7 @@ async function cleanTable(database: Database, table: string): Promise<void> {
   const before = await readState();
   if (before.file === null) return;
   for (let attempt = before.bytes > MAX_REWRITTEN_BYTES ? MAX_ATTEMPTS : 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    // A locked table is skipped, so that nobody waits; a rewritten table has another file.
+    // A locked table is skipped, so that no session waits; a rewritten table has another file.
     await run(`VACUUM (FULL, SKIP_LOCKED, ANALYZE) ${table}`);
     if ((await readState()).file !== before.file) return;
     await database.clock.sleep(PAUSE_MS);

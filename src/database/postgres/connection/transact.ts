@@ -81,7 +81,7 @@ export function executeInUtc(database: Database): ExecuteSql {
 /** Runs work that does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
 export async function retrying<T>(
   { clock, random, shown }: Database,
-  { retryForMs = RETRY_FOR_MS, lockedForMs }: Pick<TransactOptions, 'retryForMs' | 'lockedForMs'>,
+  { retryForMs = RETRY_FOR_MS, lockedForMs }: TransactOptions,
   work: () => Promise<T>,
 ): Promise<T> {
   const begun = clock.monotonic();

@@ -2,7 +2,15 @@ import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
 import { type LeaseProof } from '../../warehouse.ts';
-import { columnText, INDEX, type KeyPlan, PARENT_KEY, parentKey, parentTable, type Reference } from '../../key-plan.ts';
+import {
+  columnText,
+  INDEX,
+  type KeyPlan,
+  PARENT_KEY,
+  parentKey,
+  parentTable,
+  type KeyReference,
+} from '../../key-plan.ts';
 import { onlyRow } from '../connection/session.ts';
 import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
@@ -22,7 +30,7 @@ type ForeignKey = readonly [table: string, name: string, target: string];
 type Index = readonly [name: string, method: string];
 
 /** The managed foreign keys and usable indexes on the tables of a plan. */
-interface Existing extends Record<string, unknown> {
+interface ExistingKeys extends Record<string, unknown> {
   /** `server_version_num`. */
   version: number;
   keys: ForeignKey[];
@@ -33,7 +41,7 @@ interface Existing extends Record<string, unknown> {
 export async function maintainKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
   const names = plan.tables.map(({ name }) => name);
   const { version, keys, indexes } = onlyRow(
-    await execute(database)<Existing>(EXISTING, [database.schema, names, INDEX]),
+    await execute(database)<ExistingKeys>(EXISTING, [database.schema, names, INDEX]),
   );
   const steps = [...keyChanges(plan, version >= NOT_ENFORCED_SINCE, keys), ...indexChanges(plan, indexes)];
   for (const step of steps) await runIfPossible(database, lease, step);
@@ -73,11 +81,11 @@ function parentKeys(tables: readonly TableShape[], suffix: string): [ForeignKey,
   });
 }
 
-function referenceKeys(references: readonly Reference[]): [ForeignKey, string][] {
+function referenceKeys(references: readonly KeyReference[]): [ForeignKey, string][] {
   return references.flatMap(({ table, column, to }): [ForeignKey, string][] => {
     // Keys are texts: a column of another type cannot refer to them.
     if (to === null || !isText(table, column)) return [];
-    const name = prefixedName(REFERENCE_KEY, columnText({ table, column }));
+    const name = prefixedName(REFERENCE_KEY, columnText(table, column));
     const text = `FOREIGN KEY (${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)}) NOT ENFORCED`;
     return [[[table.name, name, to.table], text]];
   });
@@ -102,7 +110,7 @@ function indexChanges({ indexes }: KeyPlan, existing: readonly Index[]): string[
   const wanted = new Map(
     indexes.map((index) => {
       const method = index.why === 'window' ? 'brin' : 'btree';
-      return [[prefixedName(INDEX, columnText(index)), method] as const, index];
+      return [[prefixedName(INDEX, columnText(index.table, index.column)), method] as const, index];
     }),
   );
   const missing = difference(wanted.keys(), existing);
@@ -153,8 +161,8 @@ const TEXT_INDEXES = `SELECT DISTINCT pg_catalog.format('DROP INDEX IF EXISTS %I
     AND indexed.relname IN (SELECT $2::text UNION ALL SELECT relname FROM pg_class WHERE pg_catalog.starts_with(relname, $2::text || '_'))`;
 
 /**
- * SQLSTATEs of locks and long transactions of others, missing rights, external objects that depend on it, and rows that
- * do not fit. The copy is complete without keys and indexes, and the next call tries again.
+ * SQLSTATEs of locks and long transactions of other sessions, missing rights, external objects that depend on it, and
+ * rows that do not fit. The copy is complete without keys and indexes, and the next call tries again.
  */
 const SKIPPED_ERRORS = new Set(
   '55P03 40P01 40001 57014 42501 2BP01 42P16 42P07 42710 23503 0A000 42804 42830 54000 42883 42P01'.split(' '),

@@ -1,4 +1,5 @@
-import type { TableRows, Cell, TableShape, Column } from '../../../model/table.ts';
+import type { TableRows, Cell, TableShape } from '../../../model/table.ts';
+import type { ColumnType } from '../../../model/vocabulary.ts';
 import { stampedColumns, emptiedColumns } from '../../own-columns.ts';
 import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/session.ts';
@@ -151,7 +152,7 @@ function keyColumns({ key }: TableShape): TypedColumn[] {
   return declaredColumns(key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'integer' })));
 }
 
-function declaredColumns(columns: readonly Pick<Column, 'name' | 'type'>[]): TypedColumn[] {
+function declaredColumns(columns: readonly { name: string; type: ColumnType }[]): TypedColumn[] {
   return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
 }
 

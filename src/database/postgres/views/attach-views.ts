@@ -88,7 +88,7 @@ function hasItsColumn({ columns }: ViewChange, statement: string): boolean {
 }
 
 /**
- * The function that returns the view's rows at a time. The server inlines a plain query, so that columns which nobody
+ * The function that returns the view's rows at a time. The server inlines a plain query, so that columns which no query
  * selects cost nothing. Names have the schema, because callers have their own search path.
  */
 function createAsOf({ name, asOf }: ViewChange): string[] {

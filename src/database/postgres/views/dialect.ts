@@ -3,7 +3,7 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
-/** Bodies are read by functions of ours (of a migration), once a row and only where a query asks for it. */
+/** Bodies are read by functions that a migration creates, once a row and only if a query selects them. */
 const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v CROSS JOIN LATERAL (SELECT "_sync_json"(v."body") AS j OFFSET 0) AS b',
   value: (path, type, zone) => VALUE[type](at(path), zone),
@@ -76,7 +76,7 @@ export const VIEW_DIALECT: ViewDialect = {
   }),
 };
 
-/** Not VALUES, of which Postgres prepares every expression anew for each row. */
+/** Not VALUES, because Postgres prepares each of its expressions again for each row. */
 function arraysOf(fields: readonly FieldValues[]): string[] {
   return [
     textArray(fields.map(({ field }) => escapeLiteral(field))),
@@ -89,7 +89,7 @@ function textArray(texts: readonly string[]): string {
   return `ARRAY[${texts.join(', ')}]::text[]`;
 }
 
-/** One lookup for all facts about the same rows; the planner leaves it out where none of them is asked for. */
+/** One lookup for all facts about the same rows; the planner omits it if no query selects one of them. */
 function perRow(
   ...[alias, facts, { from, order }]: Parameters<ViewDialect['perRow']>
 ): ReturnType<ViewDialect['perRow']> {
@@ -120,8 +120,8 @@ const SUM: Partial<Record<ColumnType, (sql: string) => string>> = {
 type Conversion = (sql: string, from: ColumnType) => string;
 
 /**
- * A value of one type as one of another; NULL where it is none of that. No value makes it fail: what is cast was looked
- * at before, because no Postgres before 16 can be asked whether a text is of a type.
+ * A value of one type as one of another; NULL if it cannot be converted. No value makes it fail: the value is checked
+ * before the cast, because no Postgres before 16 can be asked whether a text is of a type.
  */
 function converted(sql: string, from: ColumnType, to: ColumnType): string {
   return from === to ? sql : TO[to](sql, from);
@@ -168,7 +168,7 @@ function number(sql: string, from: ColumnType): string {
 
 const INT64 = { least: '-9223372036854775808', most: '9223372036854775807' } as const;
 
-/** What a whole number cannot hold is none: a sum would be wrong without showing it. */
+/** A value that is no whole number becomes NULL: rounded values would make a sum silently wrong. */
 function integer(sql: string, from: ColumnType): string {
   // A double from 2^63 on is too large, and 2^63 is one.
   if (from === 'double') {
@@ -211,7 +211,7 @@ const TO: Readonly<Record<ColumnType, Conversion>> = {
   integer,
   double,
   numeric: number,
-  // Its day in UTC, as the moment itself is shown.
+  // Its day in UTC, as the timestamp itself is shown.
   date: (sql, from) => (from === 'timestamp' ? `(${sql} AT TIME ZONE 'UTC')::date` : `${moment(sql, from)}::date`),
   timestamp: (sql, from) =>
     from === 'date' ? `(${sql}::timestamp AT TIME ZONE 'UTC')` : `(${moment(sql, from)} AT TIME ZONE 'UTC')`,

@@ -2,7 +2,7 @@ import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { textHash } from '../../../rows/records/fingerprint.ts';
+import { textHash } from '../../../rows/records/record-key.ts';
 import { ownColumns } from '../../own-columns.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ViewChange } from '../../view-dialect.ts';

@@ -25,7 +25,7 @@ export interface SourceFiles {
   inbox: string;
 }
 
-/** A process that is just starting holds the lock for a moment. */
+/** A process that is just starting holds the lock briefly. */
 const LOCK_TIMEOUT_MS = 5_000;
 const PAGES_PER_STEP = 1_000;
 
@@ -192,7 +192,7 @@ export const RESTORED = '.restored';
 /** Paths of files that are to be replaced. */
 const decisionSchema = z.strictObject({ replace: z.array(z.string()) });
 
-/** Once this file exists, the restore is completed. It is beside the inbox, whose path both files of a source know. */
+/** Once this file exists, the restore is completed. It is next to the inbox, whose path both files of a source know. */
 function decisionFile(inbox: string): string {
   return `${inbox}.restore`;
 }

@@ -68,7 +68,7 @@ function removeFiles(restored: SourceFiles): void {
   }
 }
 
-/** Writes the files beside those that they replace, and returns the time of the backup. */
+/** Writes the files next to those that they replace, and returns the time of the backup. */
 async function unpack(
   files: SourceFiles,
   restored: SourceFiles,

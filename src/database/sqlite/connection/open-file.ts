@@ -31,7 +31,7 @@ export interface OpenFile<Tables> extends FileConnection {
   close: () => Promise<void>;
 }
 
-interface FileKind {
+interface SqliteFileKind {
   migrations: Migrations;
   /** Sets the pragmas of the connection; tried again while another program holds the lock. */
   configure: (db: Database.Database) => void;
@@ -41,7 +41,7 @@ interface FileKind {
 export async function openFile<Tables>(
   file: string,
   clock: Clock,
-  { migrations, configure }: FileKind,
+  { migrations, configure }: SqliteFileKind,
 ): Promise<OpenFile<Tables>> {
   const name = namedFile(file);
   const db = openDatabase(file);

@@ -6,10 +6,10 @@ import { Kysely, type SqliteDatabase, SqliteDialect } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { BUSY_TIMEOUT_MS, databaseError } from './errors.ts';
 
-/** A writer that is just starting holds the lock for a moment. */
+/** A writer that is just starting holds the lock briefly. */
 const READ_TIMEOUT_MS = 5_000;
 
-/** A database file that is read; neither the file nor anything beside it is changed. */
+/** A database file that is read; neither the file nor its log is changed. */
 export interface ReadOnlyFile<Tables> {
   own: Kysely<Tables>;
   /** Names of the migrations that were applied to the file; null if it has no internal tables. */
@@ -205,7 +205,7 @@ export interface NamedFile {
   isOwn(): boolean;
   /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
-  /** Closes the file without leaving its log beside another file that has taken its path. */
+  /** Closes the file without leaving its log next to another file that has taken its path. */
   close(db: Database.Database, close: () => Promise<void>): Promise<void>;
 }
 

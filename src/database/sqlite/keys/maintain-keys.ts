@@ -77,7 +77,7 @@ function wantedIndex(index: ColumnIndex): IndexStatement {
   const isWide = why === 'reference' || why === 'window';
   const columns = isWide ? coveringColumns(index) : [index.column];
   const where = isWide && table.path.length === 0 ? ' WHERE "_deleted_at" IS NULL' : '';
-  const name = `${INDEX}${columnText(index)}`;
+  const name = `${INDEX}${columnText(index.table, index.column)}`;
   return [name, `CREATE INDEX ${id(name)} ON ${id(table.name)} (${columns.map(id).join(', ')})${where}`];
 }
 

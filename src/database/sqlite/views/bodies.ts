@@ -25,7 +25,7 @@ function source(path: readonly string[]): string {
 
 /**
  * `json_extract` with one path turns a number into a double. With two it returns an array of both values as they are
- * written: `[null,value]`, because no array is so long that it has the first.
+ * written: `[null,value]`, because no array has enough elements for the first path.
  */
 function jsonAt(path: readonly string[]): string {
   const array = `json_extract(${BODY}, '$[999999999]', ${jsonPath(path)})`;
@@ -35,7 +35,7 @@ function jsonAt(path: readonly string[]): string {
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** A quick look at the text, then at that of the object: for most bodies enough. A key may stand in it more than once. */
+/** Searches the text first, then that of the object: for most bodies enough. It may contain a key more than once. */
 function mayRepeat(path: readonly string[]): string {
   const looks = path.map((key, at) => {
     const within = path.slice(0, at);
@@ -79,7 +79,7 @@ function literal(text: string): string {
   return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '␀')}'`;
 }
 
-/** A NUL as its symbol. A control character stands in no valid JSON. The build takes raw templates in ASCII alone. */
+/** A NUL as its symbol. Valid JSON contains no control character. The build takes raw templates in ASCII alone. */
 function cleanJson(json: string): string {
   const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', ` + `'␀')`;
   return String.raw`CASE WHEN instr(${json}, '\u0000') > 0 THEN replace(${marked}, char(1), '\\') ELSE ${json} END`;
@@ -158,7 +158,7 @@ const THOUSANDTHS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE 
 const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
 const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
 const MOVED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;
-/** Services use the first and the last moment that can be written for "none". */
+/** Services use the earliest and the latest timestamp that can be written for "none". */
 const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${MOVED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${MOVED} > '0001' THEN ${MOVED} WHEN e = '' THEN ${WRITTEN} END`;
 
 const MOMENT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${THOUSANDTHS} END`;

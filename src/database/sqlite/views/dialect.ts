@@ -26,7 +26,7 @@ export const VIEW_DIALECT: ViewDialect = {
   declared,
   // In parentheses, so that the column is not declared as the table's text is.
   day: (sql) => `(${sql})`,
-  // The digits stand in a column of text; a number is what can be added up.
+  // The digits are in a text column; this column has the number, which can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
   no: '0',
   // A limit keeps SQLite from writing the expression into each place that names it.
@@ -63,7 +63,7 @@ function concatenated(texts: readonly string[]): string {
   return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
 }
 
-/** Each fact is a query of its own, of which SQLite runs those that are asked for. */
+/** Each fact is a query of its own, of which SQLite runs those that a query selects. */
 function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {
   const byName = new Map(facts.map((fact) => [fact.name, FACT[fact.kind](fact, rows)]));
   return (name) => byName.get(name) ?? 'NULL';
@@ -90,8 +90,8 @@ function wholeSum(sql: string): string {
 type Conversion = (sql: string, from: ColumnType) => string;
 
 /**
- * A value of one type as one of another; NULL where it is none of that. SQLite's own CAST makes 0 of a word, and its
- * functions of dates take numbers for days and move the 31st of February to March: both are looked at before.
+ * A value of one type as one of another; NULL if it cannot be converted. SQLite's own CAST makes 0 of a word, and its
+ * functions of dates take numbers for days and move the 31st of February to March: both are checked before.
  */
 function converted(sql: string, from: ColumnType, to: ColumnType): string {
   return from === to ? sql : TO[to](sql, from);
@@ -143,7 +143,7 @@ const IS_NUMBER = `json_valid(v) AND (v GLOB '[-0-9]*[0-9]' OR v GLOB '[0-9]') A
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const LARGEST = '1.7976931348623157e308';
 
-/** The text of a number; NULL if it is none. */
+/** The text of a number; NULL if the value is not a number. */
 function number(sql: string, from: ColumnType): string {
   const text = textOf(sql, from);
   return NUMBERS.has(from) ? text : given([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
@@ -156,7 +156,7 @@ function double(sql: string, from: ColumnType): string {
 }
 
 /**
- * What a whole number cannot hold is none: a sum would be wrong without showing it. By the digits, because a double
+ * A value that is no whole number becomes NULL: rounded values would make a sum silently wrong. By the digits, because a double
  * takes 1.00000000000000000001 for a whole number; with an exponent only if it is so short that none is lost.
  */
 function integer(sql: string, from: ColumnType): string {
@@ -205,7 +205,7 @@ const TO: Readonly<Record<ColumnType, Conversion>> = {
   integer,
   double,
   numeric: number,
-  // Its day in UTC, as the moment itself is shown.
+  // Its day in UTC, as the timestamp itself is shown.
   date: (sql, from) => (from === 'timestamp' ? `substr(${sql}, 1, 10)` : `substr(${moment(sql, from)}, 1, 10)`),
   timestamp: (sql, from) => (from === 'date' ? `${sql} || ' 00:00:00'` : moment(sql, from)),
   text: textOf,

@@ -108,7 +108,7 @@ export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap
   if (run(db, claim) === 0) throw growthOutdated();
   const belongings = dependents(db, dropped, '');
   clearNames(db, views);
-  // Views find tables by name: in this mode SQLite neither rewrites nor checks them while there is none.
+  // In this mode SQLite neither rewrites nor checks views while their table is missing.
   db.pragma('legacy_alter_table = ON');
   try {
     for (const table of dropped.toReversed()) db.exec(`DROP TABLE IF EXISTS ${id(table)}`);
