@@ -1,6 +1,5 @@
 import type { JsonValue } from '../../model/json.ts';
-import { isExact } from './exact-number.ts';
-import { parseJson } from './parse-json.ts';
+import { isExact, parseJson } from './parse-json.ts';
 
 const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
 

@@ -9,7 +9,15 @@ import { GroupCommit } from '../receiver/group-commit.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, type EventTarget, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
-import { type DrainFault, finishTicket, openTicket, type PendingTarget, settleTicket, type Ticket, toFault } from './ticket.ts';
+import {
+  type DrainFault,
+  finishTicket,
+  openTicket,
+  type PendingTarget,
+  settleTicket,
+  type Ticket,
+  toFault,
+} from './ticket.ts';
 
 /** `walked`: served by a scan of the resource. `put off`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';

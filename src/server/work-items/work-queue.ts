@@ -6,7 +6,18 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { repeatUntilAborted, unlessAborted, WakeableSleep } from '../../model/waiting.ts';
-import { BOSS_SCHEMA, insertItem, type ItemOf, keyOf, type QueuedItem, WORK_KINDS, type WorkEnd, type WorkHandler, type WorkItem, type WorkKind } from './work-items.ts';
+import {
+  BOSS_SCHEMA,
+  insertItem,
+  type ItemOf,
+  keyOf,
+  type QueuedItem,
+  WORK_KINDS,
+  type WorkEnd,
+  type WorkHandler,
+  type WorkItem,
+  type WorkKind,
+} from './work-items.ts';
 
 interface WorkQueueOptions {
   /** Of any source of the database. */

@@ -10,7 +10,17 @@ import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
+import {
+  addDays,
+  type Day,
+  DAY_MS,
+  dayOf,
+  type DayReading,
+  nextRange,
+  rangeQuery,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
