@@ -3,7 +3,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT_CODES } from '../src/cli/command/context.ts';
 import { runCli } from '../src/cli/commands.ts';
-import { ERROR_EXPLANATIONS } from '../src/cli/explain.ts';
+import { ERROR_EXPLANATIONS } from '../src/cli/error-explanations.ts';
 import { RATE_PRESET_NAMES } from '../src/config/profile/rate-dialect.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/database/inbox.ts';

@@ -34,7 +34,7 @@ export interface CheckedFile<T> {
   deprecated: string[];
 }
 
-/** The settings that apply to all sources, for the file of one. */
+/** What surrounds the file, and the settings for all sources that the check of one source's file needs. */
 export interface CheckPlace extends Surroundings {
   hasPrivacyKey?: boolean;
 }
@@ -42,7 +42,7 @@ export interface CheckPlace extends Surroundings {
 /** Loads a profile by name or path; `missing` is the message if it does not exist. */
 export type ReadProfile = (name: string) => LoadedProfile | { missing: string };
 
-/** Fills in and checks a file, and loads each profile that it names, even if other fields are at fault. */
+/** Fills in the placeholders of a file, checks it, and loads each profile it names, even if other fields are wrong. */
 export function checkFile<T extends { sources: SourcesFile | string; privacy_key?: string | undefined }>(
   schema: z.ZodType<T>,
   { value, locate }: LocatedValue,
@@ -76,7 +76,7 @@ interface LoadedProfiles extends Omit<CheckedFile<never>, 'data' | 'holdsSecret'
   findings: SettingsFinding[];
 }
 
-function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {
+function loadProfiles(value: unknown, unset: ReadonlySet<string>, readProfile: ReadProfile): LoadedProfiles {
   const loaded: LoadedProfiles = {
     profiles: new Map(),
     findings: [],
@@ -88,7 +88,7 @@ function loadProfiles(value: unknown, unfilled: ReadonlySet<string>, readProfile
   for (const source of Object.keys(isPlainMap(sources) ? sources : {})) {
     const path = ['sources', source, 'profile'];
     const name = valueAt(value, path);
-    if (typeof name !== 'string' || name === '' || unfilled.has(pathKey(path))) continue;
+    if (typeof name !== 'string' || name === '' || unset.has(pathKey(path))) continue;
     const result = readProfile(name);
     if ('missing' in result) {
       loaded.findings.push({ path, part: 'value', message: result.missing });
@@ -171,7 +171,7 @@ function insecureFindings(sources: SourcesFile, profiles: ReadonlyMap<string, Pr
     return credentialUrls(source, profiles.get(name)).flatMap(({ path, url }): SettingsFinding[] => {
       const { protocol, hostname } = new URL(url);
       if (protocol === 'https:' || isLoopback(hostname)) return [];
-      const message = `expected https, because the credential would go readable over the network, got http (where the way is safe, set sources.${name}.allow_insecure: true)`;
+      const message = `expected https, because the credential would cross the network unencrypted, got http (in a network that you trust, set sources.${name}.allow_insecure: true)`;
       return [{ path: ['sources', name, ...path], part: 'value', message }];
     });
   });
@@ -192,11 +192,11 @@ function credentialUrls(
   return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
 }
 
-/** An environment in which no certificate would be checked. */
+/** The fault of an environment in which no certificate would be checked. */
 export function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
   const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
   const message =
-    'expected to be unset, got 0: certificates would not be checked; for an authority of your own set NODE_EXTRA_CA_CERTS';
+    'expected to be unset, got 0: certificates would not be checked; for a certificate authority of your own, set NODE_EXTRA_CA_CERTS';
   return [{ file: 'environment', line: 1, column: 1, field, message }];
 }

@@ -19,7 +19,7 @@ export function crossCheck(
   });
 }
 
-/** Whether each source has a place of its own in the warehouse. `isOpen` where there may be further sources any day. */
+/** Checks that each source has a place of its own in the warehouse. `isOpen` if sources may be added at any time. */
 export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
   const grammar = grammarOf(warehouse);
   if (grammar === undefined) return [];
@@ -63,11 +63,11 @@ function below(source: string): (finding: SettingsFinding) => SettingsFinding {
   return (finding) => ({ ...finding, path: ['sources', source, ...finding.path] });
 }
 
-/** A resource without a filter needs the times of full walks: without those it would be walked only once. */
+/** A resource without a filter needs times of full syncs: without them it would be read only once. */
 function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): SettingsFinding[] {
   const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
   if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
-  const message = `expected times, because ${resource} has no filter for what changed and is only walked fully, got null`;
+  const message = `expected times of full syncs, because ${resource} has no filter for what changed and can only be read in full, got null`;
   return [{ path: ['schedule', 'full'], part: 'value', message }];
 }
 
@@ -97,13 +97,13 @@ function webhookFindings(webhook: WebhookSettings | undefined, scheme: Signature
   return findings;
 }
 
-/** The names of secrets that a scheme cannot do without, and of those that it may take. */
+/** The names of the secrets that a scheme requires, and of those that it also accepts. */
 interface Needs {
   needs: readonly string[];
   takes: readonly string[];
 }
 
-/** By the grant; scope and token_url go with all of them. */
+/** By the grant; each also accepts scope and token_url. */
 const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
   client_credentials: { needs: ['client_id', 'client_secret'], takes: [] },
   refresh_token: { needs: ['client_id', 'refresh_token'], takes: ['client_secret'] },
@@ -111,7 +111,7 @@ const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
   jwt_bearer: { needs: ['key'], takes: ['client_id', 'client_secret', 'key_id', 'username'] },
 };
 
-/** Null for schemes whose settings schema names all secrets. */
+/** Null for schemes whose secrets the settings schema checks already. */
 function requiredSecrets(scheme: AuthPlan['scheme']): Needs | null {
   if (scheme.type === 'session') {
     return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };
@@ -163,7 +163,7 @@ function nameFindings({ scheme, secrets }: AuthPlan): SettingsFinding[] {
   ];
 }
 
-/** Names of headers are alike in any case. */
+/** The names of headers are case-insensitive. */
 function headerFindings(scheme: SchemeOf<'headers'>, headers: Readonly<Record<string, string>>): SettingsFinding[] {
   const given = Object.keys(headers);
   if (scheme.names === undefined)

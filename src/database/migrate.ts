@@ -19,15 +19,15 @@ export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
   if (typeof lastDone !== 'string' || lastDone <= LAST_KNOWN) return null;
   return new ConfigError(
     'warehouse_newer',
-    `a newer content-sync has migrated the warehouse while this one was at work (${lastDone}); nothing of this was written`,
-    { hint: 'stop this process: the newer version goes on from the last committed page' },
+    `a newer content-sync has migrated the warehouse (${lastDone}) while this process was running; this transaction was rolled back`,
+    { hint: 'stop this process: the newer version continues from the last committed page' },
   );
 }
 
 interface MigrateOptions {
   migrations: Migrations;
   dialect: MigrationDialect;
-  /** The database, for messages. */
+  /** The address of the database, without secrets, for messages. */
   shown: string;
   /** The schema of the tables; the connection's own if absent. */
   schema?: string;
@@ -67,7 +67,7 @@ export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, mig
   const missing = Object.keys(migrations).find((step) => !done.has(step));
   throw new ConfigError(
     'warehouse_older',
-    `${shown} was last written by an older content-sync (migration ${missing} is to come)`,
+    `${shown} was last written by an older content-sync (migration ${missing} has not been applied)`,
     { hint: 'run a command that writes, such as content-sync sync: it brings the warehouse up to date' },
   );
 }

@@ -36,7 +36,7 @@ export interface BackoffLimits {
 export const BACKOFF: BackoffLimits = { base: 500, cap: 30_000 };
 
 /** Retries in a row without any success in between, over all requests of one client. */
-const QUOTA = 50;
+const RETRY_QUOTA = 50;
 
 /**
  * The wait after the given number of failures (1 or more): doubling from `base` to `cap`, of which a random half to
@@ -55,7 +55,7 @@ export interface RetryQuota {
   refund(): void;
 }
 
-export function createRetryQuota(capacity = QUOTA): RetryQuota {
+export function createRetryQuota(capacity = RETRY_QUOTA): RetryQuota {
   let left = capacity;
   return {
     take() {
@@ -119,21 +119,21 @@ interface RequestProgress {
   limited: number;
   /** Refusals of the credential. */
   renewals: number;
-  staleUsed: boolean;
-  /** Send even a credential that is known to have run out: it was renewed for this request already. */
-  evenStale: boolean;
+  connectionRetried: boolean;
+  /** Send the credential even if it is known to have expired: it was renewed for this request already. */
+  sendsExpired: boolean;
 }
 
-/** The use that was made of one slot. */
+/** The result of one slot of the rate limiter. */
 type AttemptResult =
   | Judged
   | { kind: 'redirect'; answer: WireAnswer }
   /** The credential ran out while waiting for the slot; nothing was sent. */
-  | { kind: 'stale_credential' };
+  | { kind: 'expired_credential' };
 
 /**
- * One request from its first attempt to its answer. The loop is outside and the slot inside: every attempt and every
- * redirect pays for itself, and nothing is held while waiting. Throws `SyncError` when it is over without an answer,
+ * Runs one request from its first attempt to its answer. The loop is outside of the slot: every attempt and every
+ * redirect takes its own slot, and none is held while waiting. Throws `SyncError` when it is over without an answer,
  * the rate limiter's `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
@@ -152,13 +152,13 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   const { origins, version, credentials } = parts;
   const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
   const hop = firstHop(url, origins);
-  const begun = { failures: 0, limited: 0, renewals: 0, staleUsed: false, evenStale: false };
+  const begun = { failures: 0, limited: 0, renewals: 0, connectionRetried: false, sendsExpired: false };
   const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
     if (result === null) continue;
-    if (result.kind === 'stale_credential') state.evenStale = true;
+    if (result.kind === 'expired_credential') state.sendsExpired = true;
     else if (result.kind === 'redirect') follow(parts, state, result);
     else {
       report(parts, state, result);
@@ -169,7 +169,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   }
 }
 
-/** By the caller's own rule; a limit of the service's and a refused credential are about neither. */
+/** By the caller's own rule. A limit or a refused credential says nothing about the record. */
 function isGone({ request }: RequestProgress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
   if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
   return request.isGone?.({ status, json: reading.seen.json }) ?? false;
@@ -200,15 +200,15 @@ async function attempt(
   const { credentials } = parts;
   const { request, hop, hold } = state;
   const { meter, into, signal, body } = request;
-  if (hop.credentialed && !state.evenStale && !credentials.fresh()) {
-    return { result: { kind: 'stale_credential' }, facts: null };
+  if (hop.credentialed && !state.sendsExpired && !credentials.fresh()) {
+    return { result: { kind: 'expired_credential' }, facts: null };
   }
   const credential = hop.credentialed ? credentialFor(request, credentials) : NO_CREDENTIAL;
-  // The credential is not renewed because another caller's was refused.
+  // Only the source's own credential is renewed when it is refused, not that of `request.as`.
   const isOwn = hop.credentialed && request.as === undefined;
   const sent = isOwn ? credential : null;
   meter.requests += 1;
-  // Of an attempt before this one nothing is needed any more.
+  // Gives back the memory of the attempt before.
   hold.resize(0);
   // Added last: a credential in the query is never stored or logged.
   const url = withAppended(hop.url, credential.query);
@@ -282,7 +282,7 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   limited: async (parts, state, judged) => {
     state.request.meter.limited += 1;
     state.limited += 1;
-    if (state.limited >= MAX_LIMITED_ANSWERS) throw failure(parts, state, judged, 'it never stopped limiting');
+    if (state.limited >= MAX_LIMITED_ANSWERS) throw failure(parts, state, judged, 'the service kept limiting it');
     return null;
   },
   reauth: async (parts, state, judged) => {
@@ -299,17 +299,17 @@ const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
   },
 };
 
-/** Codes that are no failure if the response to a write is a success. */
+/** Codes of faults in the body, which do not matter if a write has succeeded. */
 const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
 
 async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
   if (state.request.write === true) {
     if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
-    throw failure(parts, state, judged, 'it may have been done all the same, and is not sent a second time');
+    throw failure(parts, state, judged, 'the service may have carried it out, so it is not sent again');
   }
   if (judged.verdict.code === 'memory_full') return awaitMemory(parts, state, judged);
-  if (judged.answer.stale && !state.staleUsed) {
-    state.staleUsed = true;
+  if (judged.answer.stale && !state.connectionRetried) {
+    state.connectionRetried = true;
     return null;
   }
   state.failures += 1;

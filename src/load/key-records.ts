@@ -18,20 +18,20 @@ export interface KeyedRecord extends SourceRecord {
   version: number;
 }
 
-/** Records of a page that have the key of another one on it and say something else: one of them can become the row. */
+/** Records of a page that are skipped: another one on it has the same key and other content, and becomes the row. */
 export interface KeyClashes {
   /** Skipped for a copy that changed later by the service's own clock. */
   older: number;
   /** Skipped although nothing shows which copy is right. */
   undecided: number;
-  /** A key of the undecided, and of the older; null if there are none. */
+  /** A key of an undecided record, and one of an older record; null if there is none. */
   example: string | null;
   olderExample: string | null;
 }
 
 const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null, olderExample: null };
 
-/** An ambiguous local time is older than another only if its later reading is. */
+/** The latest time that the text may mean: a local time in a repeated hour has two readings. */
 export function latestOf({ at, latest }: Updated): number {
   return latest ?? at;
 }
@@ -53,7 +53,7 @@ export interface KeyedRecords {
   clashes: KeyClashes;
 }
 
-/** A listed record that gets no row. */
+/** A record that the profile's filter excludes, so that it gets no row. */
 export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
 
 /**
@@ -90,7 +90,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   return { keyed: [...byKey.values()], setAside, leftOut, clashes: clashesOf(copies, byKey) };
 }
 
-/** One without a usable key never had a row. */
+/** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
 function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
   return records.flatMap((record) => {
     const found = record.isLeftOut === true ? recordKey(record.value, profile.id) : null;
@@ -98,7 +98,7 @@ function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): 
   });
 }
 
-/** Copies that say the same are none. */
+/** Counts the skipped copies. One with the same content as the record that stays does not count. */
 function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
   if (copies.length === 0) return NO_CLASHES;
   const clashes = { ...NO_CLASHES };
@@ -122,7 +122,7 @@ function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
 }
 
 /**
- * Where bodies are kept, the hash of the source will do: one that only looks different is compared with the stored
+ * With stored bodies the hash of the text as sent is enough: if it differs, the record is compared with the stored
  * body. Without bodies the hash itself must not depend on the order of keys.
  */
 function hashOf(

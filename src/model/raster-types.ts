@@ -5,4 +5,4 @@ export const RASTER_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp
 export type RasterType = (typeof RASTER_TYPES)[number];
 
 /** Larger images can only be downloaded. */
-export const MOST_SHOWN_BYTES = 20_000_000;
+export const MAX_SHOWN_BYTES = 20_000_000;

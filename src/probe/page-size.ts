@@ -14,7 +14,7 @@ const SIZE_PARAMS = `
   .split(/\s+/);
 
 /** Names tried one by one if the service does not ignore unknown names. */
-const MAX_SINGLE = 10;
+const MAX_TRIED_SINGLY = 10;
 /** The size of the small pages on which the steps from page to page are tried. */
 export const SMALL_PAGE = 2;
 /** More than most services return, and not yet a burden. */
@@ -60,9 +60,9 @@ export async function findSizeParam(subject: Subject): Promise<SizeParam | null>
     }
     return null;
   }
-  // A service that filters by any other name marks its own.
+  // A service that takes any unknown name for a filter marks its own parameters: $top, _limit.
   const isMarked = (name: string): boolean => conventions.unknown === 'filters' && /^[$_]/.test(name);
-  for (const name of names.toSorted((a, b) => Number(isMarked(b)) - Number(isMarked(a))).slice(0, MAX_SINGLE)) {
+  for (const name of names.toSorted((a, b) => Number(isMarked(b)) - Number(isMarked(a))).slice(0, MAX_TRIED_SINGLY)) {
     const found = await trySize(subject, name);
     if (found !== null) return found;
   }
@@ -73,15 +73,15 @@ async function trySize(subject: Subject, name: string): Promise<SizeParam | null
   const size = Math.min(SMALL_PAGE, subject.records.length - 1);
   const { answer, records } = await requestPage(subject, { [name]: String(size) });
   if (records?.length !== size) return null;
-  // Records that tie in the sort may come in another order each time: then a second size has to be kept.
-  const isRead =
+  // Records that tie in the sort may come in another order each time: then a second size must be obeyed too.
+  const isObeyed =
     isSamePage(subject.records.slice(0, size), records, subject.id) ||
     (await requestPage(subject, { [name]: String(size + 1) })).records?.length === size + 1;
-  return isRead ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
+  return isObeyed ? { name, evidence: `${said(answer)}, ${size} records instead of ${subject.records.length}` } : null;
 }
 
 /**
- * One of several names, requested together with a size each: the number of records shows which one is read. If they are
+ * One of several names, requested together with a size each: the number of records shows which one works. If they are
  * refused together, one of them disturbs the others: then each half is tried.
  */
 async function findAmong(subject: Subject, names: readonly string[]): Promise<SizeParam | null> {

@@ -17,7 +17,7 @@ const NAMES_A_KIND =
   /['"`](?:sqlite|postgres(?:ql)?)(?:['"`]|:(?!\/\/host))|\b(?:sqlite|postgres)[A-Z]|[a-z](?:Sqlite|Postgres)|\/(?:sqlite|postgres)\//g;
 
 /** The grammar of the addresses, the config that the demo writes, and the explanations of error codes. */
-const MAY_NAME_KINDS = /^src\/(?:database\/|config\/warehouse-address\.ts|cli\/(?:demo|explain)\.ts)/;
+const MAY_NAME_KINDS = /^src\/(?:database\/|config\/warehouse-address\.ts|cli\/(?:demo|error-explanations)\.ts)/;
 
 describe('the kinds of database', () => {
   it('are named in the warehouse alone, and in the grammar of its addresses', () => {

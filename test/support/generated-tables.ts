@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { configJsonSchema } from '../../src/cli/config.ts';
-import { ERROR_EXPLANATIONS } from '../../src/cli/explain.ts';
+import { ERROR_EXPLANATIONS } from '../../src/cli/error-explanations.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 import { FAULTS } from '../sandbox/service/faults/fault-script.ts';
 import { codeIn, tableRows } from './readme.ts';

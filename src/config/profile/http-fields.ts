@@ -4,7 +4,7 @@ import { byteSize, documented, duration, withExamples } from './basic-fields.ts'
 
 /** Bounds of requests and answers: the field `http` of a profile. */
 export const httpSchema = z.strictObject({
-  /** Until the answer's headers are there. */
+  /** Until the answer's headers have arrived. */
   headers_timeout: duration.prefault('30s').meta({ examples: ['10s'] }),
   /** For one attempt as a whole, body included. */
   timeout: duration.prefault('2m').meta({ examples: ['5m'] }),
@@ -16,9 +16,9 @@ export const httpSchema = z.strictObject({
   max_values: withExamples(z.int().min(1).max(100_000_000).default(2_000_000), [5_000_000]),
   /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
   max_digits: withExamples(z.int().min(1).max(1_000_000_000).default(1_000_000), [5_000_000]),
-  /** Max requests of a process in flight at once, per origin. */
+  /** Most requests that one process has in flight at once, per origin. */
   concurrency: withExamples(z.int().min(1).max(64).default(8), [2]),
-  /** The same of all processes on one database together; null: as many as each of them may have. */
+  /** Most requests in flight of all processes on one database together; null: no limit but that of each process. */
   concurrency_total: withExamples(z.int().min(1).max(4_096).nullable().default(null), [2]),
 });
 
@@ -44,7 +44,7 @@ export const answerConditions = {
     .meta({ description: 'a condition on the body', examples: [{ path: 'error.code', contains: 'quota' }] }),
 };
 
-const NOT_A_MEANING = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
+const UNFIT_STATUS = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
 
 /** Fields of a rule that recognises responses with a special meaning, such as a page past the end. */
 export const answerRuleFields = {
@@ -53,7 +53,7 @@ export const answerRuleFields = {
       .int()
       .min(400)
       .max(499)
-      .refine((status) => ![401, 408, 429].includes(status), NOT_A_MEANING),
+      .refine((status) => ![401, 408, 429].includes(status), UNFIT_STATUS),
   ),
   body: z
     .strictObject({
@@ -66,7 +66,7 @@ export const answerRuleFields = {
     .default(null),
 };
 
-/** Answers of one of these statuses whose body says so. */
+/** Matches answers with one of these statuses whose body meets the condition, if there is one. */
 export interface AnswerRule {
   status: readonly number[];
   /** A place that is there and not null; its text contains this, if that is given. */
@@ -80,7 +80,7 @@ export interface AnswerRule {
 export const outcomeRuleSchema = z.strictObject({
   ...answerConditions,
   outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
-  /** Said in logs and errors. */
+  /** Shown in logs and errors. */
   reason: withExamples(z.string().optional(), ['the index is being rebuilt']),
 });
 
@@ -142,7 +142,7 @@ export function isVersionDeclared({ version: { header, query } }: Versioned): bo
   return header !== null || Object.keys(query).length > 0;
 }
 
-/** The version as a person reads it, such as `/v1, accept-version: v6.0`; also by it what a service said is stored. */
+/** The version as text, such as `/v1, accept-version: v6.0`; also the key of what is stored about a service. */
 export function versionText(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);
   const parts = [

@@ -19,7 +19,7 @@ import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchem
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
 import {
-  fieldFields,
+  singleFields,
   type FieldSettings,
   filterCondition,
   type PublishingState,
@@ -187,7 +187,7 @@ const resourceFields = z.strictObject({
     [['page.style', 'updated']],
   ),
   ...tableFields,
-  ...fieldFields,
+  ...singleFields,
   ...fileFields,
 });
 

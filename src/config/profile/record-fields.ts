@@ -48,7 +48,7 @@ const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.
 
 export type EmptySpelling = z.output<typeof spelling>;
 
-/** How records are found in a response and identified: the fields of a resource. */
+/** Settings of a resource for how its records are found in a response and identified. */
 export const recordFields = {
   records: documented(recordsPath.default('data'))(
     'Path of the records in a page; empty if the body is the array. `[*]` is each element, `*` each value of a map.',
@@ -96,9 +96,9 @@ const zoneName = z
     'expected a time zone such as Europe/Zurich or +02:00, or local',
   );
 
-const INDEXED = /^[\p{L}\p{M}\p{N}_]+(\.[\p{L}\p{M}\p{N}_]+)?$/u;
+const INDEX_TARGET = /^[\p{L}\p{M}\p{N}_]+(\.[\p{L}\p{M}\p{N}_]+)?$/u;
 
-/** What becomes of the fields of a record: the fields of a resource. */
+/** Settings of a resource for how the fields of its records become columns and tables. */
 export const tableFields = {
   history: withExamples(z.enum(HISTORY_POLICIES).default('latest'), ['all']),
   contract: withExamples(z.enum(CONTRACTS).default('evolve'), ['freeze']),
@@ -110,9 +110,12 @@ export const tableFields = {
   ),
   /** Levels of objects and arrays that become columns and child tables; deeper ones become a JSON column. */
   depth: withExamples(z.int().min(1).max(10).default(4), [2]),
-  /** Not part of what the rows are: may be changed at any time. */
+  /** Does not affect the rows: may be changed at any time. */
   indexes: z
-    .union([z.enum(['auto', 'none']), z.array(z.string().regex(INDEXED, 'expected a column, or table.column')).max(20)])
+    .union([
+      z.enum(['auto', 'none']),
+      z.array(z.string().regex(INDEX_TARGET, 'expected a column, or table.column')).max(20),
+    ])
     .default('auto')
     .meta({
       description: '`auto` (times of change, windows, publishing, relations), `none`, or columns; built after a scan.',
@@ -182,8 +185,8 @@ const stateSchema = z.strictObject({
     .meta({ description: 'Its values that mean published.', examples: [['published', 'live']] }),
 });
 
-/** What a profile says of single fields: fields of a resource. */
-export const fieldFields = {
+/** Settings of a resource for what its records mean, and for single fields of them. */
+export const singleFields = {
   description: documented(z.string().min(1).max(1_000).optional())('What a record is, for the comment of the table.', [
     'A post or a page',
   ]),
@@ -233,11 +236,11 @@ interface Hiding {
 /** What records of a resource become before anything is compared or stored: fields left out, fields hashed. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
-  /** Identifies a mask without revealing its key: rows of another mask differ. */
+  /** Identifies the mask without revealing its key. With another mark the same record becomes another row. */
   readonly mark: string;
 }
 
-/** The mask of a profile alone, which has no key: null if nothing is hidden, else one that lets no record through. */
+/** The mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
 export function unsetMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
   return hidesFields(fields) ? Object.assign(refuse, { mark: '' }) : null;
 }

@@ -1,5 +1,5 @@
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
-import { MOST_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
+import { MAX_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
@@ -232,7 +232,7 @@ export async function newestPictures(own: Kysely<OwnTables>, resource: string, l
     .where('valid_to', 'is', null)
     .where('store', 'is not', null)
     .where('type', 'in', RASTER_TYPES)
-    .where('bytes', '<=', MOST_SHOWN_BYTES)
+    .where('bytes', '<=', MAX_SHOWN_BYTES)
     .orderBy('valid_from', 'desc')
     .limit(limit)
     .execute();

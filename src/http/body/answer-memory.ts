@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
-/** So little is always granted: ordinary answers never wait for large ones. */
+/** An answer up to this size is always granted: ordinary answers never wait for large ones. */
 const SMALL_ANSWER_BYTES = 2_097_152;
 /** The part of the heap that answers may take, and as much again for the one whose turn it is. */
 const HEAP_FRACTION = 1 / 4;
@@ -12,7 +12,7 @@ const MIN_LIMIT_BYTES = 2 ** 25;
 
 /** The memory of all responses that this process holds, for all sources together. */
 export interface AnswerMemory {
-  /** Bytes that the answers may take together; one of them alone may take no more, either. */
+  /** Bytes that all answers may take together, and the most that any single one may take. */
   readonly limit: number;
   /** Bytes that they take. */
   readonly taken: number;
@@ -29,7 +29,7 @@ export interface AnswerHold {
   /** Adds to the total. Throws as `resize`. */
   grow(bytes: number): void;
   /**
-   * Waits until this response may exceed the limit, until its release. The caller must hold nothing that others wait
+   * Waits until this response may exceed the limit; `release` ends that. The caller must hold nothing that others wait
    * for. Throws `memory_full` after `ms`, and the signal's reason.
    */
   takeTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
@@ -43,7 +43,7 @@ interface ExtraRoom {
   waiting: { answer: object; begin: () => void }[];
 }
 
-/** An account of `limit` bytes. When it is full, answers get the room of one more, one after the other. */
+/** Creates a memory of `limit` bytes. When it is full, one answer at a time may exceed it, in order. */
 export function createAnswerMemory(limit: number): AnswerMemory {
   const extra: ExtraRoom = { owner: null, waiting: [] };
   let taken = 0;
@@ -111,16 +111,16 @@ function passOn(extra: ExtraRoom, answer: object): void {
 }
 
 function full(): SyncError {
-  const message = 'the answers in hand, of all sources together, take all the memory that they may';
+  const message = 'the answers that are being read, of all sources together, use all the memory that answers may use';
   return new SyncError('memory_full', message, { recovery: 'retry' });
 }
 
 function tooHeavy(limit: number): SyncError {
-  const message = `the answer would take more than the ${Math.round(limit / 2 ** 20)} MiB of memory that it may`;
+  const message = `the answer would need more than the ${Math.round(limit / 2 ** 20)} MiB of memory that one answer may use`;
   return new SyncError('body_too_heavy', message, { recovery: 'stop' });
 }
 
-/** That of this process: a part of what Node lets its heap grow to, which follows the limit of a container. */
+/** The memory of this process: a part of the largest heap that Node allows, which follows the limit of a container. */
 export const answerMemory: AnswerMemory = createAnswerMemory(
   Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES),
 );

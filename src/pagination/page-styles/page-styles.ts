@@ -44,7 +44,7 @@ export interface AnsweredPage {
   total: number | null;
   /** Number of all pages, as this response reports it. */
   pages: number | null;
-  /** The most records that a page held which named a next one, in this walk or an earlier one; 0 if none did. */
+  /** Records on the largest page, in this walk or an earlier one, that named a next page; 0 if none did. */
   kept: number;
 }
 
@@ -103,9 +103,9 @@ function absentStep(
   return {
     end: null,
     fault: missingFault(
-      `A page of ${facts.received} records carries no ${place}${isFirst ? ', nor has any page before it' : ''}`,
+      `A page of ${facts.received} records has no ${place}${isFirst ? ', and neither has any page before it' : ''}`,
       `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
-        'page.total or page.pages to where it tells how much there is.',
+        'page.total or page.pages to where it names the number of records or pages.',
     ),
   };
 }
@@ -203,14 +203,14 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
   const { received, kept, url } = facts;
   const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
-  if (received === 0) return more === true ? promised(profile) : { end: 'empty' };
+  if (received === 0) return more === true ? emptyFault(profile) : { end: 'empty' };
   const values = facts.records.map(({ value }) => tokenOf(fieldAt(value, cursor_field)));
   const found = values.filter((value): value is PlaceValue => value !== null && value !== '');
   const last = found.at(-1);
-  if (last === undefined || found.length < values.length) return withoutField(profile, facts.records[0]?.value ?? null);
+  if (last === undefined || found.length < values.length) return noFieldFault(profile, facts.records[0]?.value ?? null);
   const sent = facts.url.href === facts.baseUrl.href ? null : placedText(url, cursorPlace(profile));
   const order = [...(sent === null ? [] : [sent]), ...found.map(textOf)];
-  if (!isStrict(order)) return unsorted(profile);
+  if (!isStrict(order)) return unsortedFault(profile);
   if (more === false) return { end: 'signal' };
   if (end?.short_page === true && received < size && kept >= size) return { end: 'short' };
   return cursorStep(profile, url, { token: last, from: cursor_field });
@@ -218,15 +218,15 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
 
 type ValueOrder = (a: string, b: string) => number;
 
-const numbers: ValueOrder = (a, b) =>
+const byNumber: ValueOrder = (a, b) =>
   /^-?\d+$/.test(a) && /^-?\d+$/.test(b) ? sign(BigInt(a), BigInt(b)) : Number(a) - Number(b);
-const instants: ValueOrder = (a, b) =>
+const byInstant: ValueOrder = (a, b) =>
   (parseInstant(a)?.epochMs ?? Number.NaN) - (parseInstant(b)?.epochMs ?? Number.NaN);
-const codes: ValueOrder = (a, b) => sign(a, b);
-const words: ValueOrder = (a, b) => a.localeCompare(b, 'en');
+const byCodeUnits: ValueOrder = (a, b) => sign(a, b);
+const byEnglish: ValueOrder = (a, b) => a.localeCompare(b, 'en');
 
-/** The orders in which a service may sort texts that are its own. */
-const COMPARISONS: readonly ValueOrder[] = [numbers, instants, codes, words];
+/** The orders in which a service may have sorted the values. */
+const COMPARISONS: readonly ValueOrder[] = [byNumber, byInstant, byCodeUnits, byEnglish];
 
 /** True if the values rise, or fall, without any two alike, in one of the orders that they may be in. */
 function isStrict(values: readonly string[]): boolean {
@@ -241,24 +241,24 @@ function sign<T extends string | bigint>(a: T, b: T): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function promised({ has_more }: PageProfiles['keyset']): PageFault {
+function emptyFault({ has_more }: PageProfiles['keyset']): PageFault {
   return missingFault(
-    `${has_more} says that more follows, but the page has no record behind which it could`,
+    `${has_more} says that more follows, but the page is empty, so no record shows where the next page begins`,
     'Run again; if it stays, set page.has_more: null in the profile, or report it to the service.',
   );
 }
 
-function withoutField({ cursor_field }: PageProfiles['keyset'], record: JsonValue): PageFault {
+function noFieldFault({ cursor_field }: PageProfiles['keyset'], record: JsonValue): PageFault {
   return missingFault(
-    `A record has no text or number at ${cursor_field}, by which the page behind it is asked for`,
+    `A record has no text or number at ${cursor_field}, which the request for the next page needs`,
     `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
   );
 }
 
-function unsorted({ cursor_field }: PageProfiles['keyset']): PageFault {
+function unsortedFault({ cursor_field }: PageProfiles['keyset']): PageFault {
   return {
     code: 'guard_unsorted',
-    message: `The records are not sorted by ${cursor_field} without two alike, behind the one that the page was asked for`,
+    message: `The records are not strictly sorted by ${cursor_field}: two are equal, out of order, or not after the last record of the page before`,
     hint:
       'Pages that begin behind a record need a listing that is sorted by page.cursor_field: name the sort in query of the ' +
       'profile, check page.cursor_param, and take a field of which no two records share a value, such as the id.',
@@ -439,7 +439,7 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   offset: offsetStyle,
   // A `Link` header leads to the next page.
   link: (profile) => followed(profile, nextByLink),
-  // A URL in the body does.
+  // A URL in the body leads to the next page.
   'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
   // Each page lists what follows the last record of the page before.
   keyset: (profile) => ({

@@ -13,7 +13,7 @@ import { readStatusOnce } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { storedParts } from '../status/source-status.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
-import { judge, type Judgement, keyOf, NO_NOTES, planAlerts, reportedRows } from './plan-alerts.ts';
+import { judge, type Judgement, keyOf, NO_CHANNEL_NOTES, planAlerts, reportedRows } from './plan-alerts.ts';
 
 /** The channels, and the address of the page. */
 interface AlertSettings {
@@ -111,7 +111,7 @@ export class Alerts {
     // The rows of a busy channel may change while they are read.
     const ready = this.#channels.filter(({ isBusy }) => !isBusy);
     if (ready.length === 0) return;
-    const { conditions, readable, copied } = judge(await this.#options.snapshot());
+    const { conditions, knownSources, copied } = judge(await this.#options.snapshot());
     const { told, known } = await this.#store.read();
     const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
     const isKnown = (name: string): boolean => known.has(name) || !led.has(name);
@@ -120,7 +120,7 @@ export class Alerts {
       conditions: conditions.filter(({ source, resource }) =>
         resource === null ? led.get(source) !== false : isKnown(source),
       ),
-      readable: new Set([...readable].filter(isKnown)),
+      knownSources: new Set([...knownSources].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
     // Other settings may have replaced a channel meanwhile.
@@ -146,7 +146,7 @@ class AlertChannel {
   idle = Promise.resolve();
   isBusy = false;
   readonly #options: ChannelOptions;
-  #notes = NO_NOTES;
+  #notes = NO_CHANNEL_NOTES;
   #failures = 0;
   #tryAt = -Infinity;
   readonly #status: AlertChannelStatus;

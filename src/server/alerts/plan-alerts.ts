@@ -28,8 +28,8 @@ export interface Condition {
 /** All conditions of one snapshot. */
 export interface Judgement {
   conditions: Condition[];
-  /** Sources whose state is known: only their conditions can have ended. */
-  readable: ReadonlySet<string>;
+  /** Sources whose state is known: the end of a condition is reported for these only. */
+  knownSources: ReadonlySet<string>;
   /** Resources with a complete copy: later changes of their tables are reported. */
   copied: { source: string; resource: string; lastChangeAt: number }[];
 }
@@ -53,7 +53,7 @@ export function judge(snapshot: StatusSnapshot): Judgement {
   const copies = readable.flatMap(completeCopies);
   return {
     conditions: [...found, ...readable.flatMap(judgeRuns), ...copies.flatMap(({ changes }) => changes)],
-    readable: known,
+    knownSources: known,
     copied: copies.map(({ source, resource, lastChangeAt }) => ({ source, resource, lastChangeAt })),
   };
 }
@@ -102,7 +102,7 @@ function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed'
     return { what: `${what}: ${reason.message}${code}`, next: reason.hint, cause: reason.code };
   }
   const why = rejected > 0 ? ': records were set aside' : held > 0 ? ': deletes were held back' : '';
-  return { what: `${what}${isFailed ? '' : why}`, next: 'see the page or content-sync status', cause: why };
+  return { what: `${what}${isFailed ? '' : why}`, next: 'see the status page, or run content-sync status', cause: why };
 }
 
 /** What a process knows of a channel; times in epoch milliseconds. */
@@ -114,7 +114,7 @@ export interface ChannelNotes {
   overAt: number;
 }
 
-export const NO_NOTES: ChannelNotes = { seen: new Map(), begunAt: -Infinity, overAt: -Infinity };
+export const NO_CHANNEL_NOTES: ChannelNotes = { seen: new Map(), begunAt: -Infinity, overAt: -Infinity };
 
 export interface AlertsInput {
   channel: string;
@@ -140,8 +140,9 @@ export interface PlannedAlerts {
 
 const DAY_MS = 86_400_000;
 const MAX_SETTLE_MS = 6 * 3_600_000;
-/** In units of `group_wait`: for how long a condition must be gone, and the time between two messages of one sort. */
+/** In units of `group_wait`: how long a condition must be gone before its end is reported. */
 const SETTLE_WAITS = 4;
+/** In units of `group_wait`: the longest that a new condition waits for others, and the shortest time between messages. */
 const MAX_WAITS = 10;
 
 /** Reported once, without an end: they are events, or last for months. */
@@ -224,7 +225,7 @@ function followUp(
   if (kind === 'schema_change' || row.over_at !== null) return {};
   if (isPresent) return row.gone_at === null ? {} : { keep: { ...row, gone_at: null } };
   const gone = { ...row, gone_at: row.gone_at ?? now };
-  const isKnown = judgement.readable.has(row.source);
+  const isKnown = judgement.knownSources.has(row.source);
   const isSilent = !isCovered(settings, kind, row.source) || (isKnown && ENDLESS.has(kind));
   if (isSilent) return { keep: { ...gone, over_at: now } };
   if (!isKnown) return {};

@@ -139,12 +139,12 @@ export class ClusterWork {
   /** Takes the lead of those sources that have a keeper here and are not led by another process. */
   lead(): void {
     const { address, clock } = this.#options;
-    const leads = (led: ReadonlySet<string>): void => {
+    const renewed = (led: ReadonlySet<string>): void => {
       this.#led = led;
       this.#keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
     };
     const sources = (): string[] => [...this.#keepers.keys()];
-    this.#lead ??= keepLead({ address, sources, clock, failed: this.#failed, leads });
+    this.#lead ??= keepLead({ address, sources, clock, failed: this.#failed, renewed });
   }
 
   /** Called when this process has stored deliveries of a source. */
@@ -370,7 +370,7 @@ interface LeadOptions {
   sources: () => readonly string[];
   clock: Clock;
   /** Called after every renewal with the sources that this process leads now. */
-  leads: (sources: ReadonlySet<string>) => void;
+  renewed: (sources: ReadonlySet<string>) => void;
   /** Called with each error; the next renewal tries again. */
   failed: (error: unknown) => void;
 }
@@ -383,7 +383,7 @@ const LOST_MS = LEAD_MS - RENEW_MS;
 const RESIGN_MS = 1_000;
 
 /** Takes and renews the lead of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
-export function keepLead({ address, sources, clock, leads, failed }: LeadOptions): { stop(): Promise<void> } {
+export function keepLead({ address, sources, clock, renewed, failed }: LeadOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
   let coordination: Coordination | null = null;
@@ -392,14 +392,14 @@ export function keepLead({ address, sources, clock, leads, failed }: LeadOptions
     const requestedAt = clock.monotonic();
     coordination ??= await openCoordination(address, clock);
     const led = new Set((await coordination?.lead(sources(), owner, LEAD_MS)) ?? []);
-    // A response that came this late may be out of date already.
+    // By now another process may lead the sources that this late response names.
     if (clock.monotonic() - requestedAt >= LOST_MS) return;
     renewedAt = requestedAt;
-    leads(led);
+    renewed(led);
   };
   const renewing = repeatUntilAborted({ clock, everyMs: RENEW_MS, signal: stopping.signal }, async () => {
     await renew().catch(failed);
-    if (clock.monotonic() - renewedAt >= LOST_MS) leads(new Set());
+    if (clock.monotonic() - renewedAt >= LOST_MS) renewed(new Set());
   });
   return {
     stop: async () => {

@@ -30,7 +30,7 @@ export class KnownPauses {
     return this.#paused.has(resource);
   }
 
-  /** The same as of the last read. */
+  /** As `isPaused`, but as of the last read, without waiting. */
   wasPaused(resource: string): boolean {
     return this.#paused.has(resource);
   }
@@ -65,7 +65,7 @@ export class KnownPauses {
       if (await this.isPaused(resource)) paused.abort(pausedInterruption(resource));
     });
     try {
-      // By name, so that a scheduled full sync is one even if an earlier backfill was interrupted.
+      // Names the resource, so that a scheduled full sync stays one even after an interrupted backfill.
       const request = { command: { [resource]: command }, resources: [resource], restart: false, watcher };
       return await app.sync({ ...request, signal: AbortSignal.any([signal, paused.signal]) });
     } finally {

@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors.ts';
-import { MOST_SHOWN_BYTES, RASTER_TYPES, type RasterType } from '../../model/raster-types.ts';
+import { MAX_SHOWN_BYTES, RASTER_TYPES, type RasterType } from '../../model/raster-types.ts';
 import type { ShownFile, ShownFiles } from '../shown-files.ts';
 import { textResponse } from './responses.ts';
 
@@ -66,7 +66,7 @@ export function fileAnswer(
   // Weak tags compare as strong ones do (13.1.2).
   const tags = new Set(known.split(',').map((tag) => tag.trim().replace(/^W\//, '')));
   if (tags.has(etag) || tags.has('*')) return { status: 304, headers: { etag, ...COMMON_HEADERS } };
-  const shownType = bytes > MOST_SHOWN_BYTES ? undefined : RASTER_TYPES.find((each) => each === type);
+  const shownType = bytes > MAX_SHOWN_BYTES ? undefined : RASTER_TYPES.find((each) => each === type);
   const name = sha256.slice(0, 16);
   const headers = { etag, ...COMMON_HEADERS, 'content-length': String(bytes) };
   if (shownType !== undefined) {

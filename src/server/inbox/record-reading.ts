@@ -3,16 +3,16 @@ import type { KeyedWork } from './paced-work.ts';
 import type { PendingTarget } from './ticket.ts';
 
 /**
- * Readings after which the time in the event is no longer waited for: by then a replica has caught up, and a clock that
+ * After this many readings a record older than its event is accepted: by then a replica has caught up, and a clock that
  * is ahead never will.
  */
 const MAX_READINGS = 6;
 
 const AHEAD_REMARK =
-  'the event tells a later time than the record had whenever it was read: what the service has was taken [ahead]';
+  'the event names a later time than the record had at every reading; the record was accepted as the service has it [ahead]';
 
 const CACHED_REMARK =
-  'whenever the record was read, a cache in front of the service gave what it had kept from before the event: that was taken [cached]';
+  'at every reading a cache in front of the service returned a copy from before the event; that copy was accepted [cached]';
 
 /** Reads a record again (`sync/refetch.ts`). */
 export type Refetch = (resource: string, key: string, expected: Expectation) => Promise<RefetchOutcome>;
@@ -51,13 +51,13 @@ function judgeReading(
   const isCached = ({ askedAt, ticket }: PendingTarget): boolean => requestedAt < Math.min(askedAt, ticket.receivedAt);
   const isOlder = ({ target }: PendingTarget): boolean =>
     target.updated !== null && updated !== null && isBefore(updated, target.updated);
-  const ahead = served.filter((one) => isCached(one) || isOlder(one));
+  const doubtful = served.filter((one) => isCached(one) || isOlder(one));
   const isAccepted = (one: PendingTarget): boolean =>
     isCached(one) ? one.ticket.attempts >= maxAttempts - 1 : isLast(one);
-  for (const one of ahead.filter(isAccepted)) one.ticket.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
-  const behind = ahead.filter((one) => !isAccepted(one));
+  for (const one of doubtful.filter(isAccepted)) one.ticket.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
+  const behind = doubtful.filter((one) => !isAccepted(one));
   // If any event is ahead of it, the record may come from a lagging replica: then it must not make the row older.
-  const mayBeStale = ahead.length > 0 && behind.length < served.length;
+  const mayBeStale = doubtful.length > 0 && behind.length < served.length;
   const times = mayBeStale ? [] : served.filter((one) => !isLast(one)).map(({ target }) => target.updated ?? -Infinity);
   const after = Math.max(...times);
   const isDelete = served.some(({ target }) => target.isDelete);

@@ -4,7 +4,7 @@ import { challengeSchema, type DeliveryField, type EchoChallenge } from '../../c
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { type Delivery, matchesPattern, NO_PARTS, textAt } from './delivery.ts';
-import { secretMatcher, VERIFY_TOKEN_ID } from './signature-keys.ts';
+import { secretMatcher, VERIFY_TOKEN_ID } from './signature-methods.ts';
 
 /** The response to a sender that verifies the address. */
 export interface ChallengeAnswer {

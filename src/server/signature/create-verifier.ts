@@ -12,7 +12,7 @@ import {
 } from './delivery.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
-import { type Key, keysOf, readSignature, type SentItem } from './signature-keys.ts';
+import { type Key, keysOf, readSignature, type SentItem } from './signature-methods.ts';
 import { signedAddress, signedContent, signedUrls } from './signed-content.ts';
 
 /** Decides whether a delivery is authentic; `now` in epoch milliseconds. Never throws. */

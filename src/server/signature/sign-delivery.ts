@@ -5,7 +5,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import { type Delivery, schemeInFamily, type SignatureParts, writeTimestamp } from './delivery.ts';
-import { SIGNERS } from './signature-keys.ts';
+import { SIGNERS } from './signature-methods.ts';
 import { isForm, signedAddress, signedContent, signedUrls } from './signed-content.ts';
 
 /** A delivery that is to be signed. */

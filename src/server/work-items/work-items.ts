@@ -17,7 +17,7 @@ export interface WalkItem {
    * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
-  /** Set if a user asked for it, who may have fixed what the service refused. */
+  /** Set if a user asked for it: they may have fixed what the service refused, so it is tried again. */
   isAsked?: true;
 }
 
@@ -37,7 +37,7 @@ interface ControlItem {
   by: string | null;
 }
 
-/** Work that any process may do which has the source in its settings. */
+/** Work for any process that has the source in its settings. */
 export type WorkItem = WalkItem | DrainItem | ControlItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
@@ -58,7 +58,7 @@ interface QueuePolicy {
 
 const MONTH_SECONDS = 30 * 86_400;
 
-export const WORK_KINDS: Readonly<Record<WorkKind, QueuePolicy>> = {
+export const QUEUE_POLICIES: Readonly<Record<WorkKind, QueuePolicy>> = {
   walk: {
     pollMs: 1_000,
     spreadMs: 100,
@@ -99,7 +99,7 @@ export function queueName(address: string): string {
 /** The item in the queue after a `put`. */
 export interface QueuedItem {
   id: string;
-  /** False if the same item was queued or in progress already; then this is that one. */
+  /** False if the same item was already queued or in progress; `id` is then the id of that item. */
   isNew: boolean;
   /** True if a process has begun it. */
   isUnderWay: boolean;

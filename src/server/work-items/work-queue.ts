@@ -12,7 +12,7 @@ import {
   type ItemOf,
   keyOf,
   type QueuedItem,
-  WORK_KINDS,
+  QUEUE_POLICIES,
   type WorkEnd,
   type WorkHandler,
   type WorkItem,
@@ -231,7 +231,7 @@ async function createBoss(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS
 }
 
 async function createQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { heartbeatSeconds, deleteAfterSeconds, retentionSeconds } = WORK_KINDS[kind];
+  const { heartbeatSeconds, deleteAfterSeconds, retentionSeconds } = QUEUE_POLICIES[kind];
   const times = { heartbeatSeconds, deleteAfterSeconds, retentionSeconds, expireInSeconds: DAY_SECONDS };
   const rest = { retryLimit: NO_LIMIT, retryDelay: 0 };
   // At most one item of a key is queued or in progress.
@@ -294,7 +294,7 @@ class ItemWorker<Kind extends WorkKind> {
   constructor(options: ItemWorkerOptions<Kind>) {
     this.#options = options;
     this.#pause = new WakeableSleep(options.clock);
-    const { heartbeatSeconds } = WORK_KINDS[options.kind];
+    const { heartbeatSeconds } = QUEUE_POLICIES[options.kind];
     this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / HEARTBEATS_PER_TIMEOUT);
     this.#loop = this.#takeItems();
   }
@@ -319,7 +319,7 @@ class ItemWorker<Kind extends WorkKind> {
 
   async #takeItems(): Promise<void> {
     const { closing, failed, kind, atOnce } = this.#options;
-    const { pollMs, spreadMs } = WORK_KINDS[kind];
+    const { pollMs, spreadMs } = QUEUE_POLICIES[kind];
     while (!closing.aborted) {
       let pauseMs = pollMs;
       try {

@@ -16,7 +16,7 @@ import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { cutOf } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { isMeant } from './feed-response.ts';
+import { isAboutResource } from './feed-response.ts';
 
 /** A delete that the feed names; its time as the service wrote it, and in epoch milliseconds. */
 interface NamedDelete {
@@ -136,7 +136,7 @@ async function firstCursor({ warehouse, owned, progress }: RunContext, { format 
 /** None if the entry is about another resource, or has no id. */
 function namedIn(value: JsonValue, feed: DeleteFeed): NamedDelete[] {
   const found = recordKey(value, feed.id);
-  if (!isMeant(value, feed) || !('key' in found)) return [];
+  if (!isAboutResource(value, feed) || !('key' in found)) return [];
   const time = (feed.at === null ? undefined : fieldAt(value, feed.at)) ?? null;
   const epochMs = parseInstant(time, zoneOf(feed))?.epochMs;
   if (time === null || epochMs === undefined) return [{ key: found.key, at: null }];

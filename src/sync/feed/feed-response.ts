@@ -63,10 +63,10 @@ export function nextPosition(
 }
 
 function goesInCircles(more: string): SyncError {
-  const message = `The feed says at ${more} that more follows, and its cursor does not move`;
+  const message = `The feed says at ${more} that more follows, but its cursor or next page stays the same`;
   return new SyncError('feed_stands_still', message, {
     recovery: 'stop',
-    hint: 'Set incremental.next and more in the profile right, or report it to the service.',
+    hint: 'Correct incremental.next, next_page and more in the profile, or report it to the service.',
   });
 }
 
@@ -165,7 +165,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
   const unkeyed: SourceRecord[] = [];
   for (const sent of entries) {
     const entry = asRecord(sent, { unwrap: profile.unwrap });
-    if (!isMeant(entry.value, feed)) continue;
+    if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
     const isLeftOut = 'record' in change && change.record.isLeftOut === true;
@@ -204,7 +204,7 @@ function toChange(
 }
 
 /** True if the entry is about a record of this resource. */
-export function isMeant(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
+export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
     if (found === undefined || found === null) return false;

@@ -10,7 +10,7 @@ import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { readItem } from '../../pagination/read-item.ts';
 import type { SourceContext } from '../resource-context.ts';
-import { type FileAddress, fileAddresses, isBelow, unsigned } from './file-address.ts';
+import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
 /** What the lane of files needs of a source. */
@@ -128,7 +128,7 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
 
 /** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
 function validatorsOf({ row, address, here }: DueFile): Validators {
-  const isSame = here !== null && unsigned(row.url) === unsigned(address.url);
+  const isSame = here !== null && withoutSignature(row.url) === withoutSignature(address.url);
   return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };
 }
 

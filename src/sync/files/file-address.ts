@@ -19,7 +19,7 @@ export interface FileAddress {
   declared: DeclaredFile;
 }
 
-/** What the record says of the file besides; null for what it does not say. */
+/** What else the record says of the file; null for what it does not say. */
 export interface DeclaredFile {
   bytes: number | null;
   /** Lower-case hex digits. */
@@ -46,7 +46,8 @@ function addressesOf(context: AddressContext, file: KeptFile, key: string, recor
   if (when !== null && isUnset(fieldAt(record, when))) return [];
   const sizes = bytes === null ? [] : valuesAt(record, bytes);
   const hashes = sha256 === null ? [] : valuesAt(record, sha256);
-  const found = at.kind === 'path' ? [ownAddress(context, at.path, key)] : sharedAddresses(context, record, at.place);
+  const found =
+    at.kind === 'path' ? [addressByPath(context, at.path, key)] : addressesInRecord(context, record, at.place);
   return found.flatMap((address, position) => {
     if (address === null) return [];
     const declared = { bytes: sizeIn(sizes[position]), sha256: hashIn(hashes[position]) };
@@ -63,7 +64,7 @@ function isUnset(value: JsonValue | undefined): boolean {
 
 type Found = Pick<FileAddress, 'url' | 'fault'>;
 
-function ownAddress({ profile, listing }: AddressContext, path: string, key: string): Found {
+function addressByPath({ profile, listing }: AddressContext, path: string, key: string): Found {
   const { id, partition } = keyParts(profile, key);
   try {
     const url = listingStart({ target: listing, templates: { path, query: {} }, values: { id, partition } });
@@ -74,18 +75,18 @@ function ownAddress({ profile, listing }: AddressContext, path: string, key: str
 }
 
 /** Null for an element of a list that has no address, so that the following ones keep their position. */
-function sharedAddresses({ listing }: AddressContext, record: JsonValue, place: string): (Found | null)[] {
+function addressesInRecord({ listing }: AddressContext, record: JsonValue, place: string): (Found | null)[] {
   return valuesAt(record, place).map((value) =>
     typeof value === 'string' && value.trim() !== '' ? addressIn(value.trim(), listing.baseUrl) : null,
   );
 }
 
-/** An address without scheme or host is meant on the service itself. */
+/** An address without scheme or host is resolved against the base URL. */
 function addressIn(text: string, baseUrl: URL): Found {
   const url = URL.parse(text, baseUrl.href);
   if (url === null) return { url: text, fault: 'it is no address' };
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    return { url: text, fault: `it is of the kind ${url.protocol}, and only http: and https: are fetched` };
+    return { url: text, fault: `its scheme is ${url.protocol}, and only http: and https: are fetched` };
   }
   if (url.username !== '' || url.password !== '') {
     url.username = '';
@@ -133,8 +134,8 @@ function hashIn(value: JsonValue | undefined): string | null {
 const SIGNING =
   /^(?:x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|signature|expires|key-pair-id|policy|sig|se|st|sp|spr|sr|sv|skoid|sktid|skt|ske|sks|skv|hmac|exp|token|verify)$/i;
 
-/** The address without what signs it: two of the same text lead to the same file, whenever they were made. */
-export function unsigned(address: string): string {
+/** The address without signature and expiry: two that are equal then lead to the same file. */
+export function withoutSignature(address: string): string {
   const url = URL.parse(address);
   if (url === null) return address;
   for (const name of new Set(url.searchParams.keys())) if (SIGNING.test(name)) url.searchParams.delete(name);

@@ -74,7 +74,7 @@ describe('judge', () => {
     const rejects = [{ reason: 'no_id', count: 3 }];
     const judged = judge(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
     expect(judged.conditions.map(alertName)).toEqual(['failed']);
-    expect(judged.readable.has('blog')).toBe(false);
+    expect(judged.knownSources.has('blog')).toBe(false);
     expect(judged.copied).toEqual([]);
   });
 

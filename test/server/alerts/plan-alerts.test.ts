@@ -5,7 +5,7 @@ import {
   type Condition,
   type Judgement,
   keyOf,
-  NO_NOTES,
+  NO_CHANNEL_NOTES,
   planAlerts,
   reportedRows,
 } from '../../../src/server/alerts/plan-alerts.ts';
@@ -30,7 +30,7 @@ class AlertStory {
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
   #told = new Map<string, ToldAlert>();
-  #notes = NO_NOTES;
+  #notes = NO_CHANNEL_NOTES;
   #ms = 0;
 
   constructor(settings: ChannelSettings) {
@@ -42,7 +42,7 @@ class AlertStory {
   }
 
   restart(): void {
-    this.#notes = NO_NOTES;
+    this.#notes = NO_CHANNEL_NOTES;
   }
 
   /** Goes on until that minute. */
@@ -54,8 +54,8 @@ class AlertStory {
   look(conditions: readonly Condition[], isOnce = false): void {
     const now = START + this.#ms;
     for (const { source } of conditions) this.#sources.add(source);
-    const readable = this.unread ? new Set<string>() : this.#sources;
-    const judgement = { conditions: this.unread ? [] : [...conditions], readable, copied: this.copied };
+    const knownSources = this.unread ? new Set<string>() : this.#sources;
+    const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
     const told = [...this.#told.values()];
     const input = { channel: 'ops', settings: this.settings, judgement, told, notes: this.#notes, now, isOnce };
     const { begun, over, keep, seen } = planAlerts(input);

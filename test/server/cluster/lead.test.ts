@@ -9,12 +9,12 @@ const clock = hurriedClock(20);
 
 function leader(address: string, sources: readonly string[]) {
   const now = { leads: [] as string[], errors: [] as unknown[], lead: null as ReturnType<typeof keepLead> | null };
-  const leads = (led: ReadonlySet<string>): void => void (now.leads = [...led].toSorted());
+  const renewed = (led: ReadonlySet<string>): void => void (now.leads = [...led].toSorted());
   now.lead = keepLead({
     address,
     sources: () => sources,
     clock,
-    leads,
+    renewed,
     failed: (error) => void now.errors.push(error),
   });
   onTestFinished(() => now.lead?.stop());

@@ -1,0 +1,471 @@
+/** Error codes that have one cause and one fix. */
+interface ErrorExplanation {
+  /** Separated by spaces. */
+  codes: string;
+  cause: string;
+  fix: string;
+}
+
+/** Every error code that a user may see, by subject. `config/errors.md` is generated from this table. */
+export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanation[]>> = {
+  'Command line and settings': [
+    {
+      codes: 'usage',
+      cause: 'An argument or option cannot be used.',
+      fix: 'Run `content-sync <command> --help`.',
+    },
+    {
+      codes: 'settings_not_found',
+      cause: 'There is no config file.',
+      fix: 'Run `content-sync init`, or name your file with `--config`.',
+    },
+    {
+      codes: 'settings_invalid config_invalid',
+      cause: 'The config file or a profile has errors. The message lists each with its file, line and field.',
+      fix: 'Correct these lines. `warehouse` is `sqlite:<path>` or `postgres://...`.',
+    },
+    {
+      codes: 'env_file_unreadable',
+      cause: 'The file `.env` exists and cannot be read.',
+      fix: 'Let the user that runs content-sync read it, or remove it.',
+    },
+    {
+      codes: 'profile_changed',
+      cause: 'A profile field changed that gives stored rows another meaning.',
+      fix: 'Undo the change, or run `content-sync warehouse rebuild <resource>` or `content-sync backfill <resource> --restart`.',
+    },
+    {
+      codes: 'rebuild_without_bodies',
+      cause: 'No record bodies are stored from which tables could be rebuilt.',
+      fix: 'Run `content-sync backfill <resource> --restart`, or set `history`.',
+    },
+    {
+      codes: 'privacy_key',
+      cause: 'Records were erased, and `privacy_key` is missing or differs from the one used then.',
+      fix: 'Restore the key under which the records were erased.',
+    },
+    {
+      codes: 'bad_header bad_query_value bad_url',
+      cause: 'A header, parameter or address cannot be sent.',
+      fix: 'Remove control characters and line breaks. Put credentials into `auth`, not into a header.',
+    },
+    {
+      codes: 'bad_template_value template_unset',
+      cause: 'A value of the service does not fit into a template, or a variable in a path has no value.',
+      fix: 'Check the record that the value comes from. Put `{since}` and `{until}` into the query, and give `{cursor}` a `first_cursor`.',
+    },
+    {
+      codes: 'file_exists',
+      cause: '`init`, `probe` or `files get` would replace a file.',
+      fix: 'Name another file, or add `--force`.',
+    },
+    {
+      codes: 'probe_failed',
+      cause: '`probe` found no listing, or one that a profile cannot describe.',
+      fix: 'Name a listing with `--path`. Check that the address is the root of the API.',
+    },
+  ],
+  Credentials: [
+    {
+      codes: 'auth_failed',
+      cause: 'The service or its token endpoint refused the credential.',
+      fix: 'Check `auth`: the credential is wrong, expired or revoked. A service with its own header needs `headers` in the profile.',
+    },
+    {
+      codes: 'identity_refused',
+      cause: 'The `identity` request does not confirm the account.',
+      fix: 'Check `auth`, and `identity` in the profile.',
+    },
+    {
+      codes: 'forbidden',
+      cause: 'The credential may not read this resource.',
+      fix: 'Grant it read access at the service.',
+    },
+    {
+      codes: 'refresh_token_refused',
+      cause: 'The refresh token is used up, revoked or expired. It is not tried again.',
+      fix: 'Get a new one from the service and set `refresh_token` under `auth`.',
+    },
+    {
+      codes: 'no_token_store',
+      cause: 'The service issues new refresh tokens, and they cannot be stored.',
+      fix: 'Name a `warehouse` that this user may write to.',
+    },
+    {
+      codes: 'bad_auth_key',
+      cause: 'The key that signs a JWT cannot be used.',
+      fix: 'Check `key` in the settings, and `algorithm` and `key_encoding` in the profile.',
+    },
+    {
+      codes: 'bad_token token_redirect token_unavailable',
+      cause: 'The token endpoint does not respond, or not with a token.',
+      fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
+    },
+    {
+      codes: 'insecure_token_url',
+      cause: '`token_url` is not `https:`, although `base_url` is.',
+      fix: 'Write `https:`.',
+    },
+    {
+      codes: 'webhook_secret webhook_public_url webhook_unsigned',
+      cause: 'The signature scheme needs another secret, the public address, or a part that is missing.',
+      fix: 'Set `webhook.secrets`, `webhook.public_url`, or the part that the message names.',
+    },
+  ],
+  'Connection to the service': [
+    {
+      codes: 'unreachable connection_lost network timeout',
+      cause: 'There is no connection, or no complete response in time.',
+      fix: 'Check `base_url`, the network and the service. Raise `http.timeout`, or request smaller pages.',
+    },
+    {
+      codes: 'tls insecure_tls',
+      cause: 'The certificate or the handshake was refused, or `NODE_TLS_REJECT_UNAUTHORIZED=0` is set.',
+      fix: 'Check certificate and port, unset the variable, and name a private authority in `NODE_EXTRA_CA_CERTS`.',
+    },
+    {
+      codes: 'proxy_failed',
+      cause: 'The proxy does not connect to the service.',
+      fix: 'Check `http.proxy` of the source, or `HTTPS_PROXY`, and what the proxy permits.',
+    },
+    {
+      codes: 'redirect_refused origin_refused insecure_refused too_many_redirects',
+      cause: 'A redirect or a next link leaves the service, or redirects never end.',
+      fix: 'Set `base_url` to the final address.',
+    },
+    {
+      codes: 'not_found gone listing_missing',
+      cause: 'There is nothing at this address.',
+      fix: 'Check `base_url`, `version_prefix`, and `path` and `records` of the resource.',
+    },
+    {
+      codes: 'not_the_api',
+      cause: 'A web page, login or proxy responded instead of the service.',
+      fix: 'Check `base_url` and the network in between.',
+    },
+    {
+      codes: 'bad_request not_supported unexpected_status',
+      cause: 'The service rejects the request, or responds with a status that has no meaning here.',
+      fix: 'Check parameters and headers in the profile. Give a status its meaning with `outcomes`.',
+    },
+    {
+      codes: 'busy service_error',
+      cause: 'The service failed or is not ready.',
+      fix: "Try again later. See the service's status page.",
+    },
+    {
+      codes: 'limited',
+      cause: 'The service limits the rate, and every attempt exceeded the limit.',
+      fix: 'Lower `rate.share` or `rate.requests_per_second`.',
+    },
+    {
+      codes: 'deferred',
+      cause: 'The service requests a longer wait than `max_wait`. The work resumes at the stated time (exit code 4).',
+      fix: 'Wait. If the service is mistaken, run `content-sync control retry --now`.',
+    },
+  ],
+  Responses: [
+    {
+      codes: 'bad_http bad_encoding bad_text bad_json bad_content empty_body',
+      cause: 'The response is damaged, or not JSON in valid text.',
+      fix: 'If every attempt fails alike, report it to the service, or check the proxy in between.',
+    },
+    {
+      codes: 'unsupported_charset unsupported_encoding',
+      cause: 'The response has a charset or compression that is not supported.',
+      fix: 'Have the service send UTF-8, and gzip, deflate, br or zstd.',
+    },
+    {
+      codes: 'headers_too_large',
+      cause: 'The response has more than 16 KiB of headers.',
+      fix: 'Look for cookies that a proxy adds.',
+    },
+    {
+      codes: 'body_too_large too_many_values too_many_digits',
+      cause: 'The response exceeds `http.max_body`, `http.max_values` or `http.max_digits`.',
+      fix: 'Request smaller pages (`page.size`), or raise the limit.',
+    },
+    {
+      codes: 'body_too_heavy memory_full',
+      cause: 'The response needs more memory than is available.',
+      fix: 'Request smaller pages (`page.size`), or give the process more memory.',
+    },
+    {
+      codes: 'error_in_body partial_answer',
+      cause: 'The status is a success and the body is an error, also next to records, or says that it is incomplete.',
+      fix: 'If this body means something else, describe it in `outcomes`.',
+    },
+    {
+      codes: 'bad_page page_too_short',
+      cause: 'A page has no list of records, or fewer records than it states.',
+      fix: 'Check `records` of the resource. If it is right, report it to the service.',
+    },
+    {
+      codes:
+        'pagination_missing pagination_invalid pagination_start pagination_total pagination_offset bad_cursor bad_next bad_link_header foreign_next',
+      cause: 'The next page is missing, unreadable or at another service, or page numbers are not as the profile says.',
+      fix: 'Check `page` of the resource. `content-sync check` shows what the service sends.',
+    },
+    {
+      codes: 'guard_repeated_cursor guard_cycle guard_empty_pages guard_page_repeated guard_loop',
+      cause: 'The listing repeats itself or has no end.',
+      fix: 'Check `page` of the resource. If it is right, report it to the service.',
+    },
+    {
+      codes: 'guard_unsorted',
+      cause: 'Each page begins after a record, and the listing is not sorted by that field.',
+      fix: 'Set the sort order in `query`. Check `cursor_field` and `cursor_param`.',
+    },
+    {
+      codes: 'parameters_hide_records',
+      cause: 'The first page is empty only because the service takes a page or filter parameter for a search by value.',
+      fix: 'Set `page` and `incremental` to the parameters that the service documents.',
+    },
+    {
+      codes: 'cursor_expired',
+      cause: 'The service no longer knows the cursor of an interrupted scan.',
+      fix: 'Nothing to do: the scan starts again.',
+    },
+    {
+      codes: 'window_outside window_field',
+      cause: 'A response for a range of a report has other days, or its rows have no readable day.',
+      fix: 'Compare `windows` in the profile (`field`, `zone`, `to_inclusive`, parameters) with a response.',
+    },
+    {
+      codes: 'bad_feed_entry feed_cursor_missing feed_stands_still feed_refused',
+      cause:
+        'A feed has no record id or next cursor, its cursor does not move, or it refuses the cursor it has just given.',
+      fix: 'Compare `incremental` in the profile (`id`, `next`, `last`, `more`, `start`) with a response of the feed.',
+    },
+    {
+      codes: 'item_missing item_other item_unreadable item_unproved',
+      cause: 'A record fetched individually does not exist, or is not the listed one.',
+      fix: 'Check `item`, `item_record`, `item_query` and `id`.',
+    },
+    {
+      codes: 'parent_not_synced',
+      cause: 'The rows of the parent, each of which has a listing, are not complete.',
+      fix: 'Sync the parent first, or both in one run.',
+    },
+    {
+      codes: 'contract_frozen',
+      cause: 'A record does not fit the columns, and `contract` is `freeze`.',
+      fix: 'Change the contract, or have the service restore the field.',
+    },
+  ],
+  Warehouse: [
+    {
+      codes: 'warehouse_missing inbox_missing not_copied',
+      cause: 'There is nothing to read yet.',
+      fix: 'Run `content-sync backfill`, which creates the warehouse; the first `serve` creates the inbox. Else check `warehouse`.',
+    },
+    {
+      codes: 'warehouse_unreachable',
+      cause: 'The file or the server cannot be opened.',
+      fix: "Check path, rights, host and port. See the server's log.",
+    },
+    {
+      codes: 'warehouse_unusable warehouse_untrusted',
+      cause: 'The server, its certificate, its encoding or its connection pooler does not fit.',
+      fix: 'Follow the hint: Postgres 13 or later, UTF-8, `pool_mode = transaction`, `sslrootcert` or another `sslmode`.',
+    },
+    {
+      codes: 'warehouse_refused warehouse_read_only',
+      cause: 'Rights are missing, or a row is larger than an index permits.',
+      fix: 'Run the `GRANT` of the hint, make file and folder writable, or drop the index.',
+    },
+    {
+      codes: 'warehouse_busy warehouse_slow',
+      cause: 'Other programs hold locks or all connections.',
+      fix: 'See `pg_stat_activity`, close the program that holds the lock, and run the command again.',
+    },
+    {
+      codes: 'warehouse_full warehouse_io',
+      cause: 'The disk is full or fails.',
+      fix: 'Make room or check the volume, and run the command again: it resumes.',
+    },
+    {
+      codes: 'warehouse_corrupt',
+      cause: 'The file is damaged or not a SQLite database.',
+      fix: 'Restore a backup, or move the file away and run `content-sync backfill`.',
+    },
+    {
+      codes: 'warehouse_gone warehouse_opening inbox_closed',
+      cause: 'A file of the warehouse was moved, or is just being opened.',
+      fix: 'Put it back, or restart `serve` to start with a new one.',
+    },
+    {
+      codes: 'state_newer warehouse_newer warehouse_older',
+      cause: 'Another version wrote the warehouse.',
+      fix: 'Run the newer version. A command that writes, such as `sync`, upgrades an older warehouse.',
+    },
+    {
+      codes: 'bad_position state_invalid',
+      cause: 'Stored state cannot be used.',
+      fix: 'Restore a backup, or run `content-sync backfill <resource> --restart`.',
+    },
+    {
+      codes: 'schema_unsafe',
+      cause: 'An object that another role created in the schema would run with the rights of content-sync.',
+      fix: 'Remove it and revoke the right, as the hint says.',
+    },
+    {
+      codes: 'table_exists',
+      cause: 'The warehouse has a table or view of that name that content-sync did not create.',
+      fix: 'Rename it, or use a database or schema of its own.',
+    },
+    {
+      codes: 'column_in_use table_in_use',
+      cause: 'A table or view must be changed, and external views or grants depend on it.',
+      fix: 'Drop what the message names, run the command again, and create it again on `<table>_live`.',
+    },
+    {
+      codes: 'grants_unsupported role_missing role_writes',
+      cause: '`grants` cannot do what was requested.',
+      fix: 'Name another role, or have an administrator run the statement of the hint.',
+    },
+    {
+      codes: 'copy_source copy_target_used copy_columns copy_refused copy_differs',
+      cause: '`copy` cannot start, or found values that differ.',
+      fix: 'Follow the hint, then run the same command again.',
+    },
+    {
+      codes: 'backup_invalid backup_missing backup_newer backup_of_other warehouse_in_use',
+      cause:
+        'A backup cannot be restored: it is incomplete, missing, newer, or of another source, or the files are open.',
+      fix: 'Name another file, or stop `serve` and close what reads the files. Nothing was changed.',
+    },
+    {
+      codes: 'backup_refused backup_unsupported',
+      cause: 'A backup cannot be written: the warehouse is damaged, the target is not writable, or it is a server.',
+      fix: 'Follow the hint. On Postgres use `pg_dump`.',
+    },
+  ],
+  Files: [
+    {
+      codes: 'files_off',
+      cause: 'The source stores no files.',
+      fix: 'Set `files.store`, and `files` in the profile.',
+    },
+    {
+      codes: 'file_too_large file_pixels file_type file_differs',
+      cause: 'A file is larger than allowed, of another type, or not what its record says in `bytes` or `sha256`.',
+      fix: 'Raise `max_bytes` or `max_pixels`, add its type to `types` under `files` of the resource, or correct it at the service.',
+    },
+    {
+      codes: 'file_expired',
+      cause: 'A signed URL expired, and the record cannot be fetched individually for a new one.',
+      fix: 'Set `item` of the resource, or wait for the next scan.',
+    },
+    {
+      codes: 'file_gone file_unasked',
+      cause: 'The service has no such file, or responds "not modified" to a request that did not ask for it.',
+      fix: 'Nothing to do: the file is requested again. Report the second case to the service.',
+    },
+    {
+      codes: 'file_address',
+      cause: 'The URL of a file is private, insecure, or contains the credential.',
+      fix: 'If it is right, name its host in `files.allow_hosts`.',
+    },
+    {
+      codes: 'file_unknown file_missing file_damaged',
+      cause: 'The record has no such file, or its object is missing in the store or does not match its hash.',
+      fix: 'Run `content-sync files status`, then `content-sync files verify --repair`.',
+    },
+    {
+      codes: 'file_unwritable',
+      cause: '`files get` cannot write to that path.',
+      fix: 'Name another path with `--out`.',
+    },
+    {
+      codes: 'file_store_taken',
+      cause: 'The store belongs to another copy.',
+      fix: 'Give each copy its own `files.store`. If the other copy no longer exists, remove `.owner` from the store.',
+    },
+    {
+      codes: 'file_store_absent file_store_unknown',
+      cause: 'The store does not exist, or the settings no longer name it.',
+      fix: 'Check `files.store`, and that its volume is mounted.',
+    },
+    {
+      codes: 'file_store_full',
+      cause: 'The store has no room for more files.',
+      fix: 'Make room; downloads resume. `content-sync files prune` removes unused files.',
+    },
+    {
+      codes:
+        'file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
+      cause: 'The store cannot be used: rights, credentials, bucket, volume or network.',
+      fix: 'Follow the hint. Files are tried again.',
+    },
+  ],
+  Export: [
+    {
+      codes: 'export_unknown_table',
+      cause: 'There is no view of that name to export.',
+      fix: 'Choose one of those in the hint.',
+    },
+    {
+      codes: 'export_place_taken export_busy',
+      cause: 'The target contains something else or the export of another source, or another export is writing there.',
+      fix: 'Name an empty or new target, or wait.',
+    },
+    {
+      codes: 'export_unwritable export_refused export_credentials export_bucket_missing',
+      cause: 'The target cannot be written: rights, credentials or the bucket are missing.',
+      fix: 'Follow the hint.',
+    },
+    {
+      codes: 'export_full export_failed export_misfit export_unreachable snapshot_lost',
+      cause: 'An export was interrupted.',
+      fix: 'Run it again. What the manifest lists is complete.',
+    },
+  ],
+  'Running processes': [
+    {
+      codes: 'paused',
+      cause: 'A user paused the resource.',
+      fix: 'Run `content-sync control resume`.',
+    },
+    {
+      codes: 'serve_missing serve_gone serve_silent serve_version',
+      cause: 'No `serve` is running, it did not respond, or it is of another version.',
+      fix: 'Start or restart `serve` with the same version and the same `control` setting, and run the command again.',
+    },
+    {
+      codes: 'control_denied',
+      cause: 'The control socket belongs to another user.',
+      fix: 'Run the command as the user that runs `serve`.',
+    },
+    {
+      codes: 'lease_held lease_lost',
+      cause: 'Another process owns the resource, or has taken it over.',
+      fix: 'Wait until it is done, or stop it. After a kill this takes up to 40 seconds.',
+    },
+    {
+      codes: 'inbox_full inbox_slow inbox_overloaded',
+      cause: 'Webhooks cannot be stored. The sender repeats them.',
+      fix: 'See why deliveries wait (`content-sync deliveries list`). Check the disk or the server.',
+    },
+    {
+      codes: 'address_in_use address_refused address_unknown',
+      cause: '`serve` cannot listen on that address.',
+      fix: 'Choose another `serve.host` or `serve.port`.',
+    },
+    {
+      codes: 'unknown_resource unknown_source work_lost',
+      cause: 'A webhook or work item names a source or resource that this process does not sync.',
+      fix: 'Check `resource_names`, `kinds` and `resources`. Give all processes the same config.',
+    },
+    {
+      codes: 'interrupted closed',
+      cause: 'The process was stopped.',
+      fix: 'Run the same command again: it resumes.',
+    },
+    {
+      codes: 'bug',
+      cause: 'content-sync has a bug.',
+      fix: 'Report it with the message and the log. The work is repeated later.',
+    },
+  ],
+};
