@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { beginCommand, spawnCommand } from '../support/command.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** `content-sync serve` as a process of its own. */
 export interface ServeProcess {
