@@ -53,7 +53,7 @@ describe('a client', () => {
     expect(memory.taken).toBe(20 * MIB);
   });
 
-  it('refuses an answer that would take more than all the memory, and says what to do', async () => {
+  it('refuses an answer that would need more than all the memory, and says what to do', async () => {
     const { memory, get } = await stage(createAnswerMemory(4 * MIB));
     const error = await errorOf(get());
     expect(error).toMatchObject({ code: 'body_too_heavy', recovery: 'stop' });
