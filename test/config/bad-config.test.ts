@@ -126,7 +126,9 @@ describe('F155 F211 a config is refused with file, line, column and field, and w
     });
     const profile = 'extends: content-service\nresources: { images: { incremental: null } }\n';
     const { message } = faultsOf({ 'config.yaml': text, 'p.yaml': profile });
-    expect(message).toMatch(/sources\.blog\.schedule\.full: expected times of full syncs, because images has no filter/);
+    expect(message).toMatch(
+      /sources\.blog\.schedule\.full: expected times of full syncs, because images has no filter/,
+    );
   });
 });
 
