@@ -1,7 +1,7 @@
 import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { failure, type CheckFinding } from './listing-walk.ts';
+import { failure, type CheckFinding } from './listing-scan.ts';
 
 /** A request to the identity path. */
 interface IdentityRequest {

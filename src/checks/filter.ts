@@ -2,7 +2,7 @@ import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/pr
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
-import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import {
@@ -15,11 +15,11 @@ import {
   keyIn,
   type ListedPage,
   type ListedRecord,
-  listingWalk,
+  listingScan,
   type RequestContext,
   requestFirstPage,
   toListed,
-} from './listing-walk.ts';
+} from './listing-scan.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
@@ -268,13 +268,13 @@ export async function unlistedKeys(
   const missing = new Set(keys);
   let pages = 0;
   let isCut = false;
-  const isEnough: WalkOptions['isEnough'] = () => (page) => {
+  const isEnough: ScanOptions['isEnough'] = () => (page) => {
     for (const { value } of page.records) missing.delete(keyIn(value, profile) ?? '');
     isCut = missing.size > 0 && page.next !== null && (pages += 1) >= maxPages;
     return isCut || missing.size === 0;
   };
   const query = askedFor(profile, keys[0] ?? '', filterQuery(profile, since));
-  const found = walk({ ...listingWalk(context, 'incremental', query), acceptsEnd: true, isEnough });
+  const found = scanPages({ ...listingScan(context, 'incremental', query), acceptsEnd: true, isEnough });
   for await (const page of found) if (page.next === null) break;
   return isCut ? null : [...missing];
 }
@@ -330,7 +330,7 @@ function descendingOrder(profile: ResourceProfile, since: number): DescendingOrd
       last = { key: '', at: Infinity };
       return ({ records }) => {
         const times = records.map(({ value }) => follow(value));
-        // All is walked instead; unless that is accepted, and this walk is all there is.
+        // All is scanned instead; unless that is accepted, and this scan is all there is.
         if (broken !== null) return since > -Infinity && !profile.accept.includes('filter');
         return times.length > 0 && times.every((at) => at < since);
       };
@@ -357,7 +357,7 @@ export async function orderFinding(context: RequestContext, plain: Page): Promis
   const follow = order.begin();
   const times: number[] = [];
   let pages = 0;
-  for await (const page of walk(listingWalk(context, 'incremental', filterQuery(profile, null)))) {
+  for await (const page of scanPages(listingScan(context, 'incremental', filterQuery(profile, null)))) {
     follow(page);
     times.push(...timesIn(page, profile));
     if ((pages += 1) === PAGES) break;

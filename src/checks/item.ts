@@ -10,7 +10,7 @@ import {
   type RecordDifference,
   recordDifferences,
 } from '../rows/records/record-difference.ts';
-import { type CheckFinding, type ExtraQuery, firstPage, keyIn, type RequestContext } from './listing-walk.ts';
+import { type CheckFinding, type ExtraQuery, firstPage, keyIn, type RequestContext } from './listing-scan.ts';
 
 /** The request for the listing that showed the record. */
 interface ListedBy {

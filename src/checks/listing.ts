@@ -26,10 +26,10 @@ import {
   type ExtraQuery,
   filterQuery,
   type ListedPage,
-  listingWalk,
+  listingScan,
   type RequestContext,
   toListed,
-} from './listing-walk.ts';
+} from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type BareListing =
@@ -49,7 +49,7 @@ type BareListing =
  */
 export async function requestBare(context: RequestContext, kept: ExtraQuery = {}): Promise<BareListing> {
   const { client, listing, profile, meter, signal } = context;
-  const { resource, values = {}, extraQuery = {} } = listingWalk(context, 'incremental', kept);
+  const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', kept);
   const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
   const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
     const parts = { target: listing, templates, values };
@@ -268,7 +268,7 @@ export async function requestAsOthers(context: RequestContext, page: Page): Prom
 
 async function requestAs(context: RequestContext, { position }: Page, as: OtherCaller): Promise<CallerView> {
   const { client, listing, profile, meter, signal } = context;
-  const { resource, values = {} } = listingWalk(context, 'incremental');
+  const { resource, values = {} } = listingScan(context, 'incremental');
   const request = requestAt({ target: listing, templates: profile, values }, urlAt(listing.baseUrl, position));
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });

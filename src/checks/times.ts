@@ -3,7 +3,7 @@ import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
 import { isObject } from '../rows/records/as-record.ts';
-import type { CheckFinding } from './listing-walk.ts';
+import type { CheckFinding } from './listing-scan.ts';
 
 /** One field's values, and how the profile reads it. */
 interface LocalField {

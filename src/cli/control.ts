@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
 import { request } from 'undici';
-import { firstPage } from '../checks/listing-walk.ts';
+import { firstPage } from '../checks/listing-scan.ts';
 import { openWarehouse } from '../database/databases.ts';
 import { pauseResources, readPauses, resumeResources } from '../database/state/server-state.ts';
 import { newMeter } from '../http/client.ts';

@@ -6,10 +6,10 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { requestsOfLast } from '../database/state/runs.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
+import type { ScanMode } from '../model/vocabulary.ts';
 import { countOf } from '../observe/figures.ts';
 import { credentialName } from '../server/app.ts';
-import { planWalk, type SyncCommand, type WalkPlan } from '../sync/plan.ts';
+import { planScan, type SyncCommand, type ScanPlan } from '../sync/plan.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
@@ -19,7 +19,7 @@ import { type ChosenSource, forEachSource, type SourceOptions, sourceCommand } f
 /** What the next run does to a resource. */
 interface ResourcePlan {
   resource: string;
-  mode: WalkMode;
+  mode: ScanMode;
   /** The time since which changes are requested, as the filter takes it; null without a filter. */
   since: string | null;
   /** Requests of the last run in the same mode; null if there was none. */
@@ -91,7 +91,7 @@ async function planResource(asked: PlanQuery): Promise<ResourcePlan> {
 }
 
 /** Uses the plan of a run; null if the run would be refused. */
-async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: WalkPlan | null; notes: string[] }> {
+async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: ScanPlan | null; notes: string[] }> {
   const { command, resource, profile } = asked;
   const stored = own === null ? null : await readCheckpoint(own, resource);
   const feeds = own?.selectFrom('_sync_feeds').select('cursor').where('resource', '=', resource);
@@ -99,7 +99,7 @@ async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: WalkPlan 
   const isFed = changes !== undefined && profile.feed !== null && (await changes.execute()).length > 0;
   const input = { ...asked, restart: false, interrupted: null, isFed };
   try {
-    const plan = planWalk({ ...input, stored });
+    const plan = planScan({ ...input, stored });
     const { walk_pages, walk_records } = plan.checkpoint;
     const hasNoFilter = profile.incremental === null && profile.feed === null && profile.windows === null;
     const notes = [
@@ -114,7 +114,7 @@ async function planNext({ own, ...asked }: PlanQuery): Promise<{ plan: WalkPlan 
     return { plan, notes };
   } catch (error) {
     if (error instanceof DeferredError)
-      return { plan: planWalk({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
+      return { plan: planScan({ ...input, stored: stored && { ...stored, due_at: null } }), notes: [error.message] };
     if (!(error instanceof ConfigError) || error.code !== 'profile_changed') throw error;
     return { plan: null, notes: [`the run will be refused: ${error.message}; backfill --restart copies it again`] };
   }

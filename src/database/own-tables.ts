@@ -1,7 +1,7 @@
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ValueChange } from '../model/table.ts';
 import type { CalendarDay } from '../model/timestamp-text.ts';
-import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { ColumnType, RunStatus, ScanMode } from '../model/vocabulary.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
 export type TimestampText = string;
@@ -34,7 +34,7 @@ export interface CheckpointRow {
   /** JSON array: the assumptions of the profile that a run has verified; null if none. */
   verified: string | null;
   /** The unfinished scan; all null between scans. */
-  walk_mode: WalkMode | null;
+  walk_mode: ScanMode | null;
   walk_position: string | null;
   walk_since: string | null;
   walk_started_at: TimestampText | null;
@@ -273,7 +273,7 @@ export interface RunRow {
   run_id: string;
   resource: string;
   command: string;
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunStatus | 'running';
   started_at: string;
   finished_at: string | null;

@@ -1,5 +1,5 @@
 import type { Clock } from '../model/clock.ts';
-import type { Outcome, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { Outcome, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from './metrics.ts';
 import {
   advanceResource,
@@ -14,7 +14,7 @@ export type RowResultCounts = Readonly<Record<RowResult, number>>;
 
 /** The end of a scan. */
 interface ScanEnd extends WalkCounts {
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunStatus;
   seconds: number;
   error: WalkError | null;
@@ -29,7 +29,7 @@ export interface WalkError {
 
 /** A scan in progress; times in epoch milliseconds. */
 export interface RunningWalk {
-  mode: WalkMode;
+  mode: ScanMode;
   startedAt: number;
   lastPageAt: number;
   progress: ResourceProgress;
@@ -88,7 +88,7 @@ export class SourceActivity {
     this.#counters.latency.observe({ source: this.source }, event.latency_ms / 1_000);
   }
 
-  walkStarted(resource: string, mode: WalkMode, update: ProgressUpdate): void {
+  walkStarted(resource: string, mode: ScanMode, update: ProgressUpdate): void {
     const now = this.#clock.now();
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
     this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counts: NO_ROWS, pages: 0 });

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client';
-import type { WalkMode } from '../model/vocabulary.ts';
+import type { ScanMode } from '../model/vocabulary.ts';
 
 /** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
@@ -11,7 +11,7 @@ export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 
 export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
 
 /** How a record was found: by a scan of that mode, or by a webhook. */
-export type Via = WalkMode | 'webhook';
+export type Via = ScanMode | 'webhook';
 
 /** Half a second to four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];

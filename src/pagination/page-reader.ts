@@ -16,8 +16,8 @@ import {
   verifyPastEnd,
 } from './guards/verify-end.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { Doubt, PagePosition, WalkedPage, WalkEnd } from './page.ts';
-import { isExpired, PastEnd } from './requests/ask.ts';
+import type { Doubt, PagePosition, ScannedPage, ScanEnd } from './page.ts';
+import { isExpired, PastEnd } from './requests/request-page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
 
@@ -78,7 +78,7 @@ export class PageReader {
    * For a scan that is resumed at `start`: reads the last stored page again if that shows that the listing has not moved
    * by more than a page. Throws `SyncError` (`cursor_expired`) if it has: then the scan has to start again.
    */
-  async verifyPlace(start: PagePosition): Promise<WalkedPage[]> {
+  async verifyPlace(start: PagePosition): Promise<ScannedPage[]> {
     const { state } = this.#parts;
     if (!state.detectsMoves || state.last === null || this.#overlappingRequest(start) !== null) return [];
     const again = await this.#readAgain(state.last.position);
@@ -87,7 +87,7 @@ export class PageReader {
   }
 
   /** Reads the page at a position; `before` are pages that had to be read again first. */
-  async at(position: PagePosition): Promise<{ before: WalkedPage[]; current: WalkedPage }> {
+  async at(position: PagePosition): Promise<{ before: ScannedPage[]; current: ScannedPage }> {
     const { prefetch, state, ages, resource } = this.#parts;
     const taken = await this.#read(position);
     const { read, before } =
@@ -106,7 +106,7 @@ export class PageReader {
   }
 
   /** Ends the scan with this page: that it has not seen all records is no doubt then. */
-  cutShort(page: WalkedPage): WalkedPage {
+  cutShort(page: ScannedPage): ScannedPage {
     if (page.next === null) return page;
     const end = this.#endOf({ proof: 'signal', fault: null });
     return { ...page, next: null, end: { ...end, doubts: end.doubts.filter(({ code }) => code !== 'fewer') } };
@@ -207,7 +207,7 @@ export class PageReader {
   }
 
   /** A refused page shows no total. If the last page reported more, it is read again: the rest may be on it by now. */
-  async #verifyLastPage(position: PagePosition): Promise<{ read: null; before: WalkedPage[] }> {
+  async #verifyLastPage(position: PagePosition): Promise<{ read: null; before: ScannedPage[] }> {
     const { state } = this.#parts;
     const { last } = state;
     if (last === null || !state.hasReachedTotal || state.isComplete) return { read: null, before: [] };
@@ -224,9 +224,9 @@ export class PageReader {
   async #readAligned(
     first: UnsteppedPage,
     position: PagePosition,
-  ): Promise<{ read: UnsteppedPage | null; before: WalkedPage[] }> {
+  ): Promise<{ read: UnsteppedPage | null; before: ScannedPage[] }> {
     const { prefetch, state } = this.#parts;
-    const before: WalkedPage[] = [];
+    const before: ScannedPage[] = [];
     let read = first;
     // Overlapping pages show by themselves what moved.
     while (state.detectsMoves && state.last !== null && read.overlap === 0 && state.hasChangedTotal(read.total)) {
@@ -255,7 +255,7 @@ export class PageReader {
    * Reads the page before an empty one again if it may have been full: a record that moved onto it would not show
    * otherwise. Empty if it is unchanged; null if it was shorter than others, or something else shows what moved.
    */
-  async #readAgainBefore(stepped: SteppedPage, position: PagePosition): Promise<WalkedPage[] | null> {
+  async #readAgainBefore(stepped: SteppedPage, position: PagePosition): Promise<ScannedPage[] | null> {
     const { state } = this.#parts;
     const { last } = state;
     const isShown = stepped.total !== null || stepped.overlap !== 0 || state.hasUncheckedBoundary;
@@ -300,14 +300,14 @@ export class PageReader {
     return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...end, overlap: 0 };
   }
 
-  #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): WalkedPage {
+  #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
     const entry = { ...toStateEntry(read, position), overlap: Infinity, isBoundary: false };
     const again = read.records.length - this.#parts.state.replaceLast(entry);
     return { ...toPlainPage(read, position), again, next, kept: this.#kept, isNumbered: true, end: null };
   }
 
   /** `isShared`: the page begins with a record of the page before. */
-  #toPage(stepped: SteppedPage, position: PagePosition, isShared: boolean): WalkedPage {
+  #toPage(stepped: SteppedPage, position: PagePosition, isShared: boolean): ScannedPage {
     const { state, style } = this.#parts;
     const { next, records, keys } = stepped;
     this.step = records.length - (next !== null && this.#overlappingRequest(next) !== null ? 1 : 0);
@@ -322,17 +322,17 @@ export class PageReader {
     return { ...page, next: null, end: this.#endOf({ ...stepped, proof: 'total' }) };
   }
 
-  #endOf({ proof, fault }: VerifiedEnd): WalkEnd {
+  #endOf({ proof, fault }: VerifiedEnd): ScanEnd {
     const { state, ages } = this.#parts;
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
     return {
       proof,
       records: state.distinct,
       doubts: [...unproved, ...state.doubts(), ...ages.doubts()],
-      prints: state.hash(),
+      keysHash: state.hash(),
       met: (key) => state.has(key),
       shortfall: state.missing(),
-      settleMs: ages.settleMs,
+      cacheWaitMs: ages.cacheWaitMs,
     };
   }
 }

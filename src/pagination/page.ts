@@ -1,11 +1,11 @@
 import type { SourceRecord } from '../model/json.ts';
 import type { ApiAnswer } from '../http/client.ts';
 
-/** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
+/** The place of a scan: the next request as path and query, relative to the source's base URL. Serialisable. */
 export type PagePosition = string;
 
 /** One page of a scan, verified, in the order of the listing. */
-export interface Page extends WalkedPage {
+export interface Page extends ScannedPage {
   /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;
   /** Releases the memory that the page counts for. May be called again. */
@@ -13,12 +13,12 @@ export interface Page extends WalkedPage {
 }
 
 /** A page before it is returned to the consumer. */
-export interface WalkedPage {
+export interface ScannedPage {
   position: PagePosition;
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
-  /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
+  /** How many of them this scan has handed out before, because the page was read again; 0 for any other page. */
   again: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
@@ -33,7 +33,7 @@ export interface WalkedPage {
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
   /** How the scan ended with this page; null if it continues. */
-  end: WalkEnd | null;
+  end: ScanEnd | null;
   /** The response of the last page, in which a service may name where its changes are listed from now on. */
   answer?: ApiAnswer;
 }
@@ -45,7 +45,7 @@ export interface WalkedPage {
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
-/** Why a walk that came to its end may not have met every record. */
+/** Why a scan that came to its end may not have met every record. */
 export interface Doubt {
   /**
    * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
@@ -62,14 +62,14 @@ export interface Doubt {
 }
 
 /** The end of a walk. It is proved if there is no doubt. */
-export interface WalkEnd {
+export interface ScanEnd {
   proof: EndProof | null;
   /** Distinct records; null if unknown. */
   records: number | null;
   doubts: readonly Doubt[];
-  /** For a walk that is made again: what this one met, page by page. */
-  prints: string;
-  /** True if the walk met the record with this key's fingerprint. */
+  /** For a scan that is made again: what this one met, page by page. */
+  keysHash: string;
+  /** True if the scan met the record with this key's fingerprint. */
   met: (key: Uint8Array) => boolean;
   /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
   shortfall: MissingRecords | null;
@@ -77,7 +77,7 @@ export interface WalkEnd {
    * Milliseconds after which a cache returns none of these pages again, or says so; 0 if no cache shows, null if
    * unknown.
    */
-  settleMs: number | null;
+  cacheWaitMs: number | null;
 }
 
 /** Records that the service counts and the scan has not seen. */

@@ -1,5 +1,5 @@
 import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../checks/filter.ts';
-import type { ListedPage } from '../checks/listing-walk.ts';
+import type { ListedPage } from '../checks/listing-scan.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';

@@ -5,10 +5,10 @@ import {
   type CheckFinding,
   type ExtraQuery,
   failure,
-  listingWalk,
+  listingScan,
   type RequestContext,
   samplePartition,
-} from '../checks/listing-walk.ts';
+} from '../checks/listing-scan.ts';
 import {
   clockFinding,
   describedFields,
@@ -28,7 +28,7 @@ import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Page } from '../pagination/page.ts';
-import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
@@ -94,11 +94,11 @@ export async function checkResource(
 
 /** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
-  const asked = { ...listingWalk(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
+  const asked = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
   let pages = 0;
   let isCut = false;
-  const isEnough: WalkOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
-  for await (const page of walk({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
+  const isEnough: ScanOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
+  for await (const page of scanPages({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
 }
 
 const NO_PARENT: CheckFinding = {
@@ -191,7 +191,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
 }
 
 /**
- * Whether a range lists records of its days only, and those of its last day. Throws what walking throws, and
+ * Whether a range lists records of its days only, and those of its last day. Throws what scanning throws, and
  * `window_outside`. What totals tell, and windows that are as large as the service lists, are seen by every run.
  */
 async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
@@ -202,7 +202,7 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const recordsOf = async (range: ReportRange) => {
     const found = { records: [] as SourceRecord[], isWhole: false };
     let pages = 0;
-    for await (const page of walk(listingWalk(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
+    for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
       found.records.push(...page.records);
       found.isWhole = page.next === null;
       if ((pages += 1) === MOST_PAGES) break;

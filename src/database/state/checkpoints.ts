@@ -32,7 +32,7 @@ const walkSchema = z.object({
   walk_credential: text,
 });
 
-export const NO_WALK = walkSchema.parse({});
+export const NO_SCAN = walkSchema.parse({});
 
 /** The defaults are those of a resource without a scan. Columns of earlier versions are ignored. */
 const checkpointSchema = walkSchema.extend({
@@ -86,7 +86,7 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
 function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
   const damaged = new Set(issues.map(({ path }) => path[0]));
   const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
-  return { ...(isDamaged(NO_WALK) ? NO_WALK : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
+  return { ...(isDamaged(NO_SCAN) ? NO_SCAN : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
 }
 
 /** Belongs to the transaction of the rows that the checkpoint covers. */
@@ -163,7 +163,7 @@ export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQu
 }
 
 /** Sums over the stored pages of a scan. */
-export interface SeenWalk {
+export interface SeenScan {
   walk_started_at: TimestampText;
   pages: number;
   /** Bytes of id hashes. */
@@ -173,7 +173,7 @@ export interface SeenWalk {
 }
 
 /** The latest scan with stored pages; null if there is none. */
-export async function readSeenWalk(own: Kysely<OwnTables>, resource: string): Promise<SeenWalk | null> {
+export async function readSeenScan(own: Kysely<OwnTables>, resource: string): Promise<SeenScan | null> {
   const row = await own
     .selectFrom('_sync_seen')
     .select((select) => [
@@ -197,13 +197,13 @@ const PAGES_PER_QUERY = 100;
 export async function* readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,
-  walkStartedAt: TimestampText,
+  scanStartedAt: TimestampText,
 ): AsyncGenerator<Pick<SeenRow, 'page' | 'ids' | 'unkeyed' | 'position'>> {
   const pages = own
     .selectFrom('_sync_seen')
     .select(['page', 'ids', 'unkeyed', 'position'])
     .where('resource', '=', resource)
-    .where('walk_started_at', '=', walkStartedAt)
+    .where('walk_started_at', '=', scanStartedAt)
     .orderBy('page')
     .limit(PAGES_PER_QUERY);
   for (let after = -1; ;) {

@@ -29,14 +29,14 @@ export function resolveRejects(
   return inParts(ids, IDS_PER_STATEMENT).map((part) => resolve.where('record_id', 'in', part).compile());
 }
 
-/** Resolves the rejects that a complete full scan, begun at `walkStartedAt`, has not seen again. */
+/** Resolves the rejects that a complete full scan, begun at `scanStartedAt`, has not seen again. */
 export function resolveUnseenRejects(
   own: Kysely<OwnTables>,
   resource: string,
-  walkStartedAt: string,
+  scanStartedAt: string,
   at: string,
 ): CompiledQuery {
-  return resolved(own, resource, at).where('last_seen', '<', walkStartedAt).compile();
+  return resolved(own, resource, at).where('last_seen', '<', scanStartedAt).compile();
 }
 
 function resolved(own: Kysely<OwnTables>, resource: string, at: string) {

@@ -126,8 +126,8 @@ function updateSuspects(own: Kysely<OwnTables>, resource: string, update: Partia
 }
 
 /** Removes candidates that a full scan has listed, or that were written or deleted since it began. */
-export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
-  return deleteSuspects(own, resource).where(isUndecided).where('evidence_at', '<', walkStartedAt).compile();
+export function forgetListed(own: Kysely<OwnTables>, resource: string, scanStartedAt: TimestampText): CompiledQuery {
+  return deleteSuspects(own, resource).where(isUndecided).where('evidence_at', '<', scanStartedAt).compile();
 }
 
 /** Which candidates are removed: all; those without a decision to remember (`waiting`); or those of a feed (`fed`). */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
-import type { Doubt, MissingRecords, PagePosition, WalkedPage } from '../page.ts';
+import type { Doubt, MissingRecords, PagePosition, ScannedPage } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';
 import { pageError } from './page-fault.ts';
@@ -27,7 +27,7 @@ export interface AddedPage extends VisitedPage {
 }
 
 /** The part of a scan that was stored before it was resumed; nothing for a new one. */
-export interface WalkBefore {
+export interface EarlierPages {
   pages: readonly VisitedPage[];
   /** True if these are all pages that the scan has read. */
   isWhole: boolean;
@@ -84,7 +84,7 @@ export class PaginationState {
   /** `hasStates`: several listed records may share a key. `isFiltered`: only changes are listed. */
   constructor(
     isCutByNumber: boolean,
-    { pages, isWhole, leastTotal }: WalkBefore,
+    { pages, isWhole, leastTotal }: EarlierPages,
     { hasStates = false, isFiltered = false } = {},
   ) {
     // Stored pages have no position if they turned out to have no numbers.
@@ -397,13 +397,13 @@ export class LoopDetector {
     this.#positions.add(start);
   }
 
-  check(page: WalkedPage): void {
+  check(page: ScannedPage): void {
     this.#checkNext(page);
     this.#checkEmptyPages(page);
     this.#checkContents(page);
   }
 
-  #checkNext({ position, next }: WalkedPage): void {
+  #checkNext({ position, next }: ScannedPage): void {
     if (next === null || this.#positions.add(next)) return;
     if (next === position) {
       const message = 'The page names itself as the next page';
@@ -413,7 +413,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_cycle', message, hint: CYCLE_HINT }, position);
   }
 
-  #checkEmptyPages({ position, next, records }: WalkedPage): void {
+  #checkEmptyPages({ position, next, records }: ScannedPage): void {
     this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
     if (next === null || this.#emptyPages <= MAX_EMPTY_PAGES) return;
     const message = `${this.#emptyPages} pages in a row were empty, and each promised a next one`;
@@ -422,7 +422,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_empty_pages', message, hint }, position);
   }
 
-  #checkContents({ position, records }: WalkedPage): void {
+  #checkContents({ position, records }: ScannedPage): void {
     if (records.length === 0) return;
     this.#pages += 1;
     this.#repeatedPages = this.#contents.add(outlineOf(records)) ? 0 : this.#repeatedPages + 1;

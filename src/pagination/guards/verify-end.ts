@@ -4,8 +4,8 @@ import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
 import type { NextStep, PageStyle } from '../page-styles/page-styles.ts';
-import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
-import { REFUSED_CODES, type RequestPage } from '../requests/ask.ts';
+import type { Doubt, EndProof, PagePosition, ScannedPage } from '../page.ts';
+import { REFUSED_CODES, type RequestPage } from '../requests/request-page.ts';
 import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import { missingFault, pageError, type PageFault } from './page-fault.ts';
@@ -260,7 +260,7 @@ export const MIN_OVERLAPPING_PAGE = 20;
  * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function verifyNumbering(last: WalkedPage, listing: NumberedListing): Promise<Doubt | null> {
+export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
   const { numbering, style, first, resource, ask, state } = listing;
   if (numbering === undefined || numbering.isProved || style.ahead === null || state.distinct === null) return null;
   // The page after the total was requested before, and refused.
@@ -288,7 +288,7 @@ export function isNumberingFault(error: unknown): boolean {
 function numberingChecks(
   listing: NumberedListing,
   ahead: NonNullable<PageStyle['ahead']>,
-  { position, records, kept, end }: WalkedPage,
+  { position, records, kept, end }: ScannedPage,
 ): NumberingCheck[] {
   const { first, state } = listing;
   if (state.lastTotal !== null && state.distinct === state.lastTotal) {

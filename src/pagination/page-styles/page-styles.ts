@@ -44,7 +44,7 @@ export interface AnsweredPage {
   total: number | null;
   /** Number of all pages, as this response reports it. */
   pages: number | null;
-  /** Records on the largest page, in this walk or an earlier one, that named a next page; 0 if none did. */
+  /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
   kept: number;
 }
 

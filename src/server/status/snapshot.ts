@@ -4,7 +4,7 @@ import type { StoredWarning } from '../../database/state/run-history.ts';
 import type { RunFigures } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
 import type { WalkError } from '../../observe/activity.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
@@ -89,7 +89,7 @@ export interface StoredResource {
   last_success_at: Time;
   last_full_at: Time;
   /** An interrupted sync, which the next run resumes. */
-  unfinished: { mode: WalkMode; pages: number; records: number } | null;
+  unfinished: { mode: ScanMode; pages: number; records: number } | null;
   /** Until when the service accepts no requests. */
   parked_until: Time;
   /** Since when it is paused, and by whom; null if it is not. */
@@ -123,7 +123,7 @@ export interface ScheduleStatus {
 }
 
 export interface RunningStatus {
-  mode: WalkMode;
+  mode: ScanMode;
   started_at: number;
   last_page_at: number;
   pages: number;
@@ -136,7 +136,7 @@ export interface RunningStatus {
 
 export interface PastRun extends Omit<RunFigures, 'records' | 'retries' | 'bytes'> {
   run_id: string;
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunRow['status'];
   started_at: number;
   seconds: number | null;

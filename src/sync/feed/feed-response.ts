@@ -17,14 +17,14 @@ import {
 } from '../../pagination/page-styles/listing-request.ts';
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
+import { saysNothing, withEmptyHint } from '../../pagination/requests/request-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord, fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
+import { positionFrom, storedPosition } from '../scan/resume-scan.ts';
 
 /** How far a feed was read: its cursor, and the next page in a feed that has pages. */
 interface FeedPosition {

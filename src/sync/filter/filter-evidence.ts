@@ -2,11 +2,11 @@ import { momentOf, writtenMoment } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { NO_WALK } from '../../database/state/checkpoints.ts';
+import { NO_SCAN } from '../../database/state/checkpoints.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../rows/columns/updated-time.ts';
-import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
+import { type PlanInput, planScan, type ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 
 /** A record that a filter must list if the request is for what changed at `at` (epoch milliseconds) or later. */
@@ -71,8 +71,8 @@ function newestFirst(witnesses: readonly Witness[]): readonly Witness[] {
 export async function trustedPlan(
   context: LoadContext,
   input: PlanInput,
-  plan: WalkPlan,
-): Promise<{ plan: WalkPlan; warnings: Warning[] }> {
+  plan: ScanPlan,
+): Promise<{ plan: ScanPlan; warnings: Warning[] }> {
   const { profile, resource, stored } = input;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || stored === null) return { plan, warnings: [] };
@@ -94,7 +94,7 @@ export async function trustedPlan(
   const [witness] = await latestWitnesses(context, until, null);
   if (witness !== undefined) {
     const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
-    return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
+    return { plan: planScan({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Without any row a full scan costs no more.
   const hasRows = (await context.warehouse.rows.count(resource)) > 0;
@@ -109,9 +109,9 @@ export async function trustedPlan(
 }
 
 /** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
-export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): WalkPlan {
-  const stored = input.stored === null ? null : { ...input.stored, ...NO_WALK };
-  return planWalk({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): ScanPlan {
+  const stored = input.stored === null ? null : { ...input.stored, ...NO_SCAN };
+  return planScan({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
 }
 
 /** Rows that are compared: some of the newest may be newer than the cursor, or be the one in question. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
-import { filterQuery, filterText } from '../../checks/listing-walk.ts';
+import { filterQuery, filterText } from '../../checks/listing-scan.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
 import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -11,11 +11,11 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import { isBehindCursor } from '../move-cursor.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
 import {
   consequence,
   cursorFor,
@@ -67,7 +67,7 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
  * Before an incremental scan: if the filter has failed a question, asks it again. If it fails again everything is
  * scanned, and that full scan is returned; null if the filter is trusted.
  */
-export async function scanIfDoubted(context: RunContext, plan: WalkPlan): Promise<WholeWalk | null> {
+export async function scanIfDoubted(context: RunContext, plan: ScanPlan): Promise<WholeScan | null> {
   const { profile } = context;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
@@ -117,10 +117,10 @@ function notListed(
  */
 export async function verifyFilter(
   context: RunContext,
-  plan: WalkPlan,
-  scan: WholeWalk,
+  plan: ScanPlan,
+  scan: WholeScan,
   isCatchUp = false,
-): Promise<WholeWalk | null> {
+): Promise<WholeScan | null> {
   const { profile, progress, owned } = context;
   const { incremental } = profile;
   const { evidence } = scan;
@@ -157,17 +157,17 @@ export async function verifyFilter(
 /** The full scan in place of one by a filter that is not trusted. `question` is the one that the filter failed, if any. */
 async function scanInstead(
   context: RunContext,
-  plan: WalkPlan,
+  plan: ScanPlan,
   warning: Warning,
   question: FilterQuestion | null,
-): Promise<WholeWalk> {
+): Promise<WholeScan> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
   const [key, ...others] = question?.keys ?? [];
   const stored = key === undefined ? plan.checkpoint : { ...plan.checkpoint, cursor_key: key };
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
-  const instead = await walkWhole(context, full, false);
+  const instead = await scanUntilComplete(context, full, false);
   // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
   const isDeleted = key !== undefined && instead.isProved && !instead.evidence.hasWitness;
   if (!isDeleted) progress.warnings.push(warning);
@@ -177,7 +177,7 @@ async function scanInstead(
 }
 
 /** The question that the filter failed; null if it is verified. */
-async function failedQuestion(context: RunContext, plan: WalkPlan, scan: WholeWalk): Promise<FilterQuestion | null> {
+async function failedQuestion(context: RunContext, plan: ScanPlan, scan: WholeScan): Promise<FilterQuestion | null> {
   const { evidence, checkpoint } = scan;
   const { witness } = evidence;
   if (witness === null) return null;
@@ -216,7 +216,7 @@ const MAX_FETCHED = 3;
 async function askForOthers(
   context: RunContext,
   failed: FilterQuestion,
-  { checkpoint, evidence }: WholeWalk,
+  { checkpoint, evidence }: WholeScan,
 ): Promise<FilterQuestion | null> {
   const { profile } = context;
   const { cursor, cursor_key } = checkpoint;
@@ -247,7 +247,7 @@ const MAX_PAGES = 3;
  * the cursor would not do: a filter by the time of creation lists it if it is new, and never one that was edited. A
  * question that the filter fails is stored. One request, for a filter that works. Adds its warning to the run's.
  */
-export async function testFilter(context: RunContext, scan: WholeWalk): Promise<void> {
+export async function testFilter(context: RunContext, scan: WholeScan): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;

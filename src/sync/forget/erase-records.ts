@@ -1,7 +1,7 @@
 import type { Warehouse } from '../../database/warehouse.ts';
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -120,7 +120,7 @@ function withoutIds(row: CheckpointRow, names: (text: string | null) => boolean)
     ...row,
     cursor_key: names(cursor_key) ? null : cursor_key,
     walk_high_key: names(walk_high_key) ? null : walk_high_key,
-    ...(names(walk_position) ? NO_WALK : {}),
+    ...(names(walk_position) ? NO_SCAN : {}),
   };
 }
 

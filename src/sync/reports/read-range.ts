@@ -1,11 +1,11 @@
-import { listingWalk } from '../../checks/listing-walk.ts';
+import { listingScan } from '../../checks/listing-scan.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Page, WalkEnd } from '../../pagination/page.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
+import type { Page, ScanEnd } from '../../pagination/page.ts';
+import { scanPages, type ScanOptions } from '../../pagination/scan-pages.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
@@ -45,7 +45,7 @@ interface RangeRequest {
 export interface RangeAnswer {
   /** Its pages as one. */
   page: JoinedPage;
-  end: WalkEnd;
+  end: ScanEnd;
   /** The body of its last page, which may state totals. */
   body: JsonValue;
   /** True if it holds as many rows as the service lists for one query. */
@@ -95,8 +95,8 @@ async function collectPages(
   const { most, too_large: tooLarge } = windows;
   const maySplit = range.windows.length > 1;
   let [rows, bytes] = [0, 0];
-  const options: WalkOptions = {
-    ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
+  const options: ScanOptions = {
+    ...listingScan(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge,
     formerEndedAt,
     runAhead: context.runAhead,
@@ -104,7 +104,7 @@ async function collectPages(
     keepsPages: true,
     ...(kept === null ? {} : { kept: kept <= context.profile.page.size ? kept : 0 }),
   };
-  for await (const page of walk(options)) {
+  for await (const page of scanPages(options)) {
     pages.push(page);
     rows += page.records.length - page.again;
     bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);

@@ -12,13 +12,13 @@ import { shapeOf } from '../../load/prepare-page.ts';
 import type { SyncError } from '../../model/errors.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { WalkEnd } from '../../pagination/page.ts';
-import { isUnitRefusal } from '../../pagination/requests/ask.ts';
+import type { ScanEnd } from '../../pagination/page.ts';
+import { isUnitRefusal } from '../../pagination/requests/request-page.ts';
 import { checkpointAfter } from '../move-cursor.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, proveWalk } from '../walk/prove-walk.ts';
+import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
 import {
   compareTotals,
   distinctRecords,
@@ -76,7 +76,7 @@ interface ReportScan {
  * replaces what the tables hold of it in one transaction together with the checkpoint. The next ranges are prefetched
  * meanwhile. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
  */
-export async function syncReports(context: RunContext, plan: WalkPlan, windows: ReportWindows): Promise<void> {
+export async function syncReports(context: RunContext, plan: ScanPlan, windows: ReportWindows): Promise<void> {
   const { warehouse, owned, clock, progress } = context;
   const { scan, due } = await beginScan(context, plan, windows);
   const { reports, refusals, warnings } = scan;
@@ -108,7 +108,7 @@ async function syncRanges(context: RunContext, scan: ReportScan, due: readonly R
 
 async function beginScan(
   context: RunContext,
-  { mode, checkpoint }: WalkPlan,
+  { mode, checkpoint }: ScanPlan,
   windows: ReportWindows,
 ): Promise<{ scan: ReportScan; due: readonly ReportWindow[] }> {
   const { profile, clock, warehouse, owned } = context;
@@ -121,8 +121,8 @@ async function beginScan(
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
-  const walkStartedAt = begun === null ? now : timestampMs(begun);
-  const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
+  const scanStartedAt = begun === null ? now : timestampMs(begun);
+  const { windows: due, today, until } = dueWindows({ windows, rows, mode, scanStartedAt, now, hasEnd });
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
     reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
@@ -166,7 +166,7 @@ const MAX_REFUSALS_IN_A_ROW = 10;
 
 /** What made a range be requested again. */
 interface FormerScan {
-  end: WalkEnd | null;
+  end: ScanEnd | null;
   endedAt: number | null;
   scans: number;
   held: ReadonlyMap<string, string> | null;
@@ -285,11 +285,11 @@ async function takeOver(
   const { windows, reading } = scan.reports;
   const records = distinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
-  const proof = proveWalk(end, profile, former.end);
+  const proof = judgeScan(end, profile, former.end);
   former.scans += 1;
   if (!proof.isProved && proof.mayRepeat && former.scans < MAX_SCANS_PER_RANGE) {
     Object.assign(former, { end, endedAt: clock.now() });
-    await clock.sleep(end.settleMs ?? 0, signal);
+    await clock.sleep(end.cacheWaitMs ?? 0, signal);
     return null;
   }
   const differs = compareTotals(windows.totals, body, records);
@@ -299,7 +299,7 @@ async function takeOver(
     if (former.scans < 2) return null;
   }
   const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
-  const isWhole = proof.isProved && proof.maySweep && !isFull;
+  const isWhole = proof.isProved && proof.allowsDeletes && !isFull;
   try {
     await replaceWindows(context, scan, { range, page, isWhole, isCapped: isFull, totals, held: null });
   } catch (error) {

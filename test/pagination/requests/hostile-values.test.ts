@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { requestAt, singleRequest, positionOf, urlAt } from '../../../src/pagination/page-styles/listing-request.ts';
 import { readItem } from '../../../src/pagination/read-item.ts';
-import { walk } from '../../../src/pagination/walk.ts';
+import { scanPages } from '../../../src/pagination/scan-pages.ts';
 import type { ApiClient } from '../../../src/http/client.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
@@ -252,7 +252,7 @@ describe.each(Object.entries(CURSORS))(`a cursor in %s (seed ${SEED})`, (_, { fi
           clock: systemClock,
         } as const;
         const resource = { ...templates, records: 'data', page, id: 'id' };
-        for await (const { position } of walk({ ...options, resource })) positions.push(position);
+        for await (const { position } of scanPages({ ...options, resource })) positions.push(position);
       });
       const [first, ...others] = raw ?? [];
       expect(first).toBeDefined();
@@ -286,7 +286,7 @@ it(`a link leads to its own path and query, and to nothing in headers or body (s
       clock: systemClock,
     } as const;
     const resource = { path: '/p', query: {}, ...fields, records: 'data', page, id: 'id' };
-    const { error } = await collect(walk({ ...options, resource }));
+    const { error } = await collect(scanPages({ ...options, resource }));
     const isRefused = error instanceof SyncError && error.code === 'bad_url';
     expect(seen.slice(1).map(queryOf)).toEqual(isRefused ? [] : [{ from: [value.toWellFormed()] }]);
     expect(seen.map(({ body }): unknown => JSON.parse(body))).toEqual(seen.map(() => ({ q: 'x', size: 100 })));

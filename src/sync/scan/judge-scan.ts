@@ -1,13 +1,13 @@
-import type { Doubt, WalkEnd } from '../../pagination/page.ts';
+import type { Doubt, ScanEnd } from '../../pagination/page.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { Warning } from '../report.ts';
 
 /** Conclusions from the end of a scan. */
-export interface WalkProof {
+export interface ScanVerdict {
   /** True if the scan saw every record, or the profile accepts that nothing shows it. */
   isProved: boolean;
   /** True if records that the scan has not seen become delete candidates. */
-  maySweep: boolean;
+  allowsDeletes: boolean;
   /** The doubts that are left to be reported. */
   doubts: readonly Doubt[];
   /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
@@ -34,12 +34,12 @@ const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
 };
 
 /** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
-export function proveWalk(
-  end: WalkEnd,
+export function judgeScan(
+  end: ScanEnd,
   { accept, incremental, feed }: ResourceProfile,
-  former: WalkEnd | null,
-): WalkProof {
-  const isSame = former !== null && former.prints === end.prints;
+  former: ScanEnd | null,
+): ScanVerdict {
+  const isSame = former !== null && former.keysHash === end.keysHash;
   const codes = new Set(end.doubts.map(({ code }) => code));
   // A feed lists what was created while the scan ran.
   const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
@@ -60,7 +60,8 @@ export function proveWalk(
   return {
     isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
     // Rows of a listing that was refused count as listed, so that the others show their deletes.
-    maySweep: !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
+    allowsDeletes:
+      !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
     // A missing total says by itself that records are missing, whatever moved.
     doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
     needsCatchUp: isListedLater || isGrowthFed,
@@ -70,7 +71,7 @@ export function proveWalk(
 }
 
 /** The warnings of a run whose scan ended so. */
-export function endWarnings({ doubts }: WalkProof): Warning[] {
+export function endWarnings({ doubts }: ScanVerdict): Warning[] {
   const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
   // The gravest doubt comes first.
   return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);

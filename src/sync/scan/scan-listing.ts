@@ -5,36 +5,36 @@ import type { CheckpointRow } from '../../database/own-tables.ts';
 import { detectDeletes } from '../deletes/detect-deletes.ts';
 import { countUntimedRows, unprovedCatchUp } from '../filter/filter-evidence.ts';
 import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from '../filter/verify-filter.ts';
-import { planWalk, type WalkPlan } from '../plan.ts';
+import { planScan, type ScanPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { noteVerified, verifyEmptyListing } from '../verify-profile.ts';
-import { findUnseenKeys, MAX_FETCHED_ALONE, walkWhole, type WholeWalk } from './walk-whole.ts';
+import { findUnseenKeys, MAX_FETCHED_ALONE, scanUntilComplete, type WholeScan } from './scan-until-complete.ts';
 
 /**
  * Scans the listing, fully or by the service's filter. A filter that is not verified is replaced by a full scan; after a
  * full scan that took long, the filter supplies what changed meanwhile.
  */
-export async function scanListing(context: RunContext, plan: WalkPlan, isFilterTrusted: boolean): Promise<void> {
+export async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted: boolean): Promise<void> {
   const { progress, profile } = context;
   const instead = await scanIfDoubted(context, plan);
-  const scan = instead ?? (await walkWhole(context, plan, plan.mode === 'incremental' || isFilterTrusted));
+  const scan = instead ?? (await scanUntilComplete(context, plan, plan.mode === 'incremental' || isFilterTrusted));
   const isFull = instead !== null || plan.mode === 'full';
   const full = isFull ? scan : await verifyFilter(context, plan, scan);
   if (full !== null) {
     progress.mode = 'full';
-    if (full.maySweep) await afterFullScan(context, full, plan.checkpoint);
+    if (full.allowsDeletes) await afterFullScan(context, full, plan.checkpoint);
     if (isFilterTrusted) await testFilter(context, full);
   }
   const { incremental } = profile;
   if (incremental !== null && scan.isProved && isFilterTrusted && plan.mode === 'full') {
     const missed = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
-    if (missed !== null) await verifyFilter(context, missed, await walkWhole(context, missed), true);
+    if (missed !== null) await verifyFilter(context, missed, await scanUntilComplete(context, missed), true);
   }
-  if (full?.isProved === true && !full.maySweep) await warnOfUnseenRows(context, full);
+  if (full?.isProved === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
 }
 
 /** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */
-export async function afterFullScan(context: RunContext, scan: WholeWalk, before: CheckpointRow): Promise<void> {
+export async function afterFullScan(context: RunContext, scan: WholeScan, before: CheckpointRow): Promise<void> {
   const { owned, progress, warehouse } = context;
   // A resumed scan of reports does not count what it saw before.
   const isEmpty = scan.isEmpty || progress.figures.records + before.walk_records === 0;
@@ -57,10 +57,10 @@ export async function afterFullScan(context: RunContext, scan: WholeWalk, before
  */
 async function planCatchUp(
   context: RunContext,
-  { checkpoint }: WalkPlan,
+  { checkpoint }: ScanPlan,
   incremental: IncrementalProfile,
   needsCatchUp: boolean,
-): Promise<WalkPlan | null> {
+): Promise<ScanPlan | null> {
   const { owned, profile, credential, clock, warehouse, progress } = context;
   const { resource } = owned;
   const begun = checkpoint.walk_started_at;
@@ -73,7 +73,7 @@ async function planCatchUp(
     return null;
   }
   const input = { command: 'sync', resource, profile, stored, credential, now } as const;
-  const next = planWalk({ ...input, restart: false, interrupted: null });
+  const next = planScan({ ...input, restart: false, interrupted: null });
   if (next.mode !== 'incremental') return null;
   // The filter never lists records without a time of change, of which one may have moved.
   if (needsCatchUp && (await countUntimedRows(context)) > 0) progress.warnings.push(warning);
@@ -81,7 +81,7 @@ async function planCatchUp(
 }
 
 /** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeWalk): Promise<void> {
+async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeScan): Promise<void> {
   const table = context.owned.shape?.tables[0];
   const { warnings } = context.progress;
   if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;

@@ -1,16 +1,16 @@
 import { momentOf, sinceValue } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { NO_WALK, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { longerOf } from '../../pagination/guards/page-ages.ts';
 import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
-import type { EndProof, WalkEnd } from '../../pagination/page.ts';
+import type { EndProof, ScanEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
@@ -22,16 +22,16 @@ import {
   notDescending,
   unprovedCatchUp,
 } from '../filter/filter-evidence.ts';
-import { startWalk, type WalkPlan } from '../plan.ts';
+import { startScan, type ScanPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import { type LoadedWalk, loadPages, type OneWalk } from './load-pages.ts';
-import { endWarnings } from './prove-walk.ts';
+import { type LoadedScan, loadPages, type OneScan } from './load-pages.ts';
+import { endWarnings } from './judge-scan.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
-export interface WholeWalk {
-  /** See `WalkProof`. */
+export interface WholeScan {
+  /** See `ScanVerdict`. */
   isProved: boolean;
-  maySweep: boolean;
+  allowsDeletes: boolean;
   needsCatchUp: boolean;
   checkpoint: CheckpointRow;
   /** True if the listing showed no record at all. */
@@ -41,7 +41,7 @@ export interface WholeWalk {
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
   /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
-  met: WalkEnd['met'];
+  met: ScanEnd['met'];
   startedAt: string | null;
 }
 
@@ -55,20 +55,20 @@ const MAX_CACHE_WAIT_MS = 600_000;
  * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
  * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
  */
-export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = true): Promise<WholeWalk> {
+export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFilter = true): Promise<WholeScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
   const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isProved: false } };
   const { evidence } = collected;
   const planned = await withRows(context, asked);
   let plan = planned;
-  const former: WalkEnd[] = [];
+  const former: ScanEnd[] = [];
   let formerEndedAt: number | null = null;
-  let settleMs: number | null = 0;
+  let cacheWaitMs: number | null = 0;
   const repeated = { whole: 0, all: 0 };
   for (;;) {
     const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
-    const loaded = await oneWalk(context, one);
+    const loaded = await scanOnce(context, one);
     const { end, proof } = loaded;
     const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
     const { isProved } = completed?.proof ?? proof;
@@ -76,18 +76,18 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     // A scan that was given cached pages has only shown that there is a cache.
     repeated.whole += proof.isKept ? 0 : 1;
     const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
-    settleMs = longerOf(settleMs, end.settleMs);
-    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(settleMs, proof.isKept);
+    cacheWaitMs = longerOf(cacheWaitMs, end.cacheWaitMs);
+    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, proof.isKept);
     if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
       const { checkpoint, proof: concluded } = completed ?? loaded;
       progress.warnings.push(...endWarnings(concluded));
-      const { maySweep, needsCatchUp } = concluded;
+      const { allowsDeletes, needsCatchUp } = concluded;
       const { disorder } = evidence;
       const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
       return {
         checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, needsCatchUp) : checkpoint,
         isProved,
-        maySweep,
+        allowsDeletes,
         isEmpty: end.records === 0,
         endProof: end.proof,
         needsCatchUp,
@@ -102,7 +102,7 @@ export async function walkWhole(run: RunContext, asked: WalkPlan, hasFilter = tr
     await clock.sleep(waitMs, context.signal);
     const { walk_credential, walk_since } = planned.checkpoint;
     const again = sweepable({ ...loaded.checkpoint, walk_credential });
-    const begun = { ...startWalk(again, planned.mode, walk_since, clock.now()), walk_credential };
+    const begun = { ...startScan(again, planned.mode, walk_since, clock.now()), walk_credential };
     plan = { ...planned, checkpoint: begun, resumed: false };
   }
 }
@@ -119,10 +119,10 @@ export const MAX_FETCHED_ALONE = 100;
  */
 async function supplyMissing(
   context: RunContext,
-  { end, proof, ifProved }: LoadedWalk,
-  one: OneWalk,
-  former: readonly WalkEnd[],
-): Promise<Pick<LoadedWalk, 'checkpoint' | 'proof'> | null> {
+  { end, proof, ifProved }: LoadedScan,
+  one: OneScan,
+  former: readonly ScanEnd[],
+): Promise<Pick<LoadedScan, 'checkpoint' | 'proof'> | null> {
   const missing = end.shortfall?.count ?? 0;
   const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
@@ -139,14 +139,21 @@ async function supplyMissing(
   if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
   const checkpoint = { ...ifProved, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
-  const concluded = { ...proof, isProved: true, maySweep: false, doubts: [], needsCatchUp: false, mayRepeat: false };
+  const concluded = {
+    ...proof,
+    isProved: true,
+    allowsDeletes: false,
+    doubts: [],
+    needsCatchUp: false,
+    mayRepeat: false,
+  };
   return { checkpoint, proof: concluded };
 }
 
 /** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
 async function catchUp(
   context: RunContext,
-  one: OneWalk,
+  one: OneScan,
   cursor: string,
   onPage: (facts: PageFacts) => void,
 ): Promise<void> {
@@ -154,16 +161,16 @@ async function catchUp(
   const since = profile.incremental && sinceValue(cursor, profile.incremental, null, updatedZone(profile));
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (since === null || stored === null) return;
-  const checkpoint = startWalk(stored, 'incremental', since, clock.now());
-  const plan: WalkPlan = { mode: 'incremental', checkpoint, resumed: false };
+  const checkpoint = startScan(stored, 'incremental', since, clock.now());
+  const plan: ScanPlan = { mode: 'incremental', checkpoint, resumed: false };
   await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
 }
 
 interface SeenRecords {
-  end: WalkEnd;
+  end: ScanEnd;
   /** Fingerprints of keys that the filter has supplied. */
   added: KeySet;
-  former: readonly WalkEnd[];
+  former: readonly ScanEnd[];
 }
 
 /**
@@ -172,7 +179,7 @@ interface SeenRecords {
  */
 async function supplyFromBefore(
   context: RunContext,
-  mode: WalkMode,
+  mode: ScanMode,
   { end, added, former }: SeenRecords,
   missing: number,
 ): Promise<boolean> {
@@ -257,13 +264,13 @@ async function forgetCursor(
 }
 
 /** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
-export function waitFor(settleMs: number | null, isKept: boolean): number | null {
-  if (settleMs !== null && settleMs <= MAX_CACHE_WAIT_MS) return settleMs;
+export function waitFor(cacheWaitMs: number | null, isKept: boolean): number | null {
+  if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
   return isKept ? null : AGE_STEP_MS;
 }
 
 /** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
-async function withRows({ warehouse }: RunContext, plan: WalkPlan): Promise<WalkPlan> {
+async function withRows({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
   return (await warehouse.rows.count(checkpoint.resource)) === 0
@@ -276,7 +283,7 @@ function sweepable(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
-async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+async function scanOnce(context: RunContext, one: OneScan): Promise<LoadedScan> {
   const { warehouse, owned, clock } = context;
   try {
     return await loadPages(context, one);
@@ -284,12 +291,12 @@ async function oneWalk(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
     if (isNumberingFault(error)) {
       // A resumed scan would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
-      const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_WALK })];
+      const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
       await warehouse.apply(forgotten, owned.lease());
     }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = one;
-    const checkpoint = startWalk(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, clock.now());
+    const checkpoint = startScan(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, clock.now());
     return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
   }
 }

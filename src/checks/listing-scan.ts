@@ -8,9 +8,9 @@ import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/listing-request.ts';
 import type { Page } from '../pagination/page.ts';
-import { inPartition } from '../pagination/partitioned-walk.ts';
+import { inPartition } from '../pagination/scan-partitions.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
-import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { fieldAt, takenIn } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
@@ -24,7 +24,7 @@ export interface RequestContext extends ItemSource {
 }
 
 /** What a scan asks for besides what the profile always says. */
-export type ExtraQuery = Pick<WalkOptions, 'extraQuery' | 'values'>;
+export type ExtraQuery = Pick<ScanOptions, 'extraQuery' | 'values'>;
 
 /**
  * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. Those that request
@@ -63,11 +63,11 @@ export function filterText(incremental: IncrementalProfile, { extraQuery = {}, v
 }
 
 /** A scan over the resource's listing from its beginning, one page after the other. */
-export function listingWalk(
+export function listingScan(
   { client, profile, listing, meter, signal, clock, partition }: RequestContext,
   lane: Lane,
   extraQuery: ExtraQuery = {},
-): WalkOptions {
+): ScanOptions {
   const acceptsEnd = profile.accept.includes('end');
   const acceptsStates = profile.accept.includes('states');
   const isFiltered = extraQuery.values?.['since'] !== undefined;
@@ -91,9 +91,9 @@ export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuer
   return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }
 
-/** The first page of such a walk; null if it has none. Throws what a scan throws. */
+/** The first page of such a scan; null if it has none. Throws what a scan throws. */
 export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
-  for await (const page of walk({ ...listingWalk(context, lane, extraQuery), acceptsEnd: false })) return page;
+  for await (const page of scanPages({ ...listingScan(context, lane, extraQuery), acceptsEnd: false })) return page;
   return null;
 }
 

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import type { Doubt, PagePosition, WalkEnd, Page } from './page.ts';
+import type { Doubt, PagePosition, ScanEnd, Page } from './page.ts';
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { longerOf } from './guards/page-ages.ts';
-import { isExpired, isUnitRefusal } from './requests/ask.ts';
-import { walk, type WalkOptions } from './walk.ts';
+import { isExpired, isUnitRefusal } from './requests/request-page.ts';
+import { scanPages, type ScanOptions } from './scan-pages.ts';
 
 /** The position of a scan over several listings, without the position within the current one. */
 export interface PartitionPlace {
   partition: string;
-  /** Records that the walk has met in this listing. */
+  /** Records that the scan has met in this listing. */
   records: number;
   /** The smallest total of the service; null if it reported none. */
   leastTotal: number | null;
@@ -74,7 +74,7 @@ function damaged(position: PagePosition): ConfigError {
 export interface Partitions {
   /** In the order of the walk. */
   values: readonly string[];
-  /** Those that a walk which is taken up must read although it has passed their place. */
+  /** Those that a scan which is taken up must read although it has passed their place. */
   late: readonly string[];
   /** True if a listing that is not there is empty, because its parent may just have gone. */
   mayBeGone: boolean;
@@ -87,8 +87,8 @@ export interface Partitions {
 /** Codes by which a service says that there is no such listing. */
 const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
 
-/** The options of a walk over one of the listings of a partitioned resource. */
-export function inPartition(options: WalkOptions, { field, param }: PartitionProfile, value: string): WalkOptions {
+/** The options of a scan over one of the listings of a partitioned resource. */
+export function inPartition(options: ScanOptions, { field, param }: PartitionProfile, value: string): ScanOptions {
   return {
     ...options,
     resource: { ...options.resource, partition: { field, value } },
@@ -98,13 +98,13 @@ export function inPartition(options: WalkOptions, { field, param }: PartitionPro
 }
 
 /**
- * One passage over all listings of a partitioned resource, one after the other, as one walk: positions say which listing
+ * One passage over all listings of a partitioned resource, one after the other, as one scan: positions say which listing
  * they belong to (`joinPosition`), and the end says what speaks against any of them. `before` is about the
- * listing in which the walk is taken up. A listing that the service refuses is left out, with a doubt that names it.
+ * listing in which the scan is taken up. A listing that the service refuses is left out, with a doubt that names it.
  * Throws as `walk` does, also if all listings are refused.
  */
-export async function* partitionedWalk(
-  { from, before, ...options }: WalkOptions,
+export async function* scanPartitions(
+  { from, before, ...options }: ScanOptions,
   profile: PartitionProfile,
   partitions: Partitions,
 ): AsyncGenerator<Page, void, undefined> {
@@ -142,7 +142,7 @@ function leftFrom(partition: string, { values, late, mayBeGone }: Partitions): r
   return [...left, ...late.filter((value) => !isLeft.has(value))];
 }
 
-function taken(options: WalkOptions, resumed: SplitPosition | null, before: WalkOptions['before']): WalkOptions {
+function taken(options: ScanOptions, resumed: SplitPosition | null, before: ScanOptions['before']): ScanOptions {
   if (resumed === null || resumed.inner === '') return options;
   return { ...options, from: resumed.inner, ...(before === undefined ? {} : { before }) };
 }
@@ -151,7 +151,7 @@ type PlacedPage = Page & { place: Omit<PartitionPlace, 'doubts'> };
 
 /** The pages of one listing; an empty one in place of a listing that is not there, if it need not be. */
 async function* pagesOf(
-  options: WalkOptions,
+  options: ScanOptions,
   whole: WholeEnd,
   { mayBeGone, storedKeys, now }: Partitions,
   before: PartitionPlace | null,
@@ -162,7 +162,7 @@ async function* pagesOf(
     leastTotal: before?.leastTotal ?? null,
   };
   try {
-    for await (const page of walk(options)) {
+    for await (const page of scanPages(options)) {
       place.records += page.records.length - page.again;
       if (page.total !== null) place.leastTotal = Math.min(place.leastTotal ?? page.total, page.total);
       whole.answered();
@@ -171,7 +171,7 @@ async function* pagesOf(
   } catch (error) {
     const isBegun = options.from !== undefined;
     const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
-    // A stored position that has expired begins the walk again.
+    // A stored position that has expired begins the scan again.
     const refusal = isUnitRefusal(error) || (isExpired(error) && !isBegun) ? error : null;
     if (isGone) whole.missed();
     else if (refusal !== null) whole.refused(`${options.resource.partition?.field ?? ''} ${place.partition}`, refusal);
@@ -181,19 +181,19 @@ async function* pagesOf(
   }
 }
 
-/** Refusals before any listing could be read after which the walk is given up: the profile or the credential is wrong. */
+/** Refusals before any listing could be read after which the scan is given up: the profile or the credential is wrong. */
 const MAX_FIRST_REFUSALS = 100;
-/** Failures in a row after which the walk is given up: the service is down. */
+/** Failures in a row after which the scan is given up: the service is down. */
 const MAX_FAILURES_IN_A_ROW = 10;
 
-/** The end of a walk over all listings, from the ends of each. */
+/** The end of a scan over all listings, from the ends of each. */
 class WholeEnd {
   readonly #doubts: Map<Doubt['code'], Doubt>;
-  readonly #prints: string[] = [];
+  readonly #keysHash: string[] = [];
   readonly #isResumed: boolean;
   #records: number | null;
-  #settleMs: number | null = 0;
-  #proof: WalkEnd['proof'] = 'empty';
+  #cacheWaitMs: number | null = 0;
+  #proof: ScanEnd['proof'] = 'empty';
   #answered = 0;
   #missed = 0;
   #unread: { first: string; error: SyncError; count: number } | null = null;
@@ -229,14 +229,14 @@ class WholeEnd {
     this.#missed += 1;
   }
 
-  add({ doubts, prints, records, proof, settleMs }: WalkEnd, listing: string): void {
+  add({ doubts, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
     for (const doubt of doubts) {
       if (!this.#doubts.has(doubt.code))
         this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
     }
-    this.#prints.push(prints);
+    this.#keysHash.push(keysHash);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
-    this.#settleMs = longerOf(this.#settleMs, settleMs);
+    this.#cacheWaitMs = longerOf(this.#cacheWaitMs, cacheWaitMs);
     this.#proof = proof;
   }
 
@@ -248,7 +248,7 @@ class WholeEnd {
   }
 
   /** Throws the error of the first listing if all were refused. */
-  end(): WalkEnd {
+  end(): ScanEnd {
     if (this.#unread !== null && this.#answered === 0 && !this.#isResumed) throw this.#unread.error;
     const isLost = this.#missed > 0 && this.#answered === 0 && !this.#isResumed;
     const doubts = isLost ? [...this.doubts, noneThere(this.#missed)] : this.doubts;
@@ -257,8 +257,8 @@ class WholeEnd {
       proof: this.#proof,
       records: this.#records,
       doubts,
-      prints: hash('sha1', JSON.stringify([this.#isResumed, this.#prints]), 'hex'),
-      settleMs: this.#settleMs,
+      keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#keysHash]), 'hex'),
+      cacheWaitMs: this.#cacheWaitMs,
     };
   }
 }
@@ -281,17 +281,17 @@ function noneThere(count: number): Doubt {
   };
 }
 
-const endOfNothing: WalkEnd = {
+const endOfNothing: ScanEnd = {
   proof: 'signal',
   records: 0,
   doubts: [],
-  prints: '',
+  keysHash: '',
   shortfall: null,
   met: () => false,
-  settleMs: 0,
+  cacheWaitMs: 0,
 };
 
-function emptyPage(number: number, end: WalkEnd, requestedAt: number): Page {
+function emptyPage(number: number, end: ScanEnd, requestedAt: number): Page {
   return {
     number,
     position: '',

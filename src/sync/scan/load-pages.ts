@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isNewestFirst, orderOf } from '../../checks/filter.ts';
-import { filterQuery, listingWalk } from '../../checks/listing-walk.ts';
+import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { saveFigures } from '../../database/state/runs.ts';
@@ -8,24 +8,24 @@ import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
-import type { Page, WalkEnd } from '../../pagination/page.ts';
-import { partitionedWalk } from '../../pagination/partitioned-walk.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
+import type { Page, ScanEnd } from '../../pagination/page.ts';
+import { scanPartitions } from '../../pagination/scan-partitions.ts';
+import { scanPages, type ScanOptions } from '../../pagination/scan-pages.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
 import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
 import { checkpointAfter } from '../move-cursor.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { proveWalk, type WalkProof } from './prove-walk.ts';
-import { partitionsOf, positionFrom, resumeWalk, seenStatements, storedPosition } from './stored-walk.ts';
+import { judgeScan, type ScanVerdict } from './judge-scan.ts';
+import { partitionsOf, positionFrom, resumeScan, seenStatements, storedPosition } from './resume-scan.ts';
 
-/** One of the scans that `walkWhole` makes. */
-export interface OneWalk {
-  plan: WalkPlan;
+/** One of the scans that `scanUntilComplete` makes. */
+export interface OneScan {
+  plan: ScanPlan;
   /** The scan that this one repeats, and when it ended in local epoch milliseconds; null if none exists. */
-  former: WalkEnd | null;
+  former: ScanEnd | null;
   formerEndedAt: number | null;
   /** Collects what its pages show about the filter. */
   evidence: FilterEvidence;
@@ -38,13 +38,13 @@ export interface OneWalk {
 }
 
 /** The end of a scan, and what it proves. */
-interface EndedWalk {
-  end: WalkEnd;
-  proof: WalkProof;
+interface EndedScan {
+  end: ScanEnd;
+  proof: ScanVerdict;
 }
 
 /** A scan that came to its end. */
-export interface LoadedWalk extends EndedWalk {
+export interface LoadedScan extends EndedScan {
   checkpoint: CheckpointRow;
   /** The checkpoint that it would have if it had seen every record. */
   ifProved: CheckpointRow;
@@ -56,15 +56,15 @@ export interface LoadedWalk extends EndedWalk {
  * that were fetched and not yet committed. Returns the finished scan; throws `SyncError` with everything up to the last
  * committed page in place.
  */
-export async function loadPages(context: RunContext, one: OneWalk): Promise<LoadedWalk> {
+export async function loadPages(context: RunContext, one: OneScan): Promise<LoadedScan> {
   const { clock, profile, owned, progress, watcher, signal, warehouse, run } = context;
   const { mode, checkpoint: planned } = one.plan;
-  const walkStartedAt = planned.walk_started_at ?? timestampText(clock.now());
-  const candidates = await readCandidates(context, mode, walkStartedAt);
+  const scanStartedAt = planned.walk_started_at ?? timestampText(clock.now());
+  const candidates = await readCandidates(context, mode, scanStartedAt);
   // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
-  const states = isNumbered(profile.page) ? {} : { walkStartedAt };
+  const states = isNumbered(profile.page) ? {} : { scanStartedAt };
   const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
-  const { start, before } = await resumeWalk(context, planned);
+  const { start, before } = await resumeScan(context, planned);
   const order = orderOf(profile, start);
   const length = profile.partitions === null ? (one.former?.records ?? null) : null;
   const pages = await pagesOf(context, start, {
@@ -78,13 +78,13 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
   });
   let checkpoint = start;
   let ifProved = start;
-  let ended: EndedWalk | null = null;
+  let ended: EndedScan | null = null;
   for await (const page of pages) {
     ended = page.end === null ? null : endedBy(context, page, page.end, one);
     const proof = ended?.proof ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
-      await progress.columns.addPage(context, facts, walkStartedAt);
+      await progress.columns.addPage(context, facts, scanStartedAt);
       addPage(one.evidence, facts);
       one.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, proof?.isProved ?? false);
@@ -115,12 +115,12 @@ export async function loadPages(context: RunContext, one: OneWalk): Promise<Load
 export function endedBy(
   context: RunContext,
   page: Page,
-  end: WalkEnd,
-  { former, isCatchUp = false }: { former: WalkEnd | null; isCatchUp?: boolean },
-): EndedWalk {
+  end: ScanEnd,
+  { former, isCatchUp = false }: { former: ScanEnd | null; isCatchUp?: boolean },
+): EndedScan {
   const isNamed = cursorOfScan(context, page) !== null;
   const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
-  const proof = proveWalk(shown, context.profile, former);
+  const proof = judgeScan(shown, context.profile, former);
   return { end: shown, proof: isCatchUp ? { ...proof, isProved: false } : proof };
 }
 
@@ -140,13 +140,13 @@ function checkpointAfterPage(
 export async function pagesOf(
   context: RunContext,
   start: CheckpointRow,
-  more: Partial<WalkOptions>,
+  more: Partial<ScanOptions>,
 ): Promise<AsyncIterable<Page>> {
   const { profile, runAhead } = context;
   const { kept_size: kept, walk_mode: mode } = start;
   const filter = filterQuery(profile, start.walk_since);
-  const options: WalkOptions = {
-    ...listingWalk(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
+  const options: ScanOptions = {
+    ...listingScan(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
     from: positionFrom(start.walk_position, profile.query, filter.values ?? {}),
     pagesBefore: start.walk_pages,
     // The page size that earlier scans observed; nothing if they requested another one.
@@ -154,6 +154,6 @@ export async function pagesOf(
     runAhead: isNewestFirst(profile) && mode === 'incremental' ? 0 : runAhead,
     ...more,
   };
-  if (profile.partitions === null) return walk(options);
-  return partitionedWalk(options, profile.partitions, await partitionsOf(context, profile.partitions, start));
+  if (profile.partitions === null) return scanPages(options);
+  return scanPartitions(options, profile.partitions, await partitionsOf(context, profile.partitions, start));
 }

@@ -1,6 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
-import { filterQuery } from '../../checks/listing-walk.ts';
+import { filterQuery } from '../../checks/listing-scan.ts';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -13,18 +13,18 @@ import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { VisitedPage, WalkBefore } from '../../pagination/guards/pagination-state.ts';
+import type { VisitedPage, EarlierPages } from '../../pagination/guards/pagination-state.ts';
 import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
 import type { Page, PagePosition } from '../../pagination/page.ts';
-import { joinPosition, type Partitions, splitPosition } from '../../pagination/partitioned-walk.ts';
+import { joinPosition, type Partitions, splitPosition } from '../../pagination/scan-partitions.ts';
 import { keyParts } from '../../pagination/read-item.ts';
 import { pathText } from '../../rows/columns/column-name.ts';
 import { keyFingerprints } from '../../rows/records/record-key.ts';
 import { SEVERAL } from '../move-cursor.ts';
-import { startWalk } from '../plan.ts';
+import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { WalkProof } from './prove-walk.ts';
+import type { ScanVerdict } from './judge-scan.ts';
 
 /** Makes a URL of a path; the origin is not used. */
 const ANY_ORIGIN = 'http://localhost';
@@ -73,14 +73,14 @@ function changeQuery(
  * still holds and count distinct records. A scan whose pages are not stored begins again; of several listings only the
  * one in progress does.
  */
-export async function resumeWalk(
+export async function resumeScan(
   context: ResourceContext,
   planned: CheckpointRow,
-): Promise<{ start: CheckpointRow; before: WalkBefore }> {
-  const none: WalkBefore = { pages: [], isWhole: true, leastTotal: null };
+): Promise<{ start: CheckpointRow; before: EarlierPages }> {
+  const none: EarlierPages = { pages: [], isWhole: true, leastTotal: null };
   const { walk_position: position, walk_mode: mode, walk_since: since } = planned;
   if (position === null) return { start: planned, before: none };
-  const restart = () => ({ start: startWalk(planned, mode ?? 'full', since, context.clock.now()), before: none });
+  const restart = () => ({ start: startScan(planned, mode ?? 'full', since, context.clock.now()), before: none });
   // The newest records come first: a scan that reads only those begins again.
   if (isNewestFirst(context.profile) && mode === 'incremental') return restart();
   const { place, inner } = splitPosition(position);
@@ -120,7 +120,7 @@ interface CommittedPage {
   /** The checkpoint before it. */
   before: CheckpointRow;
   /** Null before the last page. */
-  proof: WalkProof | null;
+  proof: ScanVerdict | null;
 }
 
 /** The statements in a page's transaction that store its keys, and forget other scans and those that are done. */
@@ -129,21 +129,21 @@ export function seenStatements(
   { page, facts, before, proof }: CommittedPage,
   after: CheckpointRow,
 ): CompiledQuery[] {
-  const { resource, walk_started_at: walkStartedAt } = before;
+  const { resource, walk_started_at: scanStartedAt } = before;
   // Keys that another scan has seen prove nothing about this one.
   const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
-  if (walkStartedAt === null) return begun;
+  if (scanStartedAt === null) return begun;
   const isDone = after.walk_mode === null;
   const isFull = before.walk_mode === 'full';
   // An empty listing proves nothing; nor does a scan that must not be used to find deletes.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const findsDeletes = isFull && proof?.maySweep !== false && mayFindDeletes(before) && !isEmpty;
+  const findsDeletes = isFull && proof?.allowsDeletes !== false && mayFindDeletes(before) && !isEmpty;
   const { place } = splitPosition(page.position);
   // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
   const position = page.isNumbered ? page.position : place === null ? null : joinPosition(place, '');
   const seen = rememberSeen(own, {
     resource,
-    walk_started_at: walkStartedAt,
+    walk_started_at: scanStartedAt,
     page: before.walk_pages,
     unkeyed: facts.unkeyed,
     ids: page.keys,
@@ -152,7 +152,7 @@ export function seenStatements(
   const statements = findsDeletes || !isDone ? [...begun, seen] : [forgetSeen(own, resource)];
   if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
   // A complete full scan has seen every record: rejects that it has not seen no longer exist.
-  return [...statements, resolveUnseenRejects(own, resource, walkStartedAt, after.last_success_at)];
+  return [...statements, resolveUnseenRejects(own, resource, scanStartedAt, after.last_success_at)];
 }
 
 /**

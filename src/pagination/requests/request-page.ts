@@ -59,10 +59,10 @@ export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cu
 
 /**
  * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
- * of any page except the first is `cursor_expired`: the walk has to start again from the beginning. What is too much at
+ * of any page except the first is `cursor_expired`: the scan has to start again from the beginning. What is too much at
  * once is `window_too_large`.
  */
-export function askFor(options: AskOptions, parts: RequestParts, first: URL): RequestPage {
+export function pageRequester(options: AskOptions, parts: RequestParts, first: URL): RequestPage {
   const { client, lane, meter, resource } = options;
   const firstPosition = positionOf(first);
   const { status, body } = declaredEnd(resource.page);

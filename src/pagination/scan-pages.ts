@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../rows/records/select-records.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
-import { LoopDetector, PaginationState, type WalkBefore } from './guards/pagination-state.ts';
+import { LoopDetector, PaginationState, type EarlierPages } from './guards/pagination-state.ts';
 import {
   listingStart,
   type ListingTarget,
@@ -14,13 +14,13 @@ import {
   urlAt,
 } from './page-styles/listing-request.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
-import type { Page, PagePosition, WalkedPage } from './page.ts';
+import type { Page, PagePosition, ScannedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
-import { askFor, type AskOptions } from './requests/ask.ts';
+import { pageRequester, type AskOptions } from './requests/request-page.ts';
 import type { ReadableResource } from './requests/read-page.ts';
 import { PageReader } from './page-reader.ts';
 
-export interface WalkOptions extends AskOptions {
+export interface ScanOptions extends AskOptions {
   resource: RequestTemplates & ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
@@ -29,11 +29,11 @@ export interface WalkOptions extends AskOptions {
   extraQuery?: PlaceValues;
   /** Where to resume; null or absent: the beginning. */
   from?: PagePosition | null;
-  /** Pages of this walk that were committed before the resume. */
+  /** Pages of this scan that were committed before the resume. */
   pagesBefore?: number;
   /** The content of those pages; absent if it is not known. */
-  before?: WalkBefore;
-  /** Records on the largest page that named a next one, in earlier walks; 0 if absent. */
+  before?: EarlierPages;
+  /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
   kept?: number;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
@@ -44,7 +44,7 @@ export interface WalkOptions extends AskOptions {
   /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
   runAhead: number;
   /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
-  isEnough?: () => (page: WalkedPage) => boolean;
+  isEnough?: () => (page: ScannedPage) => boolean;
   /** Only this many records of the listing are prefetched; absent: all of them. */
   most?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
@@ -70,11 +70,11 @@ export interface WalkOptions extends AskOptions {
  * `cursor_expired` if the scan has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
  * client throws.
  */
-export async function* walk(options: WalkOptions): AsyncGenerator<Page, void, undefined> {
-  const { start, isResumed, loops, prefetch, reader, state, numbered } = openWalk(options);
+export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
+  const { start, isResumed, loops, prefetch, reader, state, numbered } = openScan(options);
   const isEnough = options.isEnough?.() ?? never;
   let number = options.pagesBefore ?? 0;
-  const readAgain = (page: WalkedPage): Page => ({ ...page, number: (number += 1), release: ignore });
+  const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: ignore });
   let position: PagePosition | null = start;
   try {
     if (isResumed) for (const page of await reader.verifyPlace(position)) yield readAgain(page);
@@ -109,14 +109,14 @@ function likelyTotal(total: number | null, seen: number | null): number {
 }
 
 /** Prepares a scan; sends nothing. */
-function openWalk(options: WalkOptions) {
+function openScan(options: ScanOptions) {
   const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
   const parts = { target: listing, templates: resource, values };
   const first = listingStart(parts, { ...extraQuery, ...style.first });
   const start = positionOf(urlAt(first, from ?? positionOf(first)));
   const isResumed = start !== positionOf(first);
-  const ask = askFor(options, parts, first);
+  const ask = pageRequester(options, parts, first);
   const listed = { resource, style, first, ask, acceptsEnd };
   const state = new PaginationState(
     style.ahead !== null || style.mayHideNumbers,
