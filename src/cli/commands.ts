@@ -84,11 +84,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   deliveries: {
     about: 'List, show or replay webhook deliveries',
-    load: async () => (await import('./webhooks.ts')).deliveriesCommand,
-  },
-  webhooks: {
-    about: 'Test how webhooks are signed',
-    load: async () => (await import('./webhooks.ts')).webhooksCommand,
+    load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   export: {
     about: 'Write files for other tools: parquet, csv, ndjson, dbt, dictionary, deployment, monitoring',

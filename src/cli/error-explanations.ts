@@ -107,9 +107,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Write `https:`.',
     },
     {
-      codes: 'webhook_secret webhook_public_url webhook_unsigned',
-      cause: 'The signature scheme needs another secret, the public address, or a part that is missing.',
-      fix: 'Set `webhook.secrets`, `webhook.public_url`, or the part that the message names.',
+      codes: 'webhook_secret webhook_public_url',
+      cause: 'The signature scheme needs another secret or the public address.',
+      fix: 'Set `webhook.secrets` or `webhook.public_url`.',
     },
   ],
   'Connection to the service': [

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { deliveriesCommand } from '../../src/cli/webhooks.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
 import { statusCommand } from '../../src/cli/status.ts';
-import { deliveriesCommand } from '../../src/cli/webhooks.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../../src/server/signature/sign-delivery.ts';
+import { signDelivery } from '../support/sign-delivery.ts';
 import { parseMetrics } from '../observe/prometheus-text.ts';
 import { findChromium, startChromium } from '../support/chromium.ts';
 import { rowsIn } from '../support/temp-warehouse.ts';

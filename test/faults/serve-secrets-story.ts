@@ -9,9 +9,9 @@ import { tellError } from '../../src/cli/command/output.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
-import { deliveriesCommand, webhooksCommand } from '../../src/cli/webhooks.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../../src/server/signature/sign-delivery.ts';
+import { signDelivery } from '../support/sign-delivery.ts';
 import { inMemory } from '../cli/in-process.ts';
 import { type Sandbox, startSandbox } from '../sandbox/service/sandbox.ts';
 import { sampled } from '../support/length.ts';
@@ -104,7 +104,6 @@ export async function secretsStage(secrets: Secrets = freshSecrets()): Promise<S
     failure: `${service.url}/ping-failure?key=${secrets.ping}`,
   };
   writeYaml(folder, settingsOf({ secrets, folder, sandbox, service, pings }));
-  writeFileSync(path.join(folder, 'event.json'), '{"type":"content.updated"}');
   const env = { WH_TEXT: secrets.whText, PROFILE_HEADER: secrets.profileHeader, PROFILE_QUERY: secrets.profileQuery };
   await publishSecrets(sandbox, secrets);
   const serve = await startServe(folder, { env });
@@ -346,15 +345,6 @@ export async function runCommands({ command }: SecretsStage): Promise<void> {
   }
   await command(syncCommand, '--due', '--json', '--source', 'echo-token');
   await command(deliveriesCommand, 'replay', '--dead');
-  await command(
-    webhooksCommand,
-    'send',
-    'event.json',
-    '--source',
-    'basic',
-    '--url',
-    'http://127.0.0.1:1/webhooks/basic',
-  );
 }
 
 /** Waits until it has come to what could tell a secret: failed walks, failed readings, monitors that did not answer. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import { hasToken, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { challengeMethods } from '../signature/challenges.ts';
 
 /** One body, from its first byte until its request is answered. */
@@ -104,20 +104,17 @@ export interface AcceptedRequests {
   methods: ReadonlySet<string>;
   accepts: (mediaType: string) => boolean;
   maxBody: number;
-  /** True if the scheme signs the fields of a form: then no field holds a JSON text. */
-  signsFields: boolean;
 }
 
 const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 
 /**
- * Accepts JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it.
+ * Accepts JSON; forms if the scheme signs the body; plain text if the sender verifies the address with it.
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
 export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
   const { challenge, signed } = scheme;
-  const signsFields = hasToken(signed, 'form_sorted');
-  const acceptsForms = signsFields || hasToken(signed, 'body', 'body_sha256');
+  const acceptsForms = signed.length > 0;
   const acceptsText =
     challenge === 'msgraph' ||
     (typeof challenge === 'object' && challenge?.method.includes('POST') === true && challenge.echo.from === 'query');
@@ -126,7 +123,6 @@ export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedR
     accepts: (type) =>
       JSON_TYPE.test(type) || (type === FORM_TYPE && acceptsForms) || (type === 'text/plain' && acceptsText),
     maxBody,
-    signsFields,
   };
 }
 
@@ -151,7 +147,7 @@ export function refusalBeforeBody(
 export function jsonIn(
   body: Buffer,
   headers: IncomingHttpHeaders,
-  { maxBody, signsFields }: AcceptedRequests,
+  { maxBody }: AcceptedRequests,
 ): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
   let json = body;
   try {
@@ -160,7 +156,7 @@ export function jsonIn(
     const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
     return isLarge ? 'too_large' : 'content_encoding';
   }
-  if (signsFields || mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
+  if (mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
   const payload = new URLSearchParams(json.toString()).get('payload');
   return payload === null ? 'content_type' : Buffer.from(payload);
 }
