@@ -67,7 +67,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
   files: {
-    about: 'Manage pictures and other files of records: status, verify, prune, get',
+    about: 'Manage pictures and other files of records: status, verify, prune',
     load: async () => (await import('./files/files.ts')).filesCommand,
   },
   warehouse: {

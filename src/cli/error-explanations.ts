@@ -56,7 +56,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes: 'file_exists',
-      cause: '`init`, `probe` or `files get` would replace a file.',
+      cause: '`init` or `probe` would replace a file.',
       fix: 'Name another file, or add `--force`.',
     },
     {
@@ -368,14 +368,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If it is right, name its host in `files.allow_hosts`.',
     },
     {
-      codes: 'file_unknown file_missing file_damaged',
-      cause: 'The record has no such file, or its object is missing in the store or does not match its hash.',
+      codes: 'file_missing',
+      cause: 'The object of a file is missing in its store.',
       fix: 'Run `content-sync files status`, then `content-sync files verify --repair`.',
-    },
-    {
-      codes: 'file_unwritable',
-      cause: '`files get` cannot write to that path.',
-      fix: 'Name another path with `--out`.',
     },
     {
       codes: 'file_store_taken',
@@ -383,8 +378,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Give each copy its own `files.store`. If the other copy no longer exists, remove `.owner` from the store.',
     },
     {
-      codes: 'file_store_absent file_store_unknown',
-      cause: 'The store does not exist, or the settings no longer name it.',
+      codes: 'file_store_absent',
+      cause: 'The store does not exist.',
       fix: 'Check `files.store`, and that its volume is mounted.',
     },
     {

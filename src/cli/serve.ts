@@ -157,7 +157,6 @@ function createServePages({ context: { clock }, log, served, control, metrics, s
     ready: () => served.ready(),
     details: (asked) => served.details(asked),
     tables: () => served.tables(),
-    files: served.files,
     metrics: () => served.metrics(),
     door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
     control,

@@ -51,11 +51,6 @@ export function storeFault(shown: string, error: unknown): unknown {
   });
 }
 
-/** True for a place that cannot be written to, or has no room. */
-export function isUnwritable(error: unknown): boolean {
-  return FULL.has(codeOf(error)) || UNUSABLE.has(codeOf(error));
-}
-
 /** The code of a failed call of the file system; empty for anything else. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';

@@ -15,7 +15,6 @@ import { createTableReader, type SourceTables } from './dictionary/read-dictiona
 import { Keeper, type ReceivedInbox, type WatchedSource } from './keeper.ts';
 import { localWork } from './local-work.ts';
 import { type ChangedSource, createReloader, type SettingsChange } from './reload.ts';
-import { createShownFiles } from './shown-files.ts';
 import { logWalks, sourceWatcher } from './source-watcher.ts';
 import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
@@ -72,12 +71,10 @@ export async function serveSources(options: ServeSourcesOptions) {
         return { name: source.name, isLed: () => own.isLed, use: read };
       }),
   });
-  const files = createShownFiles(keeper, clock);
   return {
     ...collector,
     /** Carries out requests of users. */
     control,
-    files,
     /** Starts to keep all sources fresh. */
     start: (receiver: WebhookReceiver): void => {
       sources.start(receiver);
@@ -101,7 +98,6 @@ export async function serveSources(options: ServeSourcesOptions) {
     stop: async (): Promise<void> => {
       // First, because it stores in warehouses what it has reported.
       await alerts.stop();
-      await files.close();
       await sources.stop();
     },
   };

@@ -15,7 +15,6 @@ import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '.
 import { type CliContext, EXIT_CODES } from '../command/context.ts';
 import { alignedLines, printReport } from '../command/output.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from '../command/sources.ts';
-import { getCommand } from './get-file.ts';
 
 type FilesOptions = SourceOptions;
 
@@ -25,8 +24,7 @@ export function filesCommand(context: CliContext): Command {
     .helpCommand(false)
     .addCommand(statusCommand(context))
     .addCommand(verifyCommand(context))
-    .addCommand(pruneCommand(context))
-    .addCommand(getCommand(context));
+    .addCommand(pruneCommand(context));
 }
 
 function inSources(name: string, about: string): Command {
@@ -45,18 +43,18 @@ function statusCommand(context: CliContext): Command {
     });
 }
 
-type VerifyFilesOptions = FilesOptions & { quick?: true; repair?: true };
+type VerifyFilesOptions = FilesOptions & { repair?: true };
 
 function verifyCommand(context: CliContext): Command {
   return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
     .argument('[resource...]', 'Only files of these resources (default: all, which finds orphans too)')
-    .option('--quick', 'Compare only existence and size')
     .option('--repair', 'Have the next run fetch missing and damaged files again')
-    .action(async (names: string[], { quick, repair, ...options }: VerifyFilesOptions) => {
+    .action(async (names: string[], { repair, ...options }: VerifyFilesOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const resources = names.length === 0 ? null : chosen.resources;
-        const request = { resources, isQuick: quick === true, isRepaired: repair === true };
-        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, request));
+        const verified = await withFiles(context, chosen, (kept) =>
+          verifyFiles(kept, { resources, isRepaired: repair === true }),
+        );
         const { name } = chosen.source;
         printReport(context, { source: name, ...verified }, verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -141,13 +139,13 @@ function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: 
 
 /** What a verification of files has found, for a person. */
 function verifiedText(source: string, verified: FilesVerified): string {
-  const { mode, verdict, objects, files, bytes, faults, orphans, repaired } = verified;
+  const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
     ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
+    `${source}: ${said}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0

@@ -170,15 +170,15 @@ export function refetchContents(
   ]);
 }
 
-/** Notes that contents are intact; `checked_at` is null if only their size was compared. */
+/** Notes that contents are intact. */
 export function foundObjects(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
-  checked_at: TimestampText | null,
+  checked_at: TimestampText,
 ): CompiledQuery[] {
   const found = own.updateTable('_sync_file_objects').where('store', '=', store);
-  const intact = found.set(checked_at === null ? { missing: 0 } : { missing: 0, checked_at });
+  const intact = found.set({ missing: 0, checked_at });
   return inParts(hashes, HASHES_PER_STATEMENT).map((part) => intact.where('sha256', 'in', part).compile());
 }
 

@@ -7,14 +7,12 @@ import { renderDictionaryPage } from '../page/dictionary-page.ts';
 import { renderStatusPage } from '../page/overview.ts';
 import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
-import type { ShownFiles } from '../shown-files.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
 import { type Admission, CHALLENGE, type Door } from './door.ts';
-import { answerFile, FILE_ROUTE } from './file-page.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 export interface WorkerPagesOptions {
@@ -30,7 +28,6 @@ export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
   tables: () => Promise<SourceTables[]>;
-  files: ShownFiles;
   /** Executes commands of the control socket. */
   control: Control;
   /** Null without authentication: then nothing can be controlled over the port. */
@@ -78,18 +75,6 @@ export function createPages(options: PagesOptions): Pages {
   // An invalid path is answered alike to everybody.
   app.get('/sources/*', async ({ req }, next) => (pagePathOf(req.path) === null ? noSuchPage() : await next()));
   app.get('/sources/*', guarded(sourcePage(options)));
-  app.get(
-    FILE_ROUTE,
-    guarded(async ({ req }) => {
-      // Contents of records are shown only with authentication.
-      if (options.controls() === null) return textResponse(403, 'Files are shown where serve.auth is set.');
-      return answerFile(
-        options.files,
-        { source: req.param('source') ?? '', sha256: req.param('sha256') ?? '' },
-        req.raw,
-      );
-    }),
-  );
   app.get('/tables', guarded(tablesPage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   app.post(CONTROL_PATH, controlPage(options, guarded));
@@ -111,10 +96,8 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
     for (const [name, value] of Object.entries(DEFAULT_HEADERS)) if (!headers.has(name)) headers.set(name, value);
   });
   const compressed = compress();
-  // Files are sent as they are stored, and commands read lines as they come.
-  app.use((context, next) =>
-    context.env.isLocal === true || context.req.path.startsWith('/files/') ? next() : compressed(context, next),
-  );
+  // Commands read lines as they come.
+  app.use((context, next) => (context.env.isLocal === true ? next() : compressed(context, next)));
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
@@ -175,10 +158,10 @@ function sourcePage(options: PagesOptions): PageHandler {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
     const told = controls?.told(req.query('told') ?? '') ?? null;
-    const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
-    if (rendered === null) return noSuchPage();
-    const { page, images } = rendered;
-    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
+    const page = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
+    if (page === null) return noSuchPage();
+    // The only image is the icon of the tab.
+    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
     return htmlResponse(page, {
       'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
       // With no-referrer browsers send their forms without an origin.
@@ -187,41 +170,28 @@ function sourcePage(options: PagesOptions): PageHandler {
   };
 }
 
-interface Rendered {
-  page: string;
-  /** The allowed origins of its images. */
-  images: string;
-}
-
-/** The icon of the tab. */
-const OWN = 'data:';
-
 /** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
+async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<string | null> {
   const path: PagePath | null = pagePathOf(req.path);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') {
-    return { page: renderStatusPage(snapshot, view, new URL(req.url).searchParams), images: OWN };
-  }
+  if (path.page === 'overview') return renderStatusPage(snapshot, view, new URL(req.url).searchParams);
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
+    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
     const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return { page: renderRunPage(snapshot, name, path.run, run, view), images: OWN };
+    return renderRunPage(snapshot, name, path.run, run, view);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
   // Contents of records are shown only with authentication.
   const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
-  if (details === null) return null;
-  const page = renderSourcePage(snapshot, source, status ?? null, details, view);
-  return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
+  return details === null ? null : renderSourcePage(snapshot, source, status ?? null, details, view);
 }
 
 /** The snapshot has the version and the time. */

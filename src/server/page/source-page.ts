@@ -1,15 +1,8 @@
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
-import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import type {
-  DeliveryDetails,
-  PictureDetails,
-  RejectDetails,
-  RunPartDetails,
-  SourceDetails,
-} from '../status/source-details.ts';
+import type { DeliveryDetails, RejectDetails, RunPartDetails, SourceDetails } from '../status/source-details.ts';
 import { controlBar, replayButton } from './controls.ts';
 import {
   countCell,
@@ -109,9 +102,9 @@ function growthFigure({ resource, rows }: ResourceStatus, { runs }: SourceDetail
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
-  const { problem, runs, rejects, deliveries, schema_changes: changes, pictures } = details;
+  const { problem, runs, rejects, deliveries, schema_changes: changes } = details;
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
-  const files = filesContent(source, pictures, view);
+  const files = filesContent(source);
   return [
     files && panel('files', 'Files', files),
     panel('runs', 'Runs', runsTable(name, runs, view)),
@@ -204,15 +197,10 @@ function bodyFold(id: string, body: string | null, length: number, size: string)
   return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
 }
 
-/** Files by status, and the newest pictures; null if the source copies no files. */
-function filesContent(
-  { source, resources }: SourceStatus,
-  pictures: readonly PictureDetails[],
-  view: SectionView,
-): Markup | null {
+/** Files by status; null if the source copies no files. */
+function filesContent({ source, resources }: SourceStatus): Markup | null {
   const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
-  if (known.length === 0 && pictures.length === 0) return null;
-  return markup`${known.length > 0 && filesTable(source, known)}${gallery(source, pictures, view)}`;
+  return known.length === 0 ? null : filesTable(source, known);
 }
 
 const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const satisfies (keyof FilesStatus)[];
@@ -235,25 +223,4 @@ function fileErrorText({ trouble }: FilesStatus): Markup | string {
   if (trouble === null) return NONE;
   const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
   return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
-}
-
-function gallery(source: string, pictures: readonly PictureDetails[], { may, now, root }: SectionView): Markup {
-  if (!may) return markup`<p class="empty">Pictures are shown where serve.auth is set.</p>`;
-  if (pictures.length === 0) return markup`<p class="empty">No picture is here yet.</p>`;
-  const items = pictures.map((picture) => pictureItem(picture, `${root}${pathOfFile({ source, ...picture })}`, now));
-  return markup`<h3 class="hidden">The newest pictures</h3><ul class="pictures">${items}</ul>`;
-}
-
-/** Width and height reserve the space of a picture that is still loading. */
-function pictureItem(
-  { resource, record_id, bytes, width, height, seen_at }: PictureDetails,
-  address: string,
-  now: number,
-): Markup {
-  const name = `${resource} ${record_id}`;
-  const isSized = width !== null && height !== null;
-  const size = isSized ? markup` width="${width}" height="${height}"` : null;
-  const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
-  return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
-<span class="sub">${name}<br>${pixels}${formatBytes(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
 }

@@ -54,10 +54,6 @@ header p{margin-left:auto;font-size:12.5px}
 .problem .icon{margin-top:4px}
 .stale table{opacity:.75}
 .wide{overflow-x:auto}
-.pictures{list-style:none;display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:14px;margin-top:14px}
-.pictures a{display:block}
-.pictures img{display:block;width:100%;height:110px;object-fit:contain;background:var(--soft);border-radius:6px}
-.pictures .sub{display:block;margin-top:4px}
 table{width:100%;border-collapse:collapse;overflow-wrap:break-word}
 td code,td time,th code,th time,.when{white-space:nowrap}
 tbody th{font-weight:400}

@@ -1,7 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
-import { newestPictures, type ShownPicture } from '../../database/state/files.ts';
 import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/run-history.ts';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/table.ts';
@@ -34,8 +33,6 @@ export interface SourceDetails {
   /** Null if no webhooks are configured. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
-  /** Empty if the viewer may not see the contents of records. */
-  pictures: PictureDetails[];
 }
 
 export interface RunPartDetails {
@@ -81,21 +78,14 @@ export interface DeliveryDetails {
   length: number;
 }
 
-/** A picture that a current record shows. */
-export interface PictureDetails extends Omit<ShownPicture, 'valid_from'> {
-  /** Since when the record shows it, as far as the copy knows. */
-  seen_at: number | null;
-}
-
 const MAX_RUNS = 60;
 const MAX_REJECTS = 40;
 const MAX_DELIVERIES = 40;
 const MAX_SCHEMA_CHANGES = 60;
-const MAX_PICTURES = 24;
 const MAX_BODY_CHARS = 2_000;
 const TIMEOUT_MS = 3_000;
 
-const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [], pictures: [] };
+const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [] };
 
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: StatusParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
@@ -143,7 +133,6 @@ async function readAll(
     schema_changes: changes
       .filter((change) => resource === null || change.resource === resource)
       .slice(0, MAX_SCHEMA_CHANGES),
-    pictures: bodies ? await readPictures(own, resources) : [],
   };
 }
 
@@ -188,14 +177,6 @@ async function readDeliveries(list: Inbox['list'], only: string | null, bodies: 
       body: bodies ? Buffer.from(row.body).toString('utf8', 0, MAX_BODY_CHARS) : null,
       length: row.body.length,
     }));
-}
-
-/** The newest of all these resources together. */
-async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]): Promise<PictureDetails[]> {
-  const all: ShownPicture[] = [];
-  for (const resource of resources) all.push(...(await newestPictures(own, resource, MAX_PICTURES)));
-  const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, MAX_PICTURES);
-  return newest.map(({ valid_from, ...picture }) => Object.assign(picture, { seen_at: parseStoredTime(valid_from) }));
 }
 
 /** A fact about one resource's part in a run, as lines under a title. */

@@ -40,7 +40,6 @@ export interface FaultyFile {
 
 /** What a verification of files has found; sizes in bytes. */
 export interface FilesVerified {
-  mode: 'whole' | 'quick';
   verdict: 'equal' | 'differs';
   /** Distinct contents, and the files that name them. */
   objects: number;
@@ -56,8 +55,6 @@ export interface FilesVerified {
 export interface VerifyFilesRequest {
   /** Null for all, which finds orphans too. */
   resources: readonly string[] | null;
-  /** Only compares sizes. */
-  isQuick: boolean;
   /** Has the next run fetch again what is wrong. */
   isRepaired: boolean;
 }
@@ -82,12 +79,11 @@ interface FilesVerification extends KeptFiles, VerifyFilesRequest {
  * throws that cannot be read at all.
  */
 export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest): Promise<FilesVerified> {
-  const { isRepaired, isQuick } = request;
+  const { isRepaired } = request;
   const lease = isRepaired ? await acquireLease(kept.warehouse, FILES_LEASE, kept.clock) : null;
   try {
     const repaired = { again: 0, left: 0 };
     const found: FilesVerified = {
-      mode: isQuick ? 'quick' : 'whole',
       verdict: 'equal',
       objects: 0,
       files: 0,
@@ -109,11 +105,11 @@ export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest):
 }
 
 async function verifyStore(verification: FilesVerification, store: ObjectStore): Promise<void> {
-  const { warehouse, signal, resources, isQuick, clock, began, found } = verification;
+  const { warehouse, signal, resources, clock, began, found } = verification;
   let intact: string[] = [];
   const save = async (): Promise<void> => {
-    const checkedAt = isQuick ? null : timestampText(clock.now());
-    if (intact.length > 0) await warehouse.apply(foundObjects(warehouse.own, store.name, intact, checkedAt));
+    if (intact.length > 0)
+      await warehouse.apply(foundObjects(warehouse.own, store.name, intact, timestampText(clock.now())));
     intact = [];
   };
   const judged = pMapIterable(
@@ -183,7 +179,7 @@ function noteFault(found: FilesVerified, fault: FaultyFile): void {
 
 /** What is wrong with one content; null if nothing is, or if no file names it. */
 async function findFault(
-  { warehouse, signal, isQuick }: FilesVerification,
+  { warehouse, signal }: FilesVerification,
   store: ObjectStore,
   { sha256, object, reference }: Compared,
 ): Promise<FileFault | null> {
@@ -196,7 +192,6 @@ async function findFault(
     return named.size > 0 ? 'missing' : null;
   }
   if (stored.bytes !== reference.bytes) return 'size';
-  if (isQuick) return null;
   const hash = createHash('sha256');
   try {
     for await (const chunk of await store.read(sha256)) hash.update(chunk);

@@ -92,7 +92,6 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
   const error = 'GET https://cms.example.com/v1/content answered 401 [auth_refused]';
   return {
     problem: null,
-    pictures: [],
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
     run: resources.map((resource) => ({
       resource,

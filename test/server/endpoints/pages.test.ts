@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../../src/model/errors.ts';
 import { createDoor, type DoorOptions } from '../../../src/server/endpoints/door.ts';
-import { answerFile } from '../../../src/server/endpoints/file-page.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { ask, pagesOf } from './page-server.ts';
@@ -38,7 +36,6 @@ function basic(text: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
-const opening = () => Promise.reject(new SyncError('warehouse_opening', 'it is being opened', { recovery: 'retry' }));
 const broken = () => Promise.reject(new Error('secret detail'));
 
 describe('pages', () => {
@@ -109,17 +106,6 @@ describe('pages', () => {
       expect(errors).toHaveLength(1);
     },
   );
-
-  it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
-    const file = { source: 'blog', sha256: 'a'.repeat(64) };
-    const asked = new Request('http://localhost/');
-    const answer = await answerFile({ find: opening, read: opening }, file, asked);
-    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toStrictEqual([
-      503,
-      '2',
-      'The file cannot be read now: it is being opened.\n',
-    ]);
-  });
 });
 
 describe('basic authentication', () => {
