@@ -5,7 +5,7 @@ import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import { objectMissing } from '../object-store/object-store.ts';
 import { openStores } from '../object-store/open-stores.ts';
-import type { Keeper } from './keeper.ts';
+import type { SourceSupervisor } from './source-supervisor.ts';
 
 /** A content that a row of a copy names. */
 export type ShownFile = Omit<NamedContent, 'store'>;
@@ -20,19 +20,19 @@ export interface ShownFiles {
 
 /** Opens stores with their first use, only to read. */
 export function createShownFiles(
-  keeperOf: (source: string) => Keeper | undefined,
+  supervisorOf: (source: string) => SourceSupervisor | undefined,
   clock: Clock,
 ): ShownFiles & { close(): Promise<void> } {
   const stores = openStores({ clock, isMade: false });
   const contentsOf = async (source: string, sha256: string): Promise<NamedContent[]> =>
-    (await keeperOf(source)?.read(({ own }) => namedContents(own, sha256))) ?? [];
+    (await supervisorOf(source)?.read(({ own }) => namedContents(own, sha256))) ?? [];
   return {
     find: async (source, sha256) => {
       const [content] = await contentsOf(source, sha256);
       return content === undefined ? null : { sha256, bytes: content.bytes, type: content.type };
     },
     read: async (source, sha256) => {
-      const files = keeperOf(source)?.source.files;
+      const files = supervisorOf(source)?.source.files;
       const contents = await contentsOf(source, sha256);
       for (const address of files === undefined ? [] : storesOf(files)) {
         const content = contents.find(({ store: named }) => named === address.name);

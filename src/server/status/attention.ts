@@ -244,7 +244,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function parked({ parked_until }, now, { source }) {
     if (parked_until === null || parked_until <= now) return null;
-    const what = `The service asked to be left alone; the next request goes out ${formatTimeUntil(parked_until, now)}`;
+    const what = `The service requested a wait; the next request is sent ${formatTimeUntil(parked_until, now)}`;
     if (parked_until - now <= LONG_WAIT_MS) return look(what, null);
     const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
     return late(what, next, `content-sync retry --now --source ${source}`);
@@ -272,7 +272,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const count = rejects.reduce((sum, reject) => sum + reject.count, 0);
     if (count === 0) return null;
     const next = '_sync_rejects has the reason and the body of each';
-    return { ...look(`${countOf(count, 'record is', 'records are')} set aside`, next), alert: 'rejects', count };
+    return { ...look(`${countOf(count, 'record is', 'records are')} rejected`, next), alert: 'rejects', count };
   },
 ];
 

@@ -5,7 +5,7 @@ import type { RunFigures } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { WalkMode } from '../../model/vocabulary.ts';
-import type { WalkError } from '../../observe/activity.ts';
+import type { Problem } from '../source-activity.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Time = number | null;
@@ -72,9 +72,6 @@ export interface ApiStatus {
   /** Null if the service states nothing. */
   lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
-
-/** An error and its remedy. */
-export type Problem = WalkError;
 
 export interface WarehouseStatus extends StoredSizes {
   /** Without user and password. */
