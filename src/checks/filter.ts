@@ -90,7 +90,7 @@ interface FilterVerdict {
   hint?: string;
 }
 
-const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
+const NO_FILTER = 'set `incremental: null` in the profile: then every sync is a full scan and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
 /** Judges a filter; `shown` writes a time as it was requested. Pure. */

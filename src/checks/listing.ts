@@ -173,7 +173,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
     check: 'updated',
     status: profile.accept.includes('filter') ? 'warn' : 'fail',
     detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
-    hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
+    hint: `${other}; else set \`incremental: null\`: as long as such records exist, every sync is a full scan`,
   };
 }
 

@@ -218,7 +218,7 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
   const { name: source, warehouse } = chosen.source;
   const door = await findServe(context, chosen);
   const ids = names === null ? {} : { ids: [...names] };
-  const asked = await door?.ask({ action: 'replay', source, ...ids }, context.signal);
+  const asked = await door?.send({ action: 'replay', source, ...ids }, context.signal);
   const replayed = replayedSchema.safeParse(asked?.answer.result);
   if (replayed.success) return replayed.data;
   if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);

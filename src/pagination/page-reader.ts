@@ -353,7 +353,7 @@ function toPlainPage({ records, keys, total, answer }: ReadPage, position: PageP
 const PLACE_LOST: PageFault = {
   code: 'cursor_expired',
   message:
-    'The listing has moved on while the walk was interrupted: nothing of the page before this one is there any more',
+    'The listing has changed while the scan was interrupted: nothing of the page before this one is there any more',
   hint: 'Start this resource again from the beginning.',
 };
 

@@ -1,8 +1,7 @@
-import type { RunFigures } from '../database/state/runs.ts';
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
+import type { RunStatus, WalkMode } from '../model/vocabulary.ts';
 import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from '../observe/metrics.ts';
 import { MinuteSeries } from '../observe/minute-series.ts';
 import { advanceResource, startResource, waitingResource, type ResourceProgress } from '../observe/progress.ts';
@@ -27,7 +26,27 @@ interface RunningScan {
   counted: CountedFigures;
 }
 
-type CountedFigures = Pick<RunFigures, RowResult | 'pages'>;
+/** Rows by result, and pages. */
+type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
+
+interface StartedScan {
+  mode: WalkMode;
+  checkpoint: { walk_records: number; walk_pages: number };
+}
+
+interface ScannedPage {
+  number: number;
+  records: readonly unknown[];
+  total: number | null;
+}
+
+interface EndedScan extends CountedFigures {
+  resource: string;
+  mode: WalkMode;
+  status: RunStatus;
+  seconds: number;
+  error?: { code: string; message: string; hint?: string | undefined } | undefined;
+}
 
 const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
@@ -105,14 +124,14 @@ export class SourceActivity implements RunWatcher {
     this.#counters.latency.observe({ source: this.source }, latency_ms / 1_000);
   };
 
-  readonly started: RunWatcher['started'] = (resource, { mode, checkpoint }) => {
+  readonly started = (resource: string, { mode, checkpoint }: StartedScan): void => {
     const now = this.#clock.now();
     const update = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
     this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_FIGURES });
   };
 
-  readonly page: RunWatcher['page'] = (resource, page, figures) => {
+  readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
     const running = this.#running.get(resource);
     if (running === undefined) return;
     this.#countRows(resource, running.mode, running.counted, figures);
@@ -123,7 +142,7 @@ export class SourceActivity implements RunWatcher {
     running.lastPageAt = this.#clock.now();
   };
 
-  readonly ended: RunWatcher['ended'] = ({ resource, mode, status, seconds, error, ...figures }) => {
+  readonly ended = ({ resource, mode, status, seconds, error, ...figures }: EndedScan): void => {
     this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
     this.#running.delete(resource);
     if (error === undefined) this.#errors.delete(resource);

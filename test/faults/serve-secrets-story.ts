@@ -360,7 +360,7 @@ export async function runCommands({ command }: SecretsStage): Promise<void> {
 /** Waits until it has come to what could tell a secret: failed walks, failed readings, monitors that did not answer. */
 export async function troubled({ serve }: SecretsStage): Promise<void> {
   const count = (text: string): number => serve.written().split(text).length - 1;
-  await until(() => count('walk failed') > LEAST_WAYS && count('a delivery was deferred') > LEAST_WAYS);
+  await until(() => count('scan failed') > LEAST_WAYS && count('a delivery was deferred') > LEAST_WAYS);
   await until(() => count('the monitor was not reached') > 0);
 }
 

@@ -18,7 +18,6 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
     details: async () => ({
       problem: null,
-      verifications: [],
       runs: [],
       run: [],
       rejects: [],
@@ -26,10 +25,9 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
       schema_changes: [],
       pictures: [],
     }),
-    tables: () => Promise.resolve([]),
     files: { find: () => Promise.resolve(null), read: () => Promise.reject(new Error('there is none')) },
     metrics: async () => 'up 1\n',
-    door: () => Promise.resolve('in'),
+    access: () => Promise.resolve('granted'),
     control: () => Promise.reject(new Error('there is no control socket')),
     controls: () => null,
     failed: (error) => {

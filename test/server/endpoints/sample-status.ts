@@ -9,7 +9,7 @@ import type {
 import type { PageView } from '../../../src/server/page/page-frame.ts';
 
 /** A page without controls. */
-export const VIEW: PageView = { nonce: 'n', token: null, told: null };
+export const VIEW: PageView = { nonce: 'n', may: false, told: null };
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');

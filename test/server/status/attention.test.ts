@@ -127,7 +127,7 @@ describe('what needs attention of a resource', () => {
       { suspects: { held: 1_870, held_since: NOW, held_why: null } },
       ['look', '1,870 deletes held: too many at once to be accepted; the rows stay live'],
     ],
-    ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are set aside']],
+    ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are rejected']],
   ])('%s', (_, resource, expected) => {
     const found = foundIn({ resources: [resourceWith('content', resource)] });
     expect(found).toStrictEqual(expected === null ? [] : [expected]);
