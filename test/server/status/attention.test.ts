@@ -120,7 +120,7 @@ describe('what needs attention of a resource', () => {
     [
       'one that the service put off',
       { parked_until: NOW + MINUTE },
-      ['look', 'The service asked to be left alone; the next request goes out in 1m 00s'],
+      ['look', 'The service requested a wait; the next request is sent in 1m 00s'],
     ],
     [
       'held deletes',
