@@ -194,11 +194,7 @@ function toDbtSource({ name: source, views, schema, maxAge: readAnswerAge }: Dbt
     tables: views.map((view) => {
       const isAged = view.table !== null && freshness !== undefined;
       const loaded_at_field = isAged ? loadedAt(view, schema, freshness) : null;
-      return toDbtTable(
-        view,
-        live,
-        isAged ? { loaded_at_field, freshness: readAnswerAge(view.resource ?? '') } : null,
-      );
+      return toDbtTable(view, live, isAged ? { loaded_at_field, freshness: readAnswerAge(view.resource ?? '') } : null);
     }),
   };
 }

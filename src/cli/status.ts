@@ -101,7 +101,15 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
 async function summarizeResource(
   warehouse: WarehouseReader,
   resource: string,
-  { runs: [run], rejects, suspects, unfinished, paused, last_success_at: success, parked_until: parked }: StoredResource,
+  {
+    runs: [run],
+    rejects,
+    suspects,
+    unfinished,
+    paused,
+    last_success_at: success,
+    parked_until: parked,
+  }: StoredResource,
   now: number,
 ): Promise<ResourceSummary> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);

@@ -28,7 +28,6 @@ export function localWork(options: LocalWorkOptions): SourceWork {
   let drain: Drain | null = null;
   return {
     upkeepMs: 10_000,
-    hasTick: true,
     governor: () => open?.app.governor.figures() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {

@@ -101,12 +101,7 @@ export class SourceActivity implements RunWatcher {
   readonly #running = new Map<string, RunningScan>();
   readonly #errors = new Map<string, Problem>();
 
-  constructor(
-    source: string,
-    clock: Clock,
-    { counters }: Metrics,
-    allowedPerSecond: () => number | null = () => null,
-  ) {
+  constructor(source: string, clock: Clock, { counters }: Metrics, allowedPerSecond: () => number | null = () => null) {
     this.source = source;
     this.#clock = clock;
     this.#counters = counters;

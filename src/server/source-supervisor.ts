@@ -28,8 +28,6 @@ import type { SourceActivity } from './source-activity.ts';
 export interface SourceWork {
   /** Between two passes of upkeep. */
   readonly upkeepMs: number;
-  /** True to check what is due at every full minute too. */
-  readonly hasTick: boolean;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -195,7 +193,6 @@ export class SourceSupervisor {
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      hasTick: work.hasTick,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
       run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),

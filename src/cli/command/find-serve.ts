@@ -7,7 +7,10 @@ import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
 /** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe({ clock }: CliContext, { control, source }: ChosenSource): Promise<ServeConnection | null> {
+export async function findServe(
+  { clock }: CliContext,
+  { control, source }: ChosenSource,
+): Promise<ServeConnection | null> {
   const by = caller();
   const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
   // A `serve` on another machine is reached through the database.

@@ -98,8 +98,6 @@ function queuedWork(
   const name = queueName(source.warehouse);
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources must not read their state at the same time.
-    hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),

@@ -70,7 +70,13 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
   const resources = chooseResources(source, 'resource' in request ? request.resource : undefined);
   const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
-    const parts: ControlParts = { supervisor, warehouse, clock: options.clock, resources, what: describe(source, request) };
+    const parts: ControlParts = {
+      supervisor,
+      warehouse,
+      clock: options.clock,
+      resources,
+      what: describe(source, request),
+    };
     if (request.action === 'sync') return await beginSync(parts, request);
     return { answer: await carryOut(parts, request, origin), report: null };
   } finally {

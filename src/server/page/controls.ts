@@ -43,7 +43,8 @@ function hasFailed({ runs, running }: ResourceStatus): boolean {
 /** The two decisions about held deletes. */
 export function heldControls(source: string, resource: string, may: boolean): Markup | null {
   if (!may) return null;
-  const confirmText = 'Each record is fetched once more. If the service no longer has it, its row is marked as deleted.';
+  const confirmText =
+    'Each record is fetched once more. If the service no longer has it, its row is marked as deleted.';
   const discardText = 'The rows stay live until another scan does not find them.';
   const confirm = button({ action: 'confirm', source, resource }, 'Confirm these deletes', 'Mark the rows as deleted');
   const discard = button({ action: 'discard', source, resource }, 'Discard these deletes', 'Keep the rows live');

@@ -145,7 +145,9 @@ function sparkline(title: string, values: readonly (number | null)[], marks: rea
   if (highest === 0 && !marks.includes(true)) return null;
   const bars = values.flatMap((value, at) =>
     // The smallest value is still visible.
-    value === null || value === 0 ? [] : [`M${at * 5 + 2.5} 30V${30 - Math.max(1, Math.round((value / highest) * 28))}`],
+    value === null || value === 0
+      ? []
+      : [`M${at * 5 + 2.5} 30V${30 - Math.max(1, Math.round((value / highest) * 28))}`],
   );
   const marked = marks.flatMap((isMarked, at) => (isMarked ? [`M${at * 5 + 2.5} 32v4`] : []));
   return markup`<svg class="plot" viewBox="0 0 ${values.length * 5} 36" preserveAspectRatio="none" role="img" aria-label="${title}"><title>${title}</title><path class="bar" d="${bars.join('')}"/><path class="mark" d="${marked.join('')}"/></svg>`;

@@ -41,8 +41,8 @@ export interface CollectorOptions {
 
 export type Collector = ReturnType<typeof createCollector>;
 
-/** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
-const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
+/** A page is usually at most a second old; reading takes at most a tenth of the time, counting a fiftieth. */
+const STATE = { keepMs: 1_000, keepTimes: 10, patienceMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 

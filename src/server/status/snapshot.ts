@@ -182,7 +182,7 @@ export interface WebhookStatus {
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;
   /** Oldest first, 60 of them. */
-  minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
+  minutes: { at: number; received: number; refused: number; p95_ms: number | null }[];
 }
 
 /** How many copied files of a resource's current records have which status. */

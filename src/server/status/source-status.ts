@@ -67,15 +67,14 @@ interface Times {
 }
 
 /** Builds the status of a source from its warehouse, the memory of this process, and the settings. */
-export function sourceStatus(
-  parts: StatusParts,
-  { stored, counts, inbox }: SourceReading,
-  times: Times,
-): SourceStatus {
+export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
   const files = stored.value?.files;
   // Another process has reported a full store with a file that waits.
-  const full = files === undefined || files.full === null ? null : { code: 'file_store_full', message: files.full, hint: null, since: null };
+  const full =
+    files === undefined || files.full === null
+      ? null
+      : { code: 'file_store_full', message: files.full, hint: null, since: null };
   const stopped = activity.filesStopped ?? full;
   const status: SourceStatus = {
     source: source.name,
@@ -242,7 +241,6 @@ function webhookStatus(
       at,
       received: count,
       refused: refused[index]?.count ?? 0,
-      p50_ms: spread[index]?.p50 ?? null,
       p95_ms: spread[index]?.p95 ?? null,
     })),
   };

@@ -52,26 +52,23 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
 
   const all = Object.entries(contents);
 
-  it.each(looks)(
-    'is readable, fits and loads nothing else: $name',
-    async ({ name, colorScheme, width }) => {
-      const { controls } = notedControls();
-      const look = { colorScheme, viewport: { width, height: 900 } } as const;
-      const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
-      for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
-        show(snapshot);
-        server.asked.splice(0);
-        await page.goto(`${server.url}${at}`);
-        const faults = [...(await layoutFaults(page)), ...(await contrastFaults(page))];
-        expect({ content, faults }).toStrictEqual({ content, faults: [] });
-        expect(complaints).toStrictEqual([]);
-        expect(server.asked).toStrictEqual([`/${at}`]);
-        if (folder !== undefined) {
-          await page.screenshot({ path: path.join(folder, `${content}-${name}.png`), fullPage: true });
-        }
+  it.each(looks)('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
+    const { controls } = notedControls();
+    const look = { colorScheme, viewport: { width, height: 900 } } as const;
+    const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
+    for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
+      show(snapshot);
+      server.asked.splice(0);
+      await page.goto(`${server.url}${at}`);
+      const faults = [...(await layoutFaults(page)), ...(await contrastFaults(page))];
+      expect({ content, faults }).toStrictEqual({ content, faults: [] });
+      expect(complaints).toStrictEqual([]);
+      expect(server.asked).toStrictEqual([`/${at}`]);
+      if (folder !== undefined) {
+        await page.screenshot({ path: path.join(folder, `${content}-${name}.png`), fullPage: true });
       }
-    },
-  );
+    }
+  });
 
   it('brings itself up to date in place, and keeps what is folded, scrolled and focused', async () => {
     const { page, show, complaints } = await visit(browser, richSnapshot(), { viewport: { width: 1000, height: 500 } });
