@@ -2,24 +2,10 @@ import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/pr
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
-import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
+import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import {
-  askedFor,
-  type CheckFinding,
-  type ExtraQuery,
-  filterQuery,
-  filterSince,
-  filterText,
-  keyIn,
-  type ListedPage,
-  type ListedRecord,
-  listingScan,
-  type RequestContext,
-  requestFirstPage,
-  toListed,
-} from './listing-scan.ts';
+import { askedFor, type CheckFinding, type ExtraQuery, filterQuery, filterSince, filterText, keyIn, type ListedPage, type ListedRecord, listingScan, type RequestContext, requestFirstPage, toListed } from './listing-scan.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
@@ -90,7 +76,7 @@ interface FilterVerdict {
   hint?: string;
 }
 
-const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
+const NO_FILTER = 'set `incremental: null` in the profile: then every sync is a full scan and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
 /** Judges a filter; `shown` writes a time as it was requested. Pure. */

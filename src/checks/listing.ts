@@ -4,13 +4,7 @@ import type { OtherCaller } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import {
-  listingStart,
-  type PlaceValues,
-  requestAt,
-  type RequestTemplates,
-  urlAt,
-} from '../pagination/page-styles/listing-request.ts';
+import { listingStart, type PlaceValues, requestAt, type RequestTemplates, urlAt } from '../pagination/page-styles/listing-request.ts';
 import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
@@ -21,15 +15,7 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapped } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  filterQuery,
-  type ListedPage,
-  listingScan,
-  type RequestContext,
-  toListed,
-} from './listing-scan.ts';
+import { type CheckFinding, type ExtraQuery, filterQuery, type ListedPage, listingScan, type RequestContext, toListed } from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type BareListing =
@@ -173,7 +159,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
     check: 'updated',
     status: profile.accept.includes('filter') ? 'warn' : 'fail',
     detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
-    hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
+    hint: `${other}; else set \`incremental: null\`: as long as such records exist, every sync is a full scan`,
   };
 }
 

@@ -10,13 +10,7 @@ import { findDelivery, replayDeliveries, type Replayed, replayedText } from '../
 import type { CliContext } from './command/context.ts';
 import { failureOf, findServe } from './command/find-serve.ts';
 import { alignedLines, printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { limitFrom } from './runs.ts';
 
 /** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
@@ -87,7 +81,7 @@ async function replay(context: CliContext, chosen: ChosenSource, names: readonly
   const { name: source, warehouse } = chosen.source;
   const door = await findServe(context, chosen);
   const ids = names === null ? {} : { ids: [...names] };
-  const asked = await door?.ask({ action: 'replay', source, ...ids }, context.signal);
+  const asked = await door?.send({ action: 'replay', source, ...ids }, context.signal);
   const replayed = replayedSchema.safeParse(asked?.answer.result);
   if (replayed.success) return replayed.data;
   if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);

@@ -17,7 +17,7 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';
 import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
-import { syncedResources } from '../server/keeper.ts';
+import { syncedResources } from '../server/source-supervisor.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';

@@ -8,9 +8,9 @@ import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/cluster.ts';
 import type { Control } from '../server/controls/control-request.ts';
-import { createControlDoor } from '../server/endpoints/control-door.ts';
+import { createControlEndpoint } from '../server/endpoints/control-endpoint.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
-import { createDoor, refusalNote } from '../server/endpoints/door.ts';
+import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
 import { createRefusalLog, type ReceivedSource, type ReceiverNote } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
@@ -18,13 +18,7 @@ import { recipientOf } from '../server/receiver/webhook.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import {
-  readSettings,
-  reloadedSettings,
-  type SourceOptions,
-  tellRefused,
-  withSourceOptions,
-} from './command/sources.ts';
+import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -151,14 +145,13 @@ interface PageParts {
 function createServePages({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
   const reportRefusal = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => reportRefusal(null, reason);
-  const controls = createControlDoor({ control, serve, clock, refused });
+  const controls = createControlEndpoint({ control, serve, clock, refused });
   return createPages({
     snapshot: () => served.snapshot(),
     ready: () => served.ready(),
     details: (asked) => served.details(asked),
-    tables: () => served.tables(),
     metrics: () => served.metrics(),
-    door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
+    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
     control,
     // Without a password anyone who can reach the page could control the process.
     controls: () => (serve().auth === undefined ? null : controls),

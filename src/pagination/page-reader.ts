@@ -5,21 +5,12 @@ import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { PageAges } from './guards/page-ages.ts';
 import { pageError, type PageFault } from './guards/page-fault.ts';
 import type { AddedPage, PaginationState } from './guards/pagination-state.ts';
-import {
-  isRepeated,
-  type ListingParts,
-  MIN_OVERLAPPING_PAGE,
-  type PastEndSign,
-  stepFromOwn,
-  type VerifiedEnd,
-  verifyEnd,
-  verifyPastEnd,
-} from './guards/verify-end.ts';
+import { isRepeated, type ListingParts, MIN_OVERLAPPING_PAGE, type PastEndSign, stepFromOwn, type VerifiedEnd, verifyEnd, verifyPastEnd } from './guards/verify-end.ts';
 import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { Doubt, PagePosition, ScannedPage, ScanEnd } from './page.ts';
-import { isExpired, PastEnd } from './requests/request-page.ts';
+import type { Doubt, PagePosition, ScanEnd, ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
+import { isExpired, PastEnd } from './requests/request-page.ts';
 
 interface ReaderParts extends ListingParts {
   prefetch: PagePrefetch;
@@ -353,7 +344,7 @@ function toPlainPage({ records, keys, total, answer }: ReadPage, position: PageP
 const PLACE_LOST: PageFault = {
   code: 'cursor_expired',
   message:
-    'The listing has moved on while the walk was interrupted: nothing of the page before this one is there any more',
+    'The listing has changed while the scan was interrupted: nothing of the page before this one is there any more',
   hint: 'Start this resource again from the beginning.',
 };
 

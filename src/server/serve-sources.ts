@@ -4,18 +4,17 @@ import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import { SourceActivity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { Alerts, alertSettings } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
 import type { Control, ControlAnswer, ControlOrigin } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
-import { createTableReader, type SourceTables } from './dictionary/read-dictionary.ts';
-import { Keeper, type ReceivedInbox, type WatchedSource } from './keeper.ts';
 import { localWork } from './local-work.ts';
+import { combineWatchers, logRuns } from './log-runs.ts';
 import { type ChangedSource, createReloader, type SettingsChange } from './reload.ts';
-import { logWalks, sourceWatcher } from './source-watcher.ts';
+import { SourceActivity } from './source-activity.ts';
+import { type ReceivedInbox, SourceSupervisor, type WatchedSource } from './source-supervisor.ts';
 import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
@@ -34,7 +33,7 @@ export interface ServeSourcesOptions extends Omit<SourceSetOptions, 'control'> {
 export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /**
- * The engine of `serve`: each source gets a keeper (`keeper.ts`), which runs the schedule and, on SQLite, does all the
+ * The engine of `serve`: each source gets a supervisor (`supervisor.ts`), which runs the schedule and, on SQLite, does all the
  * work in this process; on Postgres the work goes to a cluster of processes, this one among them. Resolves once
  * deliveries may be stored; opens no source before `start`.
  */
@@ -60,14 +59,14 @@ export async function serveSources(options: ServeSourcesOptions) {
     alerts: () => alerts.status(),
     stopping: () => sources.isStopping,
   });
-  const keeper = (source: string) => sources.get(source)?.keeper;
-  const control = createControls({ keeper, reload: (origin) => reloader.reload(origin), clock, log });
+  const supervisor = (source: string) => sources.get(source)?.supervisor;
+  const control = createControls({ supervisor, reload: (origin) => reloader.reload(origin), clock, log });
   const alerts = new Alerts({
     ...options,
     ...alertSettings(settings),
     snapshot: () => collector.snapshot(),
     sources: () =>
-      sources.all().map(({ keeper: { source, read }, keeper: own }) => {
+      sources.all().map(({ supervisor: { source, read }, supervisor: own }) => {
         return { name: source.name, isLed: () => own.isLed, use: read };
       }),
   });
@@ -81,12 +80,10 @@ export async function serveSources(options: ServeSourcesOptions) {
       alerts.start();
     },
     /** Called when deliveries for a source have been stored. */
-    wake: (source: string): void => keeper(source)?.work.wake(),
+    wake: (source: string): void => supervisor(source)?.work.wake(),
     /** Called for each webhook request, with its result and how long that took. */
     answered: (source: string, result: string, seconds: number): void =>
       sources.activity(source).webhookAnswered(result, seconds),
-    /** The contents of each source's warehouse. Does not throw, and waits some seconds at most. */
-    tables: (): Promise<SourceTables[]> => Promise.all(sources.all().map(({ tables }) => tables())),
     /** Prometheus text. */
     metrics: async (): Promise<string> => {
       exposeStatus(metrics.status, await collector.snapshot());
@@ -115,9 +112,8 @@ interface WebhookReceiver {
 
 /** A source that is kept fresh, until its settings change or it is removed. */
 interface ServedSource {
-  keeper: Keeper;
+  supervisor: SourceSupervisor;
   parts: StatusParts;
-  tables: () => Promise<SourceTables>;
 }
 
 interface SourceSetOptions {
@@ -173,7 +169,8 @@ class SourceSet {
   /** Created with its first use. */
   activity(name: string): SourceActivity {
     const { clock, metrics } = this.#options;
-    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics);
+    const allowed = (): number | null => this.get(name)?.supervisor.work.governor()?.allowedPerSecond ?? null;
+    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics, allowed);
     this.#activities.set(name, activity);
     return activity;
   }
@@ -210,8 +207,8 @@ class SourceSet {
   /** Finishes or rolls back what is in progress, and closes all sources. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    const keepers = Array.from(this.#served.values(), ({ keeper }) => keeper.stop());
-    await Promise.all([...keepers, this.#cluster.stop()]);
+    const supervisors = Array.from(this.#served.values(), ({ supervisor }) => supervisor.stop());
+    await Promise.all([...supervisors, this.#cluster.stop()]);
     // Waits for sources that are being opened, while the receiver still exists.
     await this.#applying.catch(() => undefined);
   }
@@ -219,9 +216,8 @@ class SourceSet {
   #watch(source: SourceSettings): WatchedSource {
     const { name } = source;
     const log = this.#options.log.child({ source: name });
-    const allowed = (): number | null => this.get(name)?.keeper.work.governor()?.allowedPerSecond ?? null;
-    const logged = logWalks(log, this.#options.clock, 'debug');
-    return { source, log, watcher: sourceWatcher(this.activity(name), logged, allowed) };
+    const activity = this.activity(name);
+    return { source, log, activity, watcher: combineWatchers(activity, logRuns(log, this.#options.clock, 'debug')) };
   }
 
   #keep(source: SourceSettings): void {
@@ -230,21 +226,21 @@ class SourceSet {
     const watched = this.#watch(source);
     const inbox = webhook === null ? null : (this.#receiving?.inbox(name) ?? null);
     const local = { ...watched, clock, secrets, inbox, opening: this.#opening };
-    const keeper = isShared(source)
+    const supervisor = isShared(source)
       ? this.#cluster.keep(watched, inbox)
-      : new Keeper({ ...watched, clock, work: localWork(local) });
-    if (!isShared(source)) keeper.lead(true);
+      : new SourceSupervisor({ ...watched, clock, work: localWork(local) });
+    if (!isShared(source)) supervisor.lead(true);
     const parts: StatusParts = {
       source,
       activity: this.activity(name),
-      read: keeper.read,
-      governor: () => keeper.work.governor(),
-      schedule: (resource) => scheduleStatus(source.schedule, resource, keeper.schedule(resource)),
+      read: supervisor.read,
+      governor: () => supervisor.work.governor(),
+      schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
       inbox: inbox === null ? null : () => inbox.figures(),
       deliveries: inbox === null ? null : (filter) => inbox.list(filter),
       scrub: (text) => scrubOwn(text, secrets),
     };
-    this.#served.set(name, { keeper, parts, tables: createTableReader(parts, clock) });
+    this.#served.set(name, { supervisor, parts });
   }
 
   async #open(source: SourceSettings): Promise<void> {
@@ -262,7 +258,7 @@ class SourceSet {
   async #close(source: SourceSettings): Promise<void> {
     const message = 'the settings of the source have changed';
     const reason = new SyncError('interrupted', message, { recovery: 'stop' });
-    const ended = this.#served.get(source.name)?.keeper.stop(reason);
+    const ended = this.#served.get(source.name)?.supervisor.stop(reason);
     await Promise.all([ended, isShared(source) ? this.#cluster.leave(source) : undefined]);
   }
 

@@ -4,7 +4,7 @@ import { messageOf, SyncError } from '../model/errors.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
 import { type Drain, type DrainOptions, InboxDrain } from './inbox/drain.ts';
-import { syncedResources, type WatchedSource } from './keeper.ts';
+import { syncedResources, type WatchedSource } from './source-supervisor.ts';
 
 export interface DrainParts extends WatchedSource {
   clock: Clock;
@@ -24,7 +24,7 @@ export interface DrainParts extends WatchedSource {
 
 /** Starts to process the deliveries of a source; null if it receives no webhooks. */
 export function startDrain(parts: DrainParts): Drain | null {
-  const { source, log, watcher, app, pauses, concerns, checkOwner } = parts;
+  const { source, log, activity, app, pauses, concerns, checkOwner } = parts;
   const { profile, webhook } = source;
   if (webhook === null) return null;
   const refusePaused = async (resource: string): Promise<void> => {
@@ -53,7 +53,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     keepMs: webhook.keep,
     concurrency: profile.http.concurrency,
     watcher: {
-      settled: (event) => watcher.settled(event),
+      settled: (event) => activity.delivered(event),
       failed: (error, at) => {
         const code = error instanceof SyncError ? error.code : 'bug';
         // In a cluster another process may own the resource at any time.

@@ -7,15 +7,15 @@ import { checkCommand } from '../../src/cli/check.ts';
 import type { CliContext } from '../../src/cli/command/context.ts';
 import { tellError } from '../../src/cli/command/output.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
-import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../support/sign-delivery.ts';
 import { inMemory } from '../cli/in-process.ts';
 import { type Sandbox, startSandbox } from '../sandbox/service/sandbox.ts';
 import { sampled } from '../support/length.ts';
 import type { Answered } from '../support/raw-request.ts';
+import { signDelivery } from '../support/sign-delivery.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, type Leak, leakFinder } from './canaries.ts';
 import { ECHOES, type EchoingService, startEchoingService } from './echoing-service.ts';
@@ -350,7 +350,7 @@ export async function runCommands({ command }: SecretsStage): Promise<void> {
 /** Waits until it has come to what could tell a secret: failed walks, failed readings, monitors that did not answer. */
 export async function troubled({ serve }: SecretsStage): Promise<void> {
   const count = (text: string): number => serve.written().split(text).length - 1;
-  await until(() => count('walk failed') > LEAST_WAYS && count('a delivery was deferred') > LEAST_WAYS);
+  await until(() => count('scan failed') > LEAST_WAYS && count('a delivery was deferred') > LEAST_WAYS);
   await until(() => count('the monitor was not reached') > 0);
 }
 

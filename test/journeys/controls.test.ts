@@ -88,7 +88,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
         resources: [{ resource: 'content', mode: 'incremental', status: 'ok', inserted: 1 }],
       },
     ]);
-    expect(one.stderr).toContain('walk ok');
+    expect(one.stderr).toContain('scan ok');
     const all = await stage.run('backfill', '--json');
     expect(all).toMatchObject({ code: 0 });
     const [report] = told(all.stdout);

@@ -12,7 +12,7 @@ import {
   waitingResource,
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import { logWalks } from '../../server/source-watcher.ts';
+import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
 
@@ -48,7 +48,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   // Redrawn between pages too, so that a pause counts down.
   const redrawing = setInterval(draw, REDRAW_MS);
   redrawing.unref();
-  const logged = logWalks(log, clock, 'info');
+  const logged = logRuns(log, clock, 'info');
 
   const watcher: RunWatcher = {
     started: (resource, plan) => {

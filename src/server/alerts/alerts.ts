@@ -2,16 +2,15 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { saveSentAlert, readSentAlerts, type ToldAlert } from '../../database/state/server-state.ts';
+import { readSentAlerts, saveSentAlert, type ToldAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import { createMetrics, type Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import { readStatusOnce } from '../status/collect.ts';
+import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-import { storedParts } from '../status/source-status.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
 
@@ -288,9 +287,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
       return work(warehouse).finally(() => warehouse.close());
     };
     sources.push({ name: source.name, isLed: () => true, use });
-    statuses.push(
-      await readStatusOnce(await storedParts(source, { ...options, metrics, read: use, inbox: null }), clock),
-    );
+    statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };
   const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [], settings: null };

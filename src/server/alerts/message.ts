@@ -49,7 +49,7 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   partial: 'partial',
   held_deletes: 'deletes held back',
   dead_deliveries: 'webhook deliveries given up',
-  rejects: 'records set aside',
+  rejects: 'rejected records',
   files: 'files not fetched',
   deprecation: 'API about to end',
   schema_change: 'tables changed',

@@ -101,7 +101,7 @@ function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed'
     const code = isFailed ? ` [${reason.code}]` : '';
     return { what: `${what}: ${reason.message}${code}`, next: reason.hint, cause: reason.code };
   }
-  const why = rejected > 0 ? ': records were set aside' : held > 0 ? ': deletes were held back' : '';
+  const why = rejected > 0 ? ': records were rejected' : held > 0 ? ': deletes were held back' : '';
   return { what: `${what}${isFailed ? '' : why}`, next: 'see the status page, or run content-sync status', cause: why };
 }
 

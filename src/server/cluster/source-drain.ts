@@ -6,7 +6,7 @@ import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { Drain } from '../inbox/drain.ts';
-import type { WatchedSource } from '../keeper.ts';
+import type { WatchedSource } from '../source-supervisor.ts';
 import { startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';

@@ -2,7 +2,7 @@ import { countOf, countText, NONE, formatPercent } from '../../observe/figures.t
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { reloadButton } from './controls.ts';
-import { timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
+import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
 import { framed, sectionView, type PageView } from './page-frame.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
@@ -34,7 +34,7 @@ export function renderStatusPage(snapshot: StatusSnapshot, view: PageView, query
   const frame = { title, tone: headline.tone, path: '', trail: [], snapshot };
   const content = markup`${summary(headline)}
 ${findingList(found, count, isFew)}
-${reloadButton(view.token !== null)}
+${reloadButton(view.may)}
 ${isFew ? fewSources(snapshot, view) : sourceTable(snapshot, found, filter)}`;
   return framed(frame, view, content);
 }
@@ -47,14 +47,14 @@ function findingList(found: readonly Attention[], sources: number, isFew: boolea
   const more =
     left === 0
       ? null
-      : markup`<li class="more"><div>and ${left} more: each source's worst stands in the table below</div></li>`;
+      : markup`<li class="more"><div>and ${left} more: the table below shows the worst of each source</div></li>`;
   return attentionList(shown, '', sources > 1, more);
 }
 
 function fewSources(snapshot: StatusSnapshot, page: PageView): Markup {
   const { sources, refused } = snapshot;
   if (sources.length + refused.length === 0)
-    return markup`<section class="source"><p class="empty">No source is kept. Put one under <code>sources</code> in the config, and have it read again: <code>content-sync reload</code>.</p></section>`;
+    return markup`<section class="source"><p class="empty">There is no source. Add one under <code>sources</code> in the config, then reload it: <code>content-sync reload</code>.</p></section>`;
   const view = sectionView(snapshot, '', page);
   return markup`${sources.map((source) => sourceSection(source, view))}${refused.map(refusedSection)}`;
 }
@@ -125,25 +125,20 @@ const COLUMNS: readonly (readonly [title: string, kind?: string, note?: string])
 function sourceTable(snapshot: StatusSnapshot, found: readonly Attention[], filter: SourceFilter): Markup {
   const all = sourceRows(snapshot, found);
   const rows = all.filter((row) => matches(row, filter));
-  const heads = COLUMNS.map(
-    ([title, kind = '', note]) =>
-      markup`<th scope="col" class="${kind}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
-  );
   const left = rows.length - MAX_ROWS;
   const more = left > 0 && markup`<p class="sub">and ${countText(left)} more: find them by their names</p>`;
-  const none = markup`<tr><td class="empty" colspan="${COLUMNS.length}">No source is like that. <a href="./" data-here>Show all</a></td></tr>`;
+  const none = markup`<tr><td class="empty" colspan="${COLUMNS.length}">No source matches. <a href="./">Show all</a></td></tr>`;
   const body = rows.length === 0 ? none : rows.slice(0, MAX_ROWS).map((row) => sourceRow(row, snapshot.at));
   return markup`<section class="source overview" aria-labelledby="overview-title"><div class="title"><h2 id="overview-title">Sources</h2>
 ${filterForm(filter, all.length, rows.length)}</div>
-<table class="sources"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table>${more}</section>`;
+<table class="sources"><thead><tr>${COLUMNS.map(columnHead)}</tr></thead><tbody>${body}</tbody></table>${more}</section>`;
 }
 
-/** Works without a script as well. */
 function filterForm({ find, hasTrouble }: SourceFilter, all: number, shown: number): Markup {
   return markup`<form class="choice" method="get" action="./" role="search">
 <label for="find">Find <input id="find" type="search" name="find" value="${find}" maxlength="80" placeholder="name of a source or resource"></label>
 <label for="only"><input id="only" type="checkbox" name="only" value="trouble"${hasTrouble && markup` checked`}> only what needs attention</label>
-<noscript><button>Show</button></noscript><span class="sub">${shown === all ? countOf(all, 'source') : `${countText(shown)} of ${countOf(all, 'source')}`}</span></form>`;
+<button>Show</button><span class="sub">${shown === all ? countOf(all, 'source') : `${countText(shown)} of ${countOf(all, 'source')}`}</span></form>`;
 }
 
 function sourceRow(row: SourceRow, now: number): Markup {

@@ -1,23 +1,12 @@
+import type { RunDetails } from '../../database/state/run-history.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import type { DeliveryDetails, RejectDetails, RunPartDetails, SourceDetails } from '../status/source-details.ts';
+import { type DeliveryDetails, type RejectDetails, runFacts, type SourceDetails } from '../status/source-details.ts';
 import { controlBar, replayButton } from './controls.ts';
-import {
-  countCell,
-  dataTable,
-  icon,
-  linesOf,
-  listed,
-  markup,
-  type Markup,
-  type PageTone,
-  problemNote,
-  timeAs,
-} from './markup.ts';
+import { countCell, dataTable, icon, linesOf, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
-import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
@@ -34,11 +23,8 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path, page);
-  const growth = shown.resources.map((status) => growthFigure(status, details, resource === null ? 400 : 1_200));
-  const plots = resource === null ? markup`<div class="plots">${growth}</div>` : markup`${growth}`;
   const content = markup`${headOf(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
-${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', plots) : null}
 ${detailPanels(shown, details, view)}`;
   return framed(frameOf(only, path, trail), page, content);
 }
@@ -63,8 +49,9 @@ export function renderRunPage(
   return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
 }
 
-function runPanel({ resource, command, mode, status, facts }: RunPartDetails): Markup {
-  const rows = facts.map(
+function runPanel(part: RunDetails): Markup {
+  const { resource, command, mode, status } = part;
+  const rows = runFacts(part).map(
     ({ title, lines: [first, ...more] }) =>
       markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
   );
@@ -93,12 +80,6 @@ function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): 
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
 }
 
-function growthFigure({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
-  const own = runs.filter((run) => run.resource === resource);
-  const plot = renderGrowthPlot({ resource, runs: own, live: rows?.live ?? null, width });
-  return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
-}
-
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
@@ -108,7 +89,7 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
   return [
     files && panel('files', 'Files', files),
     panel('runs', 'Runs', runsTable(name, runs, view)),
-    panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
+    panel('rejects', 'Rejected', rejectTable(name, rejects, now)),
     deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
     changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
   ];
@@ -130,7 +111,7 @@ function schemaTable(source: string, changes: SourceDetails['schema_changes'], n
 
 /** Rejected records, with their bodies if the reader may see them. */
 function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
-  if (rejects.length === 0) return markup`<p class="empty">No record is set aside.</p>`;
+  if (rejects.length === 0) return markup`<p class="empty">No record is rejected.</p>`;
   const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
     resource,
     markup`<code>${reason}</code>`,
@@ -139,8 +120,8 @@ function rejectTable(source: string, rejects: readonly RejectDetails[], now: num
     last_seen_at === null ? NONE : timeAs('ago', last_seen_at, now),
     bodyFold(`reject-${at}`, body, length, countText(length)),
   ]);
-  const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
-  return dataTable({ id: 'rejects-table', label: `Records of ${source} set aside`, columns, rows });
+  const columns = ['Resource', 'Reason', 'Record', ['Error', 'text'], 'Last seen', ['Body', 'record']] as const;
+  return dataTable({ id: 'rejects-table', label: `Rejected records of ${source}`, columns, rows });
 }
 
 const DELIVERY_TONES = { waiting: 'quiet', done: 'fine', ignored: 'quiet', dead: 'late' } as const;

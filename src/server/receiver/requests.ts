@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { CONTROL_PATH } from '../endpoints/control-door.ts';
+import { CONTROL_PATH } from '../endpoints/control-endpoint.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
 import { FORM_TYPE, type HeldBody, mediaTypeIn, readBody } from './body.ts';

@@ -14,7 +14,7 @@ import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
-import type { ReceivedInbox } from '../keeper.ts';
+import type { ReceivedInbox } from '../source-supervisor.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';

@@ -5,7 +5,7 @@ import type { RunFigures } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
-import type { WalkError } from '../../observe/activity.ts';
+import type { Problem } from '../source-activity.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Time = number | null;
@@ -72,9 +72,6 @@ export interface ApiStatus {
   /** Null if the service states nothing. */
   lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
-
-/** An error and its remedy. */
-export type Problem = WalkError;
 
 export interface WarehouseStatus extends StoredSizes {
   /** Without user and password. */
@@ -185,7 +182,7 @@ export interface WebhookStatus {
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;
   /** Oldest first, 60 of them. */
-  minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
+  minutes: { at: number; received: number; refused: number; p95_ms: number | null }[];
 }
 
 /** How many copied files of a resource's current records have which status. */

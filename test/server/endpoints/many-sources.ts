@@ -1,5 +1,6 @@
-import type { SourceDetails } from '../../../src/server/status/source-details.ts';
+import type { RunDetails } from '../../../src/database/state/run-history.ts';
 import type { SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
+import type { SourceDetails } from '../../../src/server/status/source-details.ts';
 import { limitWith, NOW, resourceWith, runWith, snapshotWith, sourceWith, webhooksWith } from './sample-status.ts';
 
 const MINUTE = 60_000;
@@ -89,19 +90,26 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
     })),
   );
   const body = JSON.stringify({ slug: 'a-record-without-an-id', title: 'No id <b>at all</b>' }, null, 1);
-  const error = 'GET https://cms.example.com/v1/content answered 401 [auth_refused]';
+  const error = 'GET https://cms.example.com/v1/content answered 401';
   return {
     problem: null,
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
-    run: resources.map((resource) => ({
+    run: resources.map((resource): RunDetails => ({
+      ...runWith({ status: 'failed' }),
       resource,
       command: 'sync',
-      mode: 'incremental',
-      status: 'failed',
-      facts: [
-        { title: 'records', lines: ['51 on 1 page: 2 new, 11 changed, 38 unchanged, 0 deleted'] },
-        { title: 'error', lines: [error, '→ put a valid key into auth.key'] },
-      ],
+      finished_at: NOW,
+      runs: 1,
+      first_started_at: NOW - 10 * MINUTE,
+      records: 51,
+      retries: 0,
+      bytes: 9_000,
+      all_requests: 1,
+      all_bytes: 9_000,
+      outcomes: { stop: 1 },
+      error: { code: 'auth_refused', message: error, hint: 'put a valid key into auth.key', request_id: null },
+      schema_changes: [],
+      rejects: [],
     })),
     rejects: [
       {
@@ -116,7 +124,6 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
     ],
     deliveries: (['done', 'dead', 'ignored'] as const).map((state, at) => ({
       seq: at,
-      id: `msg_${at}`,
       received_at: NOW - at * MINUTE,
       state,
       reason: state === 'done' ? null : 'the service answered 500 eight times',

@@ -81,7 +81,6 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   const create = (): Scheduler =>
     new Scheduler({
       source: 'blog',
-      hasTick: false,
       resources: Object.fromEntries([...stored.keys()].map((name) => [name, { incremental: FILTER }])),
       schedule: { ...NOTHING, ...schedule },
       clock,

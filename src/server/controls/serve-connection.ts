@@ -23,12 +23,12 @@ import {
 } from './control-request.ts';
 
 /** A running `serve`. */
-export interface ServeDoor {
+export interface ServeConnection {
   /**
    * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
    * throw `SyncError('serve_gone')` if the process ends before.
    */
-  ask(request: ControlRequest, signal: AbortSignal): Promise<ControlResult>;
+  send(request: ControlRequest, signal: AbortSignal): Promise<ControlResult>;
 }
 
 /** An answer as another process, of this version or another one, has written it. */
@@ -51,12 +51,12 @@ const controlEnd = z.object({ answer: answerSchema, report: reportSchema.nullabl
 const endSchema = z.union([z.object({ report: reportSchema }), z.object({ failed: answerSchema })]);
 
 /** Connects to the control socket at this path; null if no process listens. Throws `SyncError` if it is another user's. */
-export async function findSocket(path: string, by: string | null): Promise<ServeDoor | null> {
+export async function findSocket(path: string, by: string | null): Promise<ServeConnection | null> {
   const owner = lstatSync(path, { throwIfNoEntry: false })?.uid;
   if (owner === undefined) return null;
   if (!isTrusted(path, owner)) throw denied(path);
   if (!(await isListening(path))) return null;
-  return { ask: (request, signal) => askSocket(path, { content_sync: 2, request, by }, signal) };
+  return { send: (request, signal) => sendToSocket(path, { content_sync: 2, request, by }, signal) };
 }
 
 /** Root may control the `serve` of another user, in a folder where no one else could have made the socket. */
@@ -79,9 +79,9 @@ async function isListening(path: string): Promise<boolean> {
 }
 
 /** The answer is a line of JSON; the end of the syncs is another one. */
-async function askSocket(
+async function sendToSocket(
   path: string,
-  asked: z.input<typeof controlBodySchema>,
+  sent: z.input<typeof controlBodySchema>,
   signal: AbortSignal,
 ): Promise<ControlResult> {
   const client = new Client('http://localhost', { socketPath: path, headersTimeout: 0, bodyTimeout: 0 });
@@ -91,12 +91,12 @@ async function askSocket(
     work().catch((error: unknown) => Promise.reject(toControlError(error, signal)));
   const lines = await read(async () => {
     const headers = { 'content-type': 'application/json' };
-    const body = JSON.stringify(asked);
+    const body = JSON.stringify(sent);
     const response = await client.request({ method: 'POST', path: '/control', headers, body, signal });
     return linesOf(response.body.setEncoding('utf8'));
   });
   const answer: ControlAnswer = await read(async () => answerSchema.parse((await lines.next()).value));
-  if (asked.request.action !== 'sync' || !answer.done) return { answer, report: null };
+  if (sent.request.action !== 'sync' || !answer.done) return { answer, report: null };
   const following = opened.move();
   const report = read(async () => endSchema.parse((await lines.next()).value)).then((end) => {
     if ('failed' in end) throw errorOf(end.failed);
@@ -151,22 +151,22 @@ const WITHDRAW = `DELETE FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid AND state <
  * The process that leads a source, on any machine, reached through the queue in the database that they share; null if
  * no process does, or if one process does all the work. Throws what the database throws.
  */
-export async function findLeader(address: LeaderAddress): Promise<ServeDoor | null> {
+export async function findLeader(address: LeaderAddress): Promise<ServeConnection | null> {
   const shared = sharedDatabase(address.warehouse);
   if (shared === null) return null;
   const coordination = await shared.openCoordination(address.clock);
   const isLed = await coordination.isLed(shared.namespace).finally(() => coordination.close());
-  return isLed ? { ask: (request, signal) => askLeader(shared, address, request, signal) } : null;
+  return isLed ? { send: (request, signal) => sendToLeader(shared, address, request, signal) } : null;
 }
 
 /** Passes a request on to the process that leads the source; null for a source that no other process can lead. */
-export function askElsewhere(warehouse: string, clock: Clock): Control | null {
+export function forwardToLeader(warehouse: string, clock: Clock): Control | null {
   const shared = sharedDatabase(warehouse);
   if (shared === null) return null;
-  return (request, origin) => askLeader(shared, { warehouse, clock, by: originText(origin) }, request);
+  return (request, origin) => sendToLeader(shared, { warehouse, clock, by: originText(origin) }, request);
 }
 
-async function askLeader(
+async function sendToLeader(
   shared: SharedDatabase,
   { clock, by }: LeaderAddress,
   request: ControlRequest,

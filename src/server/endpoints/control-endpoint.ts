@@ -1,4 +1,5 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import type { ServeSettings } from '../../config/settings.ts';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import {
@@ -11,7 +12,6 @@ import {
   refused,
 } from '../controls/control-request.ts';
 import { pagePathOf } from '../page/page-frame.ts';
-import type { ServeSettings } from '../../config/settings.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 /** The path of the page's one form, and of the same for programs, in JSON. */
@@ -21,15 +21,13 @@ export const CONTROL_PATH = '/control';
 const REFUSALS = {
   other_site: 'another site sent this.',
   other_origin: 'this came from a page of another name. Behind a proxy, put the name of the page under serve.hosts.',
-  no_form: 'there is no form in this.',
-  no_token: 'this is not a form of the page.',
-  wrong_token: 'the page is older than the process that runs now. Load it again.',
+  no_origin: 'a form must come from a browser that names the page. Programs send JSON.',
   wrong_request: 'this is none of the controls.',
 } as const;
 
 type ControlRefusal = keyof typeof REFUSALS;
 
-export interface ControlDoorOptions {
+export interface ControlEndpointOptions {
   control: Control;
   /** Returns the current settings. */
   serve: () => ServeSettings;
@@ -39,47 +37,38 @@ export interface ControlDoorOptions {
 }
 
 /** Executes controls that an authenticated user sends over the port: a form of the page, or JSON. */
-export interface ControlDoor {
-  /** Returns a token for the form of a page; another one each time, so that compression reveals nothing about it. */
-  token(): string;
+export interface ControlEndpoint {
   /** Executes the request unless it is forged; resolves within seconds. */
-  take(sent: { headers: Headers; body: string }): Promise<Response>;
+  execute(sent: { headers: Headers; body: string }): Promise<Response>;
   /** Returns the result of an earlier form, by the id in the address of the page. */
-  told(id: string): ControlAnswer | null;
+  findResult(id: string): ControlAnswer | null;
 }
 
 /** Shorter than the time in which a page must be ready. */
 const CONTROL_TIMEOUT_MS = 4_000;
 
-export function createControlDoor(options: ControlDoorOptions): ControlDoor {
+export function createControlEndpoint(options: ControlEndpointOptions): ControlEndpoint {
   const { serve, clock, control } = options;
-  // Tokens are only valid in this process.
-  const key = randomBytes(32);
   const results = storedResults(clock);
 
   async function carryOut(request: ControlRequest): Promise<ControlAnswer> {
-    const asked = control(request, { via: 'page', by: serve().auth?.user ?? null });
-    const begun = await waitAtMost(clock, CONTROL_TIMEOUT_MS, asked);
-    if (begun !== null) return begun.value.answer;
-    return { done: true, message: `${request.action}: asked for, and still going on`, hint: null };
+    const begun = control(request, { via: 'page', by: serve().auth?.user ?? null });
+    const answered = await waitAtMost(clock, CONTROL_TIMEOUT_MS, begun);
+    if (answered !== null) return answered.value.answer;
+    return { done: true, message: `${request.action}: requested, and still in progress`, hint: null };
   }
 
   return {
-    token: () => {
-      const salt = randomBytes(12).toString('base64url');
-      return `${salt}.${tokenSignature(key, salt, serve())}`;
-    },
-    told: results.find,
-    take: async ({ headers, body }) => {
-      const isJson = isJsonType(headers);
+    findResult: results.find,
+    execute: async ({ headers, body }) => {
       const { hosts, host } = serve();
-      const read = forgeryOf(headers, [...hosts, host]) ?? (isJson ? jsonIn(body) : formIn(body, key, serve()));
+      const read = forgeryOf(headers, [...hosts, host]) ?? (isJson(headers) ? jsonIn(body) : formIn(body));
       if (typeof read === 'string') {
         options.refused(read);
         return textResponse(403, `Nothing was done: ${REFUSALS[read]}`);
       }
       const answer = await carryOut(read.request);
-      if (isJson) return answerResponse(answer);
+      if (isJson(headers)) return answerResponse(answer);
       return textResponse(303, 'Done; the page says what.', { location: `${read.back}?told=${results.add(answer)}` });
     },
   };
@@ -113,7 +102,7 @@ function answerResponse(answer: ControlAnswer): Response {
   return jsonResponse(answer.done ? 200 : answer.code === 'serve_version' ? 400 : 409, answer, 0);
 }
 
-function isJsonType(headers: Headers): boolean {
+function isJson(headers: Headers): boolean {
   return /^application\/json\b/i.test(headers.get('content-type') ?? '');
 }
 
@@ -123,23 +112,18 @@ interface Read {
   back: string;
 }
 
-/** Browsers send JSON to another site only if that site allows it, which this one never does. */
 function jsonIn(body: string): Read | ControlRefusal {
   const { data } = controlRequestSchema.safeParse(parsed(body));
   return data === undefined ? 'wrong_request' : { request: data, back: '' };
 }
 
-/** Reads a form, which has each of its fields once. */
-function formIn(body: string, key: Buffer, serve: ServeSettings): Read | ControlRefusal {
+function formIn(body: string): Read | ControlRefusal {
   const fields = new URLSearchParams(body);
-  const [token, request, back] = ['token', 'request', 'back'].map((name) => fields.getAll(name));
-  if (fields.size === 0) return 'no_form';
-  if (token?.length !== 1) return 'no_token';
-  if (!isToken(token[0] ?? '', key, serve)) return 'wrong_token';
-  const { data } = controlRequestSchema.safeParse(parsed(request?.length === 1 ? (request[0] ?? '') : ''));
+  const { data } = controlRequestSchema.safeParse(parsed(fields.get('request') ?? ''));
   if (data === undefined) return 'wrong_request';
-  const page = pagePathOf(`/${back?.[0] ?? ''}`);
-  return { request: data, back: page === null || page.page === 'overview' ? './' : (back?.[0] ?? '') };
+  const back = fields.get('back') ?? '';
+  const page = pagePathOf(`/${back}`);
+  return { request: data, back: page === null || page.page === 'overview' ? './' : back };
 }
 
 function parsed(text: string): unknown {
@@ -148,21 +132,6 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-const TOKEN = /^(?<salt>[A-Za-z0-9_-]{16})\.(?<signature>[A-Za-z0-9_-]{43})$/;
-
-/** Signs that this process issued a form, under the current user and password. */
-function tokenSignature(key: Buffer, salt: string, { auth }: ServeSettings): string {
-  return createHmac('sha256', key)
-    .update(JSON.stringify([salt, auth?.user, auth?.password]))
-    .digest('base64url');
-}
-
-function isToken(token: string, key: Buffer, serve: ServeSettings): boolean {
-  const { salt = '', signature = '' } = TOKEN.exec(token)?.groups ?? {};
-  const [given, right] = [Buffer.from(signature), Buffer.from(tokenSignature(key, salt, serve))];
-  return given.length === right.length && timingSafeEqual(given, right);
 }
 
 const RESULT_TTL_MS = 10 * 60_000;
@@ -188,13 +157,14 @@ function storedResults(clock: Clock) {
 
 /**
  * Detects requests that a browser sends for another site, by headers that scripts and forms cannot set: `Sec-Fetch-Site`,
- * and `Origin` against the requested host, or one of `hosts`. Programs send neither.
+ * and `Origin` against the requested host, or one of `hosts`. Programs send neither, but JSON, which browsers send to
+ * another site only if that site allows it; this one never does.
  */
 function forgeryOf(headers: Headers, hosts: readonly string[]): ControlRefusal | null {
   const site = headers.get('sec-fetch-site');
   if (site !== null && site !== 'same-origin') return 'other_site';
   const origin = headers.get('origin');
-  if (origin === null) return null;
+  if (origin === null) return site !== null || isJson(headers) ? null : 'no_origin';
   if (!/^https?:\/\/[^/]+$/.test(origin) || !URL.canParse(origin)) return 'other_origin';
   const from = new URL(origin).host.toLowerCase();
   // A proxy may request another name than its browser; no form or script of another site can set that header.

@@ -6,15 +6,15 @@ import type { Metrics } from '../../observe/metrics.ts';
 import type { ServeSettings } from '../../config/settings.ts';
 
 /**
- * `in`: may see everything. `unnamed`: sent no name and password although they are required. `wrong`: sent wrong ones.
- * `busy`: the same, while too many others wait. `elsewhere`: requested a host that is not this one.
+ * `granted`: may see everything. `anonymous`: sent no name and password although they are required. `wrong`: sent wrong
+ * ones. `busy`: the same, while too many others wait. `other_host`: requested a host that is not this one.
  */
-export type Admission = 'in' | 'unnamed' | 'wrong' | 'busy' | 'elsewhere';
+export type PageAccess = 'granted' | 'anonymous' | 'wrong' | 'busy' | 'other_host';
 
-/** Decides by the headers of a request, and the address of its client, which pages the client may see. */
-export type Door = (headers: Headers, client: string) => Promise<Admission>;
+/** Decides by the headers of a request, and the address of its client, whether the client may see the pages. */
+export type AccessCheck = (headers: Headers, client: string) => Promise<PageAccess>;
 
-export interface DoorOptions {
+export interface AccessOptions {
   /** Returns the current settings; without `auth`, everybody may see everything. */
   serve: () => ServeSettings;
   clock: Clock;
@@ -31,7 +31,7 @@ const MAX_DELAYED = 8;
 const MAX_COUNTED = 1_000;
 
 /** The right password is neither delayed nor refused, whatever else is sent. */
-export function createDoor({ serve, clock, refused }: DoorOptions): Door {
+export function createAccessCheck({ serve, clock, refused }: AccessOptions): AccessCheck {
   const counted = new Map<string, { count: number; at: number }>();
   let waiting = 0;
 
@@ -46,7 +46,7 @@ export function createDoor({ serve, clock, refused }: DoorOptions): Door {
     return lately;
   }
 
-  async function refuseWrong(sender: string): Promise<Admission> {
+  async function refuseWrong(sender: string): Promise<PageAccess> {
     refused(countWrong(''));
     const lately = countWrong(sender);
     if (waiting >= MAX_DELAYED) return 'busy';
@@ -57,10 +57,10 @@ export function createDoor({ serve, clock, refused }: DoorOptions): Door {
 
   return async (headers, client) => {
     const { auth, host, hosts } = serve();
-    if (auth === undefined) return isOurs(headers.get('host') ?? '', [...hosts, host]) ? 'in' : 'elsewhere';
+    if (auth === undefined) return isTrustedHost(headers.get('host') ?? '', [...hosts, host]) ? 'granted' : 'other_host';
     const header = headers.get('authorization');
-    if (header === null) return 'unnamed';
-    if (isAuthorized(auth, header)) return 'in';
+    if (header === null) return 'anonymous';
+    if (isAuthorized(auth, header)) return 'granted';
     const [user = ''] = credentialsIn(header).toString().split(':', 1);
     return refuseWrong(`${client} ${user.slice(0, 64)}`);
   };
@@ -73,7 +73,7 @@ const PRIVATE = /\.(?:localhost|local|internal|home\.arpa|svc|test)$/;
  * Returns false for a name whose owner may make it lead here (DNS rebinding), to read this page in a visitor's browser.
  * Addresses, names without a dot and those for private use have no such owner.
  */
-function isOurs(host: string, hosts: readonly string[]): boolean {
+function isTrustedHost(host: string, hosts: readonly string[]): boolean {
   const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
   if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || !name.includes('.')) return true;
   return PRIVATE.test(name) || hosts.some((one) => one.toLowerCase() === name);

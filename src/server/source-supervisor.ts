@@ -16,19 +16,18 @@ import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
 import { tellFiles } from '../sync/files/files-lane.ts';
+import type { RunWatcher } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
-import type { SourceWatcher } from './source-watcher.ts';
+import type { SourceActivity } from './source-activity.ts';
 
-/** Who does the work on a source: this process (`local-work.ts`), or any process of the cluster (`cluster/cluster.ts`). */
+/** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
-  /** Between two rounds of upkeep. */
+  /** Between two passes of upkeep. */
   readonly upkeepMs: number;
-  /** True to check what is due at every full minute too. */
-  readonly hasTick: boolean;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
@@ -65,10 +64,12 @@ export interface ReceivedInbox {
 export interface WatchedSource {
   source: SourceSettings;
   log: Logger;
-  watcher: SourceWatcher;
+  activity: SourceActivity;
+  /** Called with the runs of the source; `activity` is one of those that it calls. */
+  watcher: RunWatcher;
 }
 
-export interface KeeperOptions extends WatchedSource {
+export interface SupervisorOptions extends WatchedSource {
   clock: Clock;
   work: SourceWork;
 }
@@ -77,11 +78,11 @@ export interface KeeperOptions extends WatchedSource {
 const REOPEN_MS = 15_000;
 
 /**
- * Keeps one source fresh until it is stopped: opens it, runs what is due while it leads the source, and opens it again
- * after a failure. Errors in the source are logged and never end the keeper.
+ * Keeps one source fresh until it is stopped: it opens the source, runs what is due while it leads the source, and opens it again
+ * after a failure. Errors in the source are logged and never end the supervision.
  */
-export class Keeper {
-  readonly #options: KeeperOptions;
+export class SourceSupervisor {
+  readonly #options: SupervisorOptions;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
@@ -92,9 +93,9 @@ export class Keeper {
   /** Aborted when the lead is gained or lost. */
   #term = new AbortController();
 
-  constructor(options: KeeperOptions) {
+  constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#ended = this.#keep();
+    this.#ended = this.#superviseUntilStopped();
   }
 
   /** Passes the open warehouse to `work`; throws the reason if there is none. */
@@ -152,7 +153,7 @@ export class Keeper {
     await this.#ended;
   }
 
-  async #keep(): Promise<void> {
+  async #superviseUntilStopped(): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -166,7 +167,7 @@ export class Keeper {
     }
   }
 
-  /** Opens the source and keeps it until it is stopped. */
+  /** Opens the source, and runs what is due while this process leads it, until it is stopped. */
   async #whileOpen(stopping: AbortSignal): Promise<void> {
     await using opened = new AsyncDisposableStack();
     const { source, log, work } = this.#options;
@@ -192,7 +193,6 @@ export class Keeper {
       resources: syncedResources(source),
       schedule: source.schedule,
       clock,
-      hasTick: work.hasTick,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
       run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),
@@ -204,7 +204,7 @@ export class Keeper {
     const failed = (error: unknown): void => log.warn({ error }, `the upkeep was deferred: ${messageOf(error)}`);
     const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
     // A job that hangs does not delay the others.
-    const jobs = [open.upkeep, () => deleteRequested(open, term), keepFiles(this.#options, open)];
+    const jobs = [open.upkeep, () => deleteRequested(open, term), createFilesJob(this.#options, open)];
     await Promise.all(jobs.map((job) => repeatUntilAborted(period, () => job(term))));
     this.#scheduler = null;
     // In parallel: the drain finishes its fetches, but does not wait for syncs that it has requested.
@@ -245,8 +245,8 @@ const RETRY_MS = 30_000;
  * Returns the job that fetches the files of a source that are due, and reports in the newest run of each resource which
  * files are missing, as a command does. A full store, or another error that passes, is retried later.
  */
-function keepFiles(
-  { source, clock, log, watcher }: KeeperOptions,
+function createFilesJob(
+  { source, clock, log, activity }: SupervisorOptions,
   { warehouse, use }: OpenSource,
 ): (signal: AbortSignal) => Promise<void> {
   let retryAt = 0;
@@ -263,9 +263,9 @@ function keepFiles(
         !due.includes(resource) && reported.get(resource) !== run;
       const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
       if (due.length > 0) {
-        const reports = await use((app) => app.files.fetch({ resources: due, signal, settled: watcher.filesAsked }));
+        const reports = await use((app) => app.files.fetch({ resources: due, signal, settled: activity.filesSettled }));
         tellFiles(log, reports);
-        watcher.filesStand(null);
+        activity.filesStopBy(null);
         await use((app) => app.files.tell(reports));
       }
       if (unreported.length > 0) await use((app) => reportMissing(app, unreported));
@@ -277,7 +277,7 @@ function keepFiles(
       // A command that fetches files, or prunes the store, ends soon.
       if (code === 'lease_held') return log.debug({ error }, 'another process fetches the files');
       log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were deferred: ${messageOf(error)}`);
-      watcher.filesStand(error);
+      activity.filesStopBy(error);
       // If the warehouse is what fails, the run cannot be updated either.
       if (due.length > 0) await use((app) => reportMissing(app, due, error)).catch(() => undefined);
     }

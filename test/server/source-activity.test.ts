@@ -1,8 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import { activityWatcher, countDelivered } from '../../src/server/source-watcher.ts';
+import { SourceActivity } from '../../src/server/source-activity.ts';
 import { parseMetrics } from '../observe/prometheus-text.ts';
 import { journey } from '../support/journey.ts';
 
@@ -20,13 +19,13 @@ function watched() {
 it('counts the rows and pages of a real run as its report does, and shows it while it runs', async () => {
   const service = await journey({ sandbox: { generate: { content: 230, images: 0, analytics: 0 } } });
   const { activity, samples } = watched();
-  const watcher = activityWatcher(activity);
   const seen: (number | undefined)[] = [];
-  const page: typeof watcher.page = (...told) => {
-    watcher.page(...told);
+  const { started, ended } = activity;
+  const page: typeof activity.page = (...told) => {
+    activity.page(...told);
     seen.push(activity.running('content')?.progress.records);
   };
-  const report = await service.run('backfill', { resources: ['content'], watcher: { ...watcher, page } });
+  const report = await service.run('backfill', { resources: ['content'], watcher: { started, page, ended } });
   const [content] = report.resources;
   expect(content).toMatchObject({ status: 'ok', inserted: 230 });
   expect(seen.at(-1)).toBe(230);
@@ -41,7 +40,7 @@ it('counts the rows and pages of a real run as its report does, and shows it whi
     status: 'ok',
   });
 
-  await service.run('sync', { resources: ['content'], watcher });
+  await service.run('sync', { resources: ['content'], watcher: activity });
   expect(activity.changes.incremental.total(Date.now()).count).toBe(0);
   expect(activity.changes.full.total(Date.now()).count).toBe(230);
 });
@@ -49,10 +48,10 @@ it('counts the rows and pages of a real run as its report does, and shows it whi
 it('tells the delay of deliveries that are done, and changes only where a row changed', async () => {
   const { activity, samples } = watched();
   const event = { resource: 'content', deliveries: 2, delayMs: 300 };
-  countDelivered(activity, { ...event, outcome: 'loaded' });
-  countDelivered(activity, { ...event, outcome: 'unchanged' });
-  countDelivered(activity, { ...event, outcome: 'put off' });
-  countDelivered(activity, { ...event, outcome: 'ignored' });
+  activity.delivered({ ...event, outcome: 'loaded' });
+  activity.delivered({ ...event, outcome: 'unchanged' });
+  activity.delivered({ ...event, outcome: 'put off' });
+  activity.delivered({ ...event, outcome: 'ignored' });
   expect(activity.changes.webhook.total(Date.now()).count).toBe(1);
   expect((await samples('content_sync_webhook_delay_seconds_count')).map(({ value }) => value)).toStrictEqual([4]);
 });
