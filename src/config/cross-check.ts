@@ -5,7 +5,7 @@ import type { Profile } from './profile/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
 import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
-import { grammarOf } from './warehouse-address.ts';
+import { sharingFault, sourceNameFault } from './warehouse-address.ts';
 
 /** Checks that concern several fields of a source, or a source and its profile, together. */
 export function crossCheck(
@@ -21,15 +21,10 @@ export function crossCheck(
 
 /** Checks that each source has a place of its own in the warehouse. `isOpen` if sources may be added at any time. */
 export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
-  const grammar = grammarOf(warehouse);
-  if (grammar === undefined) return [];
-  if ((isOpen || sources.length > 1) && !grammar.hasPlacePerSource(warehouse)) {
-    const { where, what } = grammar.place;
-    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
-    return [{ path: ['warehouse'], part: 'value', message }];
-  }
+  const shared = isOpen || sources.length > 1 ? sharingFault(warehouse) : null;
+  if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
   return sources.flatMap((name): SettingsFinding[] => {
-    const message = grammar.sourceFault(warehouse, name, sources);
+    const message = sourceNameFault(warehouse, name, sources);
     return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
   });
 }

@@ -8,8 +8,8 @@ import { type InboxTables, inboxViewer } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { backUp, finishRestore, RESTORED } from './backup/back-up.ts';
-import { restore } from './backup/restore.ts';
+import { backUp } from './backup/back-up.ts';
+import { restore, RESTORED } from './backup/restore.ts';
 import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -24,10 +24,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shown: `sqlite:${file}`,
     file,
     shared: null,
-    openWarehouse: async (clock) => {
-      finishRestore(inbox);
-      return openWarehouse(file, clock);
-    },
+    openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => openExistingWarehouse(file),
     openSnapshot: async (_, isShared) => {
       const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS, isShared);
@@ -36,10 +33,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     refuseMaking: () => assertWritable(file),
     inbox: `sqlite:${inbox}`,
     // For an inbox, `file` is the inbox itself.
-    openInbox: async (clock) => {
-      finishRestore(file);
-      return openInbox(file, clock);
-    },
+    openInbox: (clock) => openInbox(file, clock),
     lookForInbox: async () => {
       const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
       return opened === null ? null : inboxViewer(opened.own, opened.close);

@@ -81,34 +81,28 @@ export function rememberShape(
   said: SaidOfFields = NOTHING_SAID,
   runId: string | null = null,
 ): CompiledQuery[] {
+  const { resource, tables } = after;
   const known = new Set(before?.tables.map((table) => table.name));
-  const fresh = after.tables.filter((table) => !known.has(table.name));
-  const keys = fresh.flatMap((table) => keyRows(after.resource, table, at, said));
+  const fresh = tables.filter((table) => !known.has(table.name));
+  const keys = fresh.flatMap((table) => keyRows(resource, table, at, said));
   const columns = changes.map((change) => columnRow(after, change, at, said));
-  const upserts = saveColumns(own, [...keys, ...columns]);
-  return [...upserts, ...schemaChanges(own, after.resource, changes, at, runId)];
-}
-
-/** Returns the statements that add changes to the log that users read. */
-function schemaChanges(
-  own: Kysely<OwnTables>,
-  resource: string,
-  changes: readonly ShapeChange[],
-  at: string,
-  runId: string | null,
-): CompiledQuery[] {
-  const rows = changes.map(({ table, column, from }) => ({
-    changed_at: at,
-    resource,
-    table_name: table,
-    column_name: column.name,
-    from_type: from,
-    to_type: column.type,
-    run_id: runId,
-    kind: null,
-    renamed_to: null,
-  }));
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
+  const logged = changes
+    .filter(({ column, from }) => from !== column.type)
+    .map(({ table, column, from }) => ({
+      changed_at: at,
+      resource,
+      table_name: table,
+      column_name: column.name,
+      from_type: from,
+      to_type: column.type,
+      run_id: runId,
+      kind: null,
+      renamed_to: null,
+    }));
+  return [
+    ...upsertRows(own, '_sync_columns', distinct([...keys, ...columns]), ['table_name', 'column_name'], ['type']),
+    ...inParts(logged).map((part) => own.insertInto('_sync_schema_changes').values(part).compile()),
+  ];
 }
 
 function tableOf(rows: ColumnRow[]): TableShape {
@@ -190,14 +184,6 @@ export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** Rows of a statement with up to eleven values each. */
-const ROWS_PER_STATEMENT = 500;
-
-/** Returns the statements that add columns to the catalogue, or update the types of those that are in it. */
-function saveColumns(own: Kysely<OwnTables>, rows: readonly ColumnRow[]): CompiledQuery[] {
-  return upsertRows(own, '_sync_columns', distinct(rows), ['table_name', 'column_name'], ['type']);
-}
-
 /** A statement must not write a row twice: keeps the first row of each column, with the type of the last. */
 function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
   const byName = new Map<string, ColumnRow>();
@@ -213,7 +199,7 @@ export function saveComments(
   own: Kysely<OwnTables>,
   said: readonly { table: string; column: string; text: string }[],
 ): CompiledQuery[] {
-  return inParts(said, ROWS_PER_STATEMENT).map((part) => {
+  return inParts(said).map((part) => {
     const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
     // Both databases give the columns of VALUES these names.
     const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
@@ -242,15 +228,9 @@ export function replaceShape(
   const all = after.tables.flatMap(({ name: table, columns }) =>
     columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
   );
-  const rows = [
-    ...after.tables.flatMap((table) => keyRows(after.resource, table, at, said)),
-    ...all.map((change) => columnRow(after, change, at, said)),
-  ];
-  const changed = all.filter(({ column, from }) => from !== column.type);
   return [
     own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
-    ...saveColumns(own, rows),
-    ...schemaChanges(own, after.resource, changed, at, runId),
+    ...rememberShape(own, null, after, all, at, said, runId),
   ];
 }
 

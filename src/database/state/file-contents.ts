@@ -2,8 +2,6 @@ import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysel
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-const HASHES_PER_STATEMENT = 500;
-
 /** One content of a store, and the number of files with it. */
 export interface Reference {
   sha256: string;
@@ -68,7 +66,7 @@ export async function contentsAmong(
 ): Promise<Set<string>> {
   const found = new Set<string>();
   const rows = own.selectFrom(table).select('sha256').distinct().where('store', '=', store);
-  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
+  for (const part of inParts(hashes)) {
     for (const { sha256 } of await rows.where('sha256', 'in', part).execute()) found.add(sha256 ?? '');
   }
   return found;
@@ -164,7 +162,7 @@ export function refetchContents(
     .set({ status: 'waiting', due_at: now, attempts: 0, etag: null, last_modified: null })
     .where('store', '=', store)
     .where('valid_to', 'is', null);
-  return inParts(hashes, HASHES_PER_STATEMENT).flatMap((part) => [
+  return inParts(hashes).flatMap((part) => [
     objects.where('sha256', 'in', part).compile(),
     files.where('sha256', 'in', part).compile(),
   ]);
@@ -179,7 +177,7 @@ export function foundObjects(
 ): CompiledQuery[] {
   const found = own.updateTable('_sync_file_objects').where('store', '=', store);
   const intact = found.set({ missing: 0, checked_at });
-  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => intact.where('sha256', 'in', part).compile());
+  return inParts(hashes).map((part) => intact.where('sha256', 'in', part).compile());
 }
 
 /** Those of these contents that a store has according to the warehouse, by hash. */
@@ -190,7 +188,7 @@ export async function storedObjects(
 ): Promise<Map<string, FileObjectRow>> {
   const found = new Map<string, FileObjectRow>();
   const rows = own.selectFrom('_sync_file_objects').selectAll().where('store', '=', store).where('missing', '=', 0);
-  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
+  for (const part of inParts(hashes)) {
     for (const row of await rows.where('sha256', 'in', part).execute()) found.set(row.sha256, row);
   }
   return found;
@@ -227,7 +225,7 @@ export function unnamedObjects(own: Kysely<OwnTables>): Promise<{ store: string;
 /** Deletes contents of a store that no file names. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
   const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnnamed);
-  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => unnamed.where('sha256', 'in', part).compile());
+  return inParts(hashes).map((part) => unnamed.where('sha256', 'in', part).compile());
 }
 
 /** Deletes old contents that no file names, whether they are still in their store or not. */

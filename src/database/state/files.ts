@@ -2,8 +2,6 @@ import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysel
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 500;
 /** A row binds some twenty values. */
 const FILES_PER_STATEMENT = 40;
 
@@ -28,7 +26,7 @@ export async function lastFiles(
 ): Promise<Map<string, FileRow[]>> {
   const last = new Map<string, FileRow>();
   const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).orderBy('version');
-  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+  for (const part of inParts(ids)) {
     for (const row of await rows.where('record_id', 'in', part).execute()) last.set(placeText(row), row);
   }
   return Map.groupBy(last.values(), ({ record_id }) => record_id);
@@ -161,7 +159,7 @@ export function recheckFiles(
 /** Deletes the rows of these records. Their contents stay in the store, for `files prune`. */
 export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const files = own.deleteFrom('_sync_files').where('resource', '=', resource);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => files.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => files.where('record_id', 'in', part).compile());
 }
 
 /** How far the records of a resource were searched for files; null before the first time. */

@@ -22,15 +22,12 @@ interface GoneRows {
   deletedAt: TimestampText | null;
 }
 
-/** Keys per statement, below every database's limit of bound values. */
-const KEYS_PER_STATEMENT = 500;
-
 /**
  * Returns the statements that mark rows as deleted, delete their child rows, and add a version that marks the delete;
  * earlier versions keep the content.
  */
 export function goneStatements({ own, rows }: TableAccess, gone: GoneRows): CompiledQuery[] {
-  return inParts(gone.keys, KEYS_PER_STATEMENT).flatMap((part) =>
+  return inParts(gone.keys).flatMap((part) =>
     statementsFor(rows.named, gone, sql.join(part)).map((statement) => statement.compile(own)),
   );
 }
@@ -139,7 +136,7 @@ export function restoreDeletes(
     .set({ restored_at: at })
     .where('resource', '=', resource)
     .where('restored_at', 'is', null);
-  return inParts(keys, KEYS_PER_STATEMENT).map((part) => restore.where('id', 'in', part).compile());
+  return inParts(keys).map((part) => restore.where('id', 'in', part).compile());
 }
 
 /** Rows made from stored bodies. */
@@ -237,12 +234,8 @@ export async function readValueChanges(own: Kysely<OwnTables>, resource: string)
   return known;
 }
 
-const CHANGES_PER_STATEMENT = 500;
-
 export function saveValueChanges(own: Kysely<OwnTables>, rows: readonly SchemaChangeRow[]): CompiledQuery[] {
-  return inParts(rows, CHANGES_PER_STATEMENT).map((part) =>
-    own.insertInto('_sync_schema_changes').values(part).compile(),
-  );
+  return inParts(rows).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }
 
 /** The live view of a table, and the names of its columns by source path. */

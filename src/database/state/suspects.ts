@@ -1,9 +1,6 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
-import type { OwnTables, DeleteCandidateRow, TimestampText } from '../own-tables.ts';
+import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
-
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 500;
 
 /** The columns that several delete candidates have in common. */
 export type Suspicion = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
@@ -16,7 +13,7 @@ function upsertSuspects(
   rows: readonly DeleteCandidateRow[],
   update: Upserted,
 ): CompiledQuery[] {
-  return inParts(rows, IDS_PER_STATEMENT).map((part) =>
+  return inParts(rows).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part)
@@ -42,7 +39,7 @@ export function noteOlderStates(
 ): CompiledQuery[] {
   const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
   const rows = states.map((state) => ({ resource, found_at: at, deleted_at: null, ...noted, ...state }));
-  return inParts(rows, IDS_PER_STATEMENT).map((part) =>
+  return inParts(rows).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part)
@@ -142,7 +139,7 @@ export function forgetDeleteCandidates(
   let forget = deleteSuspects(own, resource);
   if (which !== 'all') forget = forget.where('state', '<>', 'settled');
   if (which === 'fed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
 /** Notes that records were deleted because an operator confirmed it. */
@@ -153,7 +150,7 @@ export function markConfirmed(
   at: TimestampText,
 ): CompiledQuery[] {
   const confirmed = updateSuspects(own, resource, { state: 'settled', sweeps: 0, evidence_at: at, detail: null });
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => confirmed.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => confirmed.where('record_id', 'in', part).compile());
 }
 
 /** Removes the deletes that an operator confirmed before `before`. */
@@ -165,14 +162,14 @@ export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before
 export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const release = updateSuspects(own, resource, { state: 'released', detail: null }).where(isUndecided);
   if (ids.length === 0) return [release.compile()];
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => release.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => release.where('record_id', 'in', part).compile());
 }
 
 /** Dismisses waiting deletes, so that their rows stay live. All of the resource if no ids are given. */
 export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const discard = deleteSuspects(own, resource).where(isUndecided);
   if (ids.length === 0) return [discard.compile()];
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => discard.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => discard.where('record_id', 'in', part).compile());
 }
 
 /** True for a candidate whose delete is still to be carried out. */
@@ -194,7 +191,7 @@ export function holdSuspects(
   detail: string,
 ): CompiledQuery[] {
   const hold = updateSuspects(own, resource, { state: 'held', detail });
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => hold.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => hold.where('record_id', 'in', part).compile());
 }
 
 /** Candidates in these states: first released ones, then the oldest; all of them without a limit. */

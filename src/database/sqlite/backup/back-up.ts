@@ -1,22 +1,10 @@
-import {
-  existsSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { z } from 'zod';
 import { ConfigError } from '../../../model/errors.ts';
 import type { BackupReport, BackupRequest } from '../../database.ts';
 import { isOtherRunning } from '../../state/leases.ts';
-import { databaseError, hasErrorCode } from '../connection/errors.ts';
+import { databaseError } from '../connection/errors.ts';
 import { stepsDone } from '../connection/open-file.ts';
 
 /** The files of one source. */
@@ -42,12 +30,6 @@ export const DELIVERIES_TABLE = '_sync_backup_deliveries';
  */
 export async function backUp(files: SourceFiles, request: BackupRequest): Promise<BackupReport> {
   const { to, clock, signal } = request;
-  finishRestore(files.inbox);
-  if (!existsSync(files.warehouse)) {
-    throw new ConfigError('warehouse_missing', `${files.warehouse}: there is no warehouse yet`, {
-      hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
-    });
-  }
   refuseTarget(to, files);
   removeLeftovers(to);
   const part = `${to}.${process.pid}.part`;
@@ -55,7 +37,12 @@ export async function backUp(files: SourceFiles, request: BackupRequest): Promis
     const takenAt = clock.now();
     // The inbox is frozen first: the warehouse then has the rows of all its finished deliveries.
     using inbox = existsSync(files.inbox) ? freeze(files.inbox) : null;
-    await copyWarehouse(files.warehouse, part, signal);
+    using warehouse = freeze(files.warehouse);
+    const progress = (): number => {
+      signal.throwIfAborted();
+      return PAGES_PER_STEP;
+    };
+    await warehouse.db.backup(part, { progress });
     finishCopy(part, inbox?.db ?? null, { ...request, takenAt });
     signal.throwIfAborted();
     renameSync(part, to);
@@ -77,25 +64,20 @@ function removeLeftovers(to: string): void {
   }
 }
 
-/** A backup only replaces a backup. */
 function refuseTarget(to: string, files: SourceFiles): void {
   const refused = (why: string, hint: string): ConfigError =>
     new ConfigError('backup_refused', `${to}: ${why}`, { hint });
   const folder = path.dirname(to);
   if (!existsSync(folder)) throw refused(`there is no folder ${folder}`, 'make it');
-  const isOwn = [files.warehouse, files.inbox].some((file) => path.resolve(file) === path.resolve(to));
-  if (isOwn || !isReplaceable(to)) throw refused('it is there, and is no backup', 'name another file');
+  const isOwn = Object.values(files).some((file) => path.resolve(file) === path.resolve(to));
+  if (isOwn || (existsSync(to) && !isBackup(to))) throw refused('it is there, and is no backup', 'name another file');
 }
 
-/** True if there is no file, an empty one, or a backup. */
-function isReplaceable(file: string): boolean {
-  if (!existsSync(file)) return true;
-  if (!statSync(file).isFile()) return false;
-  if (statSync(file).size === 0) return true;
+function isBackup(file: string): boolean {
   try {
     const db = new Database(file, { readonly: true });
     try {
-      return db.prepare(`SELECT 1 FROM ${ORIGIN_TABLE}`).get() !== undefined;
+      return hasTable(db, ORIGIN_TABLE);
     } finally {
       db.close();
     }
@@ -104,31 +86,26 @@ function isReplaceable(file: string): boolean {
   }
 }
 
+export function hasTable(db: Database.Database, table: string): boolean {
+  return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined;
+}
+
 /** Opens a connection with a snapshot of the file as it is now. */
 function freeze(file: string): { db: Database.Database } & Disposable {
+  const missing = new ConfigError('warehouse_missing', `${file}: there is no warehouse yet`, {
+    hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
+  });
+  if (!existsSync(file)) throw missing;
   const db = new Database(file, { timeout: LOCK_TIMEOUT_MS });
   try {
     db.pragma('query_only = ON');
     db.exec('BEGIN');
-    if (stepsDone(db) === null) {
-      throw new ConfigError('warehouse_missing', `${file} holds no warehouse of content-sync`, {
-        hint: 'check `warehouse` in the config',
-      });
-    }
+    if (stepsDone(db) === null) throw missing;
     return { db, [Symbol.dispose]: () => void db.close() };
   } catch (error) {
     db.close();
     throw databaseError(error, file);
   }
-}
-
-async function copyWarehouse(file: string, to: string, signal: AbortSignal): Promise<void> {
-  using warehouse = freeze(file);
-  const progress = (): number => {
-    signal.throwIfAborted();
-    return PAGES_PER_STEP;
-  };
-  await warehouse.db.backup(to, { progress });
 }
 
 /** Verifies the copy, and adds the tables of a backup. */
@@ -186,58 +163,8 @@ export function findDamage(db: Database.Database): string | null {
   return found.find((line) => line !== 'ok') ?? null;
 }
 
-/** The end of the name of a file that is to replace another one. */
-export const RESTORED = '.restored';
-
-/** Paths of files that are to be replaced. */
-const decisionSchema = z.strictObject({ replace: z.array(z.string()) });
-
-/** Once this file exists, the restore is completed. It is next to the inbox, whose path both files of a source know. */
-function decisionFile(inbox: string): string {
-  return `${inbox}.restore`;
-}
-
-/** Decides that the restored files replace the others: all of them or, before this is on disk, none. */
-export function decideRestore(inbox: string, files: readonly string[]): void {
-  const decision = decisionFile(inbox);
-  writeFileSync(`${decision}.next`, JSON.stringify({ replace: files }), { mode: 0o600, flush: true });
-  renameSync(`${decision}.next`, decision);
-  syncFolder(decision);
-}
-
-/**
- * Completes a restore that was decided. It must run before the source's files are opened. A process that was killed, or
- * a concurrent one, may have done any of the steps.
- */
-export function finishRestore(inbox: string): void {
-  const decision = decisionFile(inbox);
-  const files = readDecision(decision);
-  if (files === null) return;
-  for (const file of files) {
-    try {
-      renameSync(`${file}${RESTORED}`, file);
-    } catch (error) {
-      if (!hasErrorCode(error, /^ENOENT$/)) throw error;
-    }
-    syncFolder(file);
-  }
-  rmSync(decision, { force: true });
-  syncFolder(decision);
-}
-
-function readDecision(decision: string): readonly string[] | null {
-  if (!existsSync(decision)) return null;
-  try {
-    return decisionSchema.parse(JSON.parse(readFileSync(decision, 'utf8'))).replace;
-  } catch (error) {
-    // Another process has completed it since.
-    if (!existsSync(decision)) return null;
-    throw error;
-  }
-}
-
 /** Makes the names in a file's folder durable, on systems that support it. */
-function syncFolder(file: string): void {
+export function syncFolder(file: string): void {
   try {
     const folder = openSync(path.dirname(file), 'r');
     try {

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import type { RestoreReport, RestoreRequest } from '../../database.ts';
-import type { DeliveryRow, Inbox } from '../../inbox.ts';
+import type { Inbox } from '../../inbox.ts';
 import { isUpToDate, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { ForgottenRow } from '../../own-tables.ts';
 import type { Warehouse } from '../../warehouse.ts';
@@ -18,11 +18,10 @@ import {
   copyRows,
   DELIVERIES_TABLE,
   findDamage,
+  hasTable,
   ORIGIN_TABLE,
   type SourceFiles,
-  decideRestore,
-  finishRestore,
-  RESTORED,
+  syncFolder,
 } from './back-up.ts';
 
 /** Opens and migrates a file. */
@@ -37,43 +36,61 @@ const originSchema = z.object({
 
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/;
 
+/** The end of the name of a file that is to replace another one. */
+export const RESTORED = '.restored';
+
 /**
- * Replaces warehouse and inbox by those of a backup: both or none, also if the process is killed. Deliveries that were
- * acknowledged after the backup wait in the restored inbox; records that were erased after it are requested to be erased
- * again. Throws `ConfigError` or `warehouse_in_use`; then nothing was changed.
+ * Replaces the warehouse by that of a backup. The inbox stays, and deliveries that were processed after the backup wait
+ * in it again; if it is missing or damaged, it is restored too. Records that were erased after the backup are requested
+ * to be erased again. If the process is killed, the old warehouse is still there, or the restore is complete. Throws
+ * `ConfigError` or `warehouse_in_use`; then nothing was changed.
  */
 export async function restore(
   files: SourceFiles,
   request: RestoreRequest,
   openWarehouse: OpenWarehouse,
 ): Promise<RestoreReport> {
-  finishRestore(files.inbox);
   const restored = { warehouse: `${files.warehouse}${RESTORED}`, inbox: `${files.inbox}${RESTORED}` };
+  using locked = new DisposableStack();
   try {
     removeFiles(restored);
     mkdirSync(path.dirname(files.warehouse), { recursive: true });
-    const takenAt = await unpack(files, restored, request);
-    return { takenAt, ...(await replace(files, restored, request, openWarehouse)) };
+    const { takenAt, processed } = await unpack(files, restored, request);
+    const warehouse = lockExclusively(files.warehouse, locked);
+    const inbox = lockExclusively(files.inbox, locked);
+    const deliveries = inbox === null ? null : processAgain(inbox, processed);
+    if (deliveries !== null) removeFiles({ inbox: restored.inbox });
+    const forgotten = await carryForgotten(warehouse, restored, request, openWarehouse);
+    request.signal.throwIfAborted();
+    const hasNoInbox = inbox === null && !existsSync(restored.inbox);
+    if (deliveries !== null) inbox?.exec('COMMIT');
+    for (const part of ['inbox', 'warehouse'] as const) {
+      if (existsSync(restored[part])) renameSync(restored[part], files[part]);
+      syncFolder(files[part]);
+    }
+    return { takenAt, forgotten, deliveries: hasNoInbox ? 0 : deliveries };
   } catch (error) {
     throw databaseError(error, files.warehouse);
   } finally {
-    // A completed restore has renamed them.
     removeFiles(restored);
   }
 }
 
-function removeFiles(restored: SourceFiles): void {
+function removeFiles(restored: Partial<SourceFiles>): void {
   for (const file of Object.values(restored)) {
     for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${end}`, { force: true });
   }
 }
 
-/** Writes the files next to those that they replace, and returns the time of the backup. */
+/**
+ * Writes the files of a backup next to those that they replace. Returns the time of the backup, and the deliveries that
+ * had been processed by then, as JSON.
+ */
 async function unpack(
   files: SourceFiles,
   restored: SourceFiles,
   { from, source, clock, signal }: RestoreRequest,
-): Promise<number> {
+): Promise<{ takenAt: number; processed: string }> {
   await copyFile(from, restored.warehouse).catch((error: unknown) => {
     throw new ConfigError('backup_missing', `${from} cannot be read: ${messageOf(error)}`, {
       hint: 'check the path, and that this user may read it',
@@ -86,17 +103,17 @@ async function unpack(
     db.pragma('synchronous = FULL');
     const origin = verifyBackup(db, from, source);
     const hasInbox = hasTable(db, DELIVERIES_TABLE);
-    // An existing inbox has later deliveries, which need an inbox to be kept in.
     if (hasInbox || existsSync(files.inbox)) {
       const inbox = await openInboxFile(restored.inbox, clock);
       const copy = (): void => copyRows(db, DELIVERIES_TABLE, inbox.db, '_sync_deliveries', signal);
       if (hasInbox) inbox.db.transaction(copy)();
       await inbox.close();
     }
+    const processed = hasInbox ? (db.prepare<[], string>(PROCESSED).pluck().get() ?? '[]') : '[]';
     // Free pages keep nothing of the dropped tables.
     db.pragma('secure_delete = ON');
     db.exec(`DROP TABLE ${ORIGIN_TABLE}; DROP TABLE IF EXISTS ${DELIVERIES_TABLE}; ${FREE_LEASES}`);
-    return Date.parse(origin.taken_at);
+    return { takenAt: Date.parse(origin.taken_at), processed };
   } catch (error) {
     throw hasErrorCode(error, DAMAGED) ? invalid(from, messageOf(error)) : error;
   } finally {
@@ -105,6 +122,24 @@ async function unpack(
 }
 
 const FREE_LEASES = `UPDATE _sync_leases SET expires_at = '1970-01-01 00:00:00'`;
+
+const PROCESSED = `SELECT json_group_array(json_array(delivery_id, events)) FROM ${DELIVERIES_TABLE} WHERE state <> 'waiting'`;
+/** The restored warehouse lacks what they brought. Erased deliveries are empty. */
+const PROCESS_AGAIN = `UPDATE _sync_deliveries
+  SET state = 'waiting', attempts = 0, due_at = NULL, finished_at = NULL, reason = NULL
+  WHERE state NOT IN ('waiting', 'ignored') AND size > 0 AND (delivery_id, events) NOT IN
+    (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))`;
+
+/** Returns the number of deliveries that wait again; null if the inbox cannot be read. */
+function processAgain(inbox: Database.Database, processed: string): number | null {
+  try {
+    return inbox.prepare<[string]>(PROCESS_AGAIN).run(processed).changes;
+  } catch (error) {
+    // Damaged, or written by a version with other columns.
+    if (hasErrorCode(error, /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/)) return null;
+    throw error;
+  }
+}
 
 /** Throws `ConfigError` if the file is no complete backup of the source that this version can read. */
 function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof originSchema> {
@@ -127,46 +162,17 @@ function verifyBackup(db: Database.Database, from: string, source: string): z.ou
   return origin;
 }
 
-function hasTable(db: Database.Database, table: string): boolean {
-  return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined;
-}
-
 function invalid(shown: string, why: string): ConfigError {
   return new ConfigError('backup_invalid', `${shown}: ${why}`, {
     hint: 'name a file that content-sync backup has written, and that was copied whole',
   });
 }
 
-/** Replaces the files while no other program has them open. */
-async function replace(
-  files: SourceFiles,
-  restored: SourceFiles,
-  request: RestoreRequest,
-  openWarehouse: OpenWarehouse,
-): Promise<Omit<RestoreReport, 'takenAt'>> {
-  const locked: (Database.Database | null)[] = [];
-  try {
-    const warehouse = lockExclusively(files.warehouse);
-    locked.push(warehouse);
-    const inbox = lockExclusively(files.inbox);
-    locked.push(inbox);
-    const deliveries = await keepLaterDeliveries(inbox, restored.inbox, request.clock);
-    const forgotten = await carryForgotten(warehouse, restored, request, openWarehouse);
-    request.signal.throwIfAborted();
-    const replaced = [files.warehouse, files.inbox].filter((file) => existsSync(`${file}${RESTORED}`));
-    decideRestore(files.inbox, replaced);
-    finishRestore(files.inbox);
-    return { deliveries, forgotten };
-  } finally {
-    for (const each of locked.toReversed()) each?.close();
-  }
-}
-
 /**
  * Verifies that no other connection has the file open, and prevents others until it is closed. Its log is copied into
  * it. Returns null if there is no file, or a damaged one, which is to be replaced. Throws `warehouse_in_use`.
  */
-function lockExclusively(file: string): Database.Database | null {
+function lockExclusively(file: string, locked: DisposableStack): Database.Database | null {
   if (!existsSync(file)) {
     moveLogAway(file);
     return null;
@@ -177,7 +183,7 @@ function lockExclusively(file: string): Database.Database | null {
     if (db.pragma('journal_mode = DELETE', { simple: true }) !== 'delete') throw inUse(file);
     db.pragma('locking_mode = EXCLUSIVE');
     db.exec('BEGIN EXCLUSIVE');
-    return db;
+    return locked.adopt(db, () => void db.close());
   } catch (error) {
     db.close();
     if (isBusy(error)) throw inUse(file, error);
@@ -201,7 +207,7 @@ function inUse(file: string, cause?: unknown): SyncError {
   });
 }
 
-/** Runs before the decision, so that erased records are never restored without the request to erase them again. */
+/** Runs before the files are replaced, so that erased records are never restored without the request to erase them again. */
 async function carryForgotten(
   db: Database.Database | null,
   restored: SourceFiles,
@@ -241,55 +247,4 @@ function checkpointWal(file: string): void {
   db.pragma('synchronous = FULL');
   db.pragma('journal_mode = DELETE');
   db.close();
-}
-
-/**
- * Adds all deliveries that were acknowledged after the backup to the restored inbox, as waiting: the restored warehouse
- * does not have their records. Returns their number; null if the replaced inbox cannot be read.
- */
-async function keepLaterDeliveries(
-  replaced: Database.Database | null,
-  restored: string,
-  clock: Clock,
-): Promise<number | null> {
-  if (!existsSync(restored)) return 0;
-  const opened = await openInboxFile(restored, clock);
-  try {
-    opened.db.pragma('secure_delete = ON');
-    return replaced === null ? null : opened.db.transaction(() => mergeDeliveries(replaced, opened.db))();
-  } catch (error) {
-    // Damaged, or written by a version with other columns.
-    if (hasErrorCode(error, /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/)) return null;
-    throw error;
-  } finally {
-    await opened.close();
-    checkpointWal(restored);
-  }
-}
-
-const ACKNOWLEDGED = `SELECT seq, delivery_id, received_at, headers, body, size, differs_from, events
-  FROM _sync_deliveries WHERE state <> 'ignored' ORDER BY seq`;
-const ADD = `INSERT INTO _sync_deliveries (delivery_id, received_at, headers, body, size, differs_from)
-  VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING`;
-/** It came again after the backup, and may have been processed for the replaced warehouse only. */
-const WAIT_AGAIN = `UPDATE _sync_deliveries SET state = 'waiting', attempts = 0, due_at = NULL, finished_at = NULL, reason = NULL,
-  events = ? WHERE delivery_id = ? AND events < ?`;
-const ERASE = `UPDATE _sync_deliveries SET state = CASE state WHEN 'waiting' THEN 'done' ELSE state END, due_at = NULL,
-  headers = '{}', body = x'', size = 0, record_id = NULL, differs_from = NULL, reason = 'it was erased after the backup',
-  delivery_id = 'erased-' || seq WHERE seq = ? AND received_at = ?`;
-/** The id of a delivery that was erased. */
-const ERASED_ID = /^erased-\d+$/;
-
-function mergeDeliveries(replaced: Database.Database, restored: Database.Database): number {
-  const [add, wait, erase] = [restored.prepare(ADD), restored.prepare(WAIT_AGAIN), restored.prepare(ERASE)];
-  let count = 0;
-  for (const delivery of replaced.prepare<[], DeliveryRow>(ACKNOWLEDGED).iterate()) {
-    const { seq, delivery_id, received_at, headers, body, size, differs_from, events } = delivery;
-    if (size === 0 && ERASED_ID.test(delivery_id)) erase.run(seq, received_at);
-    else {
-      count += add.run(delivery_id, received_at, headers, body, size, differs_from).changes;
-      count += wait.run(events, delivery_id, events).changes;
-    }
-  }
-  return count;
 }
