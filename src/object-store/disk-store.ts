@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { codeOf, lstatOf, makeFolder, namesIn, regularFile, sweepFolder, syncFolder, told } from './file-system.ts';
+import { codeOf, lstatOf, makeFolder, namesIn, regularFile, sweepFolder, syncFolder, mapStoreErrors } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
@@ -29,7 +29,7 @@ export interface DiskPlace {
  * `file_store_unwritable` if it cannot be used.
  */
 export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskPlace): Promise<ObjectStore> {
-  const root = await told(folder, () => rootOf(folder, isMade));
+  const root = await mapStoreErrors(folder, () => rootOf(folder, isMade));
   const spool = path.join(root, SPOOL);
   const at = (sha256: string): string => path.join(root, objectPath(sha256));
   const ensured = folderMaker();
@@ -41,7 +41,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
     shown: folder,
     spool,
     put: ({ path: from, sha256, bytes }) =>
-      told(folder, async () => {
+      mapStoreErrors(folder, async () => {
         const target = at(sha256);
         await ensured(path.dirname(target));
         if ((await regularFile(target))?.size === bytes) await rm(from, { force: true });
@@ -53,32 +53,32 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
         await syncFolder(path.dirname(target));
       }),
     head: (sha256) =>
-      told(folder, async () => {
+      mapStoreErrors(folder, async () => {
         const place = await placeOf(sha256);
         const stat = place === null ? null : await regularFile(place);
         return stat === null ? null : { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
       }),
     read: (sha256) =>
-      told(folder, async () => {
+      mapStoreErrors(folder, async () => {
         const place = await placeOf(sha256);
         if (place === null) throw objectMissing(sha256);
         return readable(place, sha256);
       }),
     list: () => listed(folder, root),
     remove: (sha256) =>
-      told(folder, async () => {
+      mapStoreErrors(folder, async () => {
         const place = await placeOf(sha256);
         if (place !== null) await rm(place, { force: true });
       }),
     setAside: (sha256) =>
-      told(folder, async () => {
+      mapStoreErrors(folder, async () => {
         const place = await placeOf(sha256);
         if (place === null || (await lstatOf(place)) === null) return;
         await movedAside(place, path.join(spool, `${ASIDE}${sha256}`), clock.now());
       }),
-    sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
-    claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
-    owner: () => told(folder, () => ownerIn(path.join(root, OWNER))),
+    sweepUnfinished: (olderThanMs) => mapStoreErrors(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    claim: (owner) => mapStoreErrors(folder, () => claimed(path.join(root, OWNER), owner)),
+    owner: () => mapStoreErrors(folder, () => ownerIn(path.join(root, OWNER))),
     close: () => Promise.resolve(),
   };
 }
@@ -169,10 +169,10 @@ async function readable(file: string, sha256: string): Promise<Readable> {
 }
 
 async function* listed(shown: string, root: string): AsyncGenerator<StoredObject> {
-  for (const fan of await told(shown, () => namesIn(root, true))) {
-    for (const name of await told(shown, () => namesIn(path.join(root, fan), false))) {
+  for (const fan of await mapStoreErrors(shown, () => namesIn(root, true))) {
+    for (const name of await mapStoreErrors(shown, () => namesIn(path.join(root, fan), false))) {
       const sha256 = objectAt(`${fan}/${name}`);
-      const stat = sha256 === null ? null : await told(shown, () => regularFile(path.join(root, fan, name)));
+      const stat = sha256 === null ? null : await mapStoreErrors(shown, () => regularFile(path.join(root, fan, name)));
       if (sha256 !== null && stat !== null) yield { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
     }
   }

@@ -18,7 +18,7 @@ const UNUSABLE = new Set([
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** Runs `work` on a file or folder of a store, and throws errors of the file system as `SyncError` or `ConfigError`. */
-export async function told<T>(shown: string, work: () => Promise<T>): Promise<T> {
+export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

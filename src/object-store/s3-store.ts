@@ -9,7 +9,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { StoreAddress } from '../config/profile/file-fields.ts';
 import { bucketAccess, type BucketClient, type BucketWords, openBucketClient } from './bucket.ts';
-import { storeFault, sweepFolder, told } from './file-system.ts';
+import { storeFault, sweepFolder, mapStoreErrors } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
 
 /** What is larger goes in parts of this size, of which one is in memory. */
@@ -58,7 +58,7 @@ export async function openS3Store(
         await client.upload(keyOf(sha256), piecesOf(file, sha256), { type, part });
       };
       await (bytes <= SMALL_BYTES ? put() : turns.add(put));
-      await told(file, () => rm(file, { force: true }));
+      await mapStoreErrors(file, () => rm(file, { force: true }));
     },
     head: async (sha256) => {
       const found = await client.head(keyOf(sha256));
@@ -80,7 +80,7 @@ export async function openS3Store(
       const before = world.clock.now() - olderThanMs;
       const uploads = await client.abandonUploads(below, before);
       const aside = await removeAside(client, below + ASIDE, before);
-      return uploads + aside + (await told(spool, () => sweepFolder(spool, before)));
+      return uploads + aside + (await mapStoreErrors(spool, () => sweepFolder(spool, before)));
     },
     claim: async (owner) => {
       // Asked first: some services know no conditions.
@@ -143,7 +143,7 @@ async function madeSpool(env: NodeJS.ProcessEnv, place: string): Promise<string>
   const user = process.getuid?.() ?? 0;
   const digest = createHash('sha256').update(place).digest('hex').slice(0, 16);
   const folder = path.join(env['TMPDIR'] || tmpdir(), `content-sync-${user}-${digest}`);
-  return told(folder, async () => {
+  return mapStoreErrors(folder, async () => {
     await mkdir(folder, { mode: PRIVATE, recursive: false }).catch(async (error: unknown) => {
       if (!(await lstat(folder).catch(() => null))?.isDirectory()) throw error;
     });
