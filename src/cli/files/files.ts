@@ -93,11 +93,11 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores({ clock, signal, isMade: false }), (stores) =>
+    whileOpen(openStores(source.files, { clock, signal, isMade: false }), (stores) =>
       work({
         warehouse,
         settings: source.files,
-        storeAt: (address) => stores.at(address, source.files),
+        storeAt: (address) => stores.at(address),
         clock,
         signal,
       }),
