@@ -150,8 +150,11 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
   const { origins, version, credentials } = parts;
-  const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
-  const hop = firstHop(url, origins);
+  const hop = firstHop(request.url, origins);
+  // An address that gets no credential, such as that of a file, is requested as it is.
+  if (hop.credentialed) {
+    hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
+  }
   const begun = { failures: 0, limited: 0, renewals: 0, connectionRetried: false, sendsExpired: false };
   const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {

@@ -3,7 +3,6 @@ import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
 import { FILE_STATUSES, type FileStatus, type OwnTables } from '../../database/own-tables.ts';
-import { countContents } from '../../database/state/file-contents.ts';
 import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../../database/state/files.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -66,7 +65,7 @@ type PruneOptions = FilesOptions & { dryRun?: true };
 
 function pruneCommand(context: CliContext): Command {
   return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`')
-    .option('--dry-run', 'Only show what would be removed, and what is kept and why')
+    .option('--dry-run', 'Only show what would be removed')
     .action(async ({ dryRun, ...options }: PruneOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
@@ -93,11 +92,11 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores({ clock, signal, isMade: false }), (stores) =>
+    whileOpen(openStores(source.files, { clock, signal, isMade: false }), (stores) =>
       work({
         warehouse,
         settings: source.files,
-        storeAt: (address) => stores.at(address, source.files),
+        storeAt: (address) => stores.at(address),
         clock,
         signal,
       }),
@@ -105,34 +104,19 @@ async function withFiles<T>(
   );
 }
 
-/** What a pruning removed and kept, for a person. */
-function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: FilesPruned, isDry: boolean): string {
+function prunedText(
+  source: string,
+  { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned,
+  isDry: boolean,
+): string {
   const removed = [
     `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
     countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
     ...(unfinished === null ? [] : [countOf(unfinished, 'unfinished download')]),
   ];
-  const recent = kept.recent_objects;
-  const reasons: readonly (readonly [number, string])[] = [
-    [
-      kept.named.objects,
-      `${countOf(kept.named.objects, 'content')} (${formatBytes(kept.named.bytes)}): files show them, or did`,
-    ],
-    [kept.history, `${countOf(kept.history, 'earlier content')}: their resource has history: all`],
-    [kept.recent_rows, `${countOf(kept.recent_rows, 'earlier content')}: shown until less than files.grace ago`],
-    [
-      recent.objects,
-      `${countOf(recent.objects, 'content')} (${formatBytes(recent.bytes)}) that nothing names: came less than files.grace ago`,
-    ],
-    [
-      kept.unknown_rows,
-      `${countOf(kept.unknown_rows, 'earlier content')}: of resources that the profile does not have`,
-    ],
-    [kept.stores.length, `all in ${kept.stores.join(', ')}: the settings no longer name it`],
-  ];
   const lines = [
     `${source}: ${isDry ? 'would remove' : 'removed'} ${removed.join(', ')}`,
-    ...reasons.filter(([count]) => count > 0).map(([, reason]) => `  kept ${reason}`),
+    ...stores.map((store) => `  nothing of ${store}: the settings no longer name it`),
   ];
   return lines.map(visibleText).join('\n');
 }
@@ -182,21 +166,16 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
   ];
 }
 
-/** A field of a resource that has files; sizes in bytes. */
+/** A field of a resource that has files. */
 interface FieldStatus {
   resource: string;
   field: string;
-  /** Where they go by the settings; null if they are fetched no more. */
+  /** Where they are stored by the settings; null if they are no longer fetched. */
   store: string | null;
   /** Current files by status. */
   files: Record<FileStatus, number>;
-  /** Records that show one that is here. */
-  records: number;
-  /** Distinct contents, shown now or before. */
-  objects: number;
+  /** Of all current files. */
   bytes: number;
-  /** Contents that were shown before. */
-  earlier: number;
 }
 
 interface SourceFilesStatus {
@@ -220,43 +199,32 @@ async function filesStatus(
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
     const store = kept[resource]?.find((file) => file.field === field)?.store.name ?? null;
-    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, ...NO_CONTENTS };
+    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, bytes: 0 };
     fields.set(key, known);
     return known;
   };
   for (const resource of resources) for (const { field } of kept[resource] ?? []) fieldOf(resource, field);
-  for (const { resource, field, status, files } of await countFiles(own)) {
-    if (resources.includes(resource)) fieldOf(resource, field).files[status] += files;
-  }
-  // A field may have contents in two stores, after a move.
-  for (const { resource, field, records, objects, bytes, earlier } of await countContents(own)) {
+  for (const { resource, field, status, files, bytes } of await countFiles(own)) {
     if (!resources.includes(resource)) continue;
-    const sums = fieldOf(resource, field);
-    sums.records += records;
-    sums.objects += objects;
-    sums.bytes += bytes;
-    sums.earlier += earlier;
+    const counts = fieldOf(resource, field);
+    counts.files[status] += files;
+    counts.bytes += bytes;
   }
   const trouble = await troubledFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
 
 const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };
-const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
 
-const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
+const HEAD = ['resource', 'field', ...FILE_STATUSES, 'size', 'store'] as const;
 
-/** The same for a person. */
 function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatus): string {
   if (fields.length === 0) return `${source}: no files are stored`;
-  const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
+  const rows = fields.map(({ resource, field, files, bytes, store }) => [
     resource,
     field,
     ...FILE_STATUSES.map((status) => countText(files[status])),
-    countText(records),
-    countText(objects),
     formatBytes(bytes),
-    countText(earlier),
     visibleText(store ?? 'none: no longer fetched'),
   ]);
   const lines = alignedLines([[...HEAD], ...rows]);

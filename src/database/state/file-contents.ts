@@ -89,58 +89,6 @@ export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: stri
     .execute();
 }
 
-/** Contents by store, resource and field. */
-interface ContentCount {
-  store: string;
-  resource: string;
-  field: string;
-  /** Records with a current content. */
-  records: number;
-  /** Distinct contents, current or former. */
-  objects: number;
-  bytes: number;
-  /** Rows of former contents. */
-  earlier: number;
-}
-
-export async function countContents(own: Kysely<OwnTables>): Promise<ContentCount[]> {
-  const distinct = own
-    .selectFrom('_sync_files')
-    .select(({ fn }) => ['store', 'resource', 'field', 'sha256', fn.max('bytes').as('bytes')])
-    .select(sql<number>`sum(CASE WHEN "valid_to" IS NULL THEN 0 ELSE 1 END)`.as('earlier'))
-    .where('sha256', 'is not', null)
-    .groupBy(['store', 'resource', 'field', 'sha256'])
-    .as('contents');
-  const contents = await own
-    .selectFrom(distinct)
-    .select(({ fn }) => ['store', 'resource', 'field', fn.countAll().as('objects'), fn.sum('bytes').as('bytes')])
-    .select(({ fn }) => fn.sum('earlier').as('earlier'))
-    .groupBy(['store', 'resource', 'field'])
-    .orderBy('resource')
-    .orderBy('field')
-    .orderBy('store')
-    .execute();
-  const records = await own
-    .selectFrom('_sync_files')
-    .select(['store', 'resource', 'field', sql<number | string>`count(DISTINCT "record_id")`.as('n')])
-    .where('valid_to', 'is', null)
-    .where('sha256', 'is not', null)
-    .groupBy(['store', 'resource', 'field'])
-    .execute();
-  return contents.map(({ store, resource, field, objects, bytes, earlier }) => {
-    const current = records.find((row) => row.store === store && row.resource === resource && row.field === field);
-    return {
-      store: store ?? '',
-      resource,
-      field,
-      records: Number(current?.n ?? 0),
-      objects: Number(objects),
-      bytes: Number(bytes ?? 0),
-      earlier: Number(earlier ?? 0),
-    };
-  });
-}
-
 /** Names of the stores of files and contents. */
 export async function knownStores(own: Kysely<OwnTables>): Promise<string[]> {
   const named = own.selectFrom('_sync_files').select('store').distinct().where('store', 'is not', null);
@@ -200,17 +148,11 @@ export function saveObjects(own: Kysely<OwnTables>, rows: readonly FileObjectRow
   return upsertRows(own, '_sync_file_objects', distinct, ['store', 'sha256'], ['missing']);
 }
 
-/** The number of former contents of a resource, and of those that ended before a time. */
-export async function countEarlier(
-  own: Kysely<OwnTables>,
-  resource: string,
-  before: TimestampText,
-): Promise<{ all: number; old: number }> {
-  const earlier = own.selectFrom('_sync_files').where('resource', '=', resource).where('valid_to', 'is not', null);
-  const count = earlier.select(({ fn }) => fn.countAll().as('n'));
-  const { n: all } = await count.executeTakeFirstOrThrow();
-  const { n: old } = await count.where('valid_to', '<', before).executeTakeFirstOrThrow();
-  return { all: Number(all), old: Number(old) };
+/** Counts the earlier contents of a resource that ended before a time. */
+export async function countEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): Promise<number> {
+  const earlier = own.selectFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before);
+  const { n } = await earlier.select(({ fn }) => fn.countAll().as('n')).executeTakeFirstOrThrow();
+  return Number(n);
 }
 
 export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {

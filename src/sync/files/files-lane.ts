@@ -39,12 +39,9 @@ interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, Know
 /** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client, warehouse, scrub } = options;
-  const stores = openStores({ clock, isMade: true });
+  const stores = openStores(settings, { clock, isMade: true });
   let downloader: Downloader | null = null;
-  const storeAt = ownedStores({
-    warehouse,
-    storeAt: (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings),
-  });
+  const storeAt = ownedStores({ warehouse, storeAt: (address) => stores.at(address) });
   const openDownloader = (): Downloader =>
     createDownloader({
       client: client.parts,

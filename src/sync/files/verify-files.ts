@@ -163,7 +163,7 @@ async function addFault(
     return;
   }
   // A damaged object must not be taken for the content when it is fetched again.
-  if (kind !== 'missing') await store.setAside(sha256);
+  if (kind !== 'missing') await store.remove(sha256);
   const now = timestampText(clock.now());
   await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
   repaired.again += shown;
