@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isNewestFirst, orderOf } from '../../checks/filter.ts';
+import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -66,7 +66,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   const states = isNumbered(profile.page) ? {} : { scanStartedAt };
   const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
   const { start, from, before } = await resumeScan(context, planned);
-  const order = orderOf(profile, start);
+  const order = isNewestFirst(profile) ? new DescendingOrder(profile, start.walk_since) : null;
   const length = profile.partitions === null ? (one.former?.records ?? null) : null;
   const pages = await pagesOf(context, start, {
     from,
@@ -76,7 +76,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     ...(mode === 'full' ? { numbering: one.numbering } : {}),
     // A repeated scan knows the length of the listing, and prefetches nothing after it.
     ...(length === null ? {} : { most: length }),
-    ...(order === null ? {} : { isEnough: order.begin }),
+    ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
   let ifProved = start;
@@ -108,7 +108,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     // Lets requests and signals through between prefetched pages.
     await nextTurn();
   }
-  one.evidence.disorder ??= order?.broken() ?? null;
+  one.evidence.disorder ??= order?.broken ?? null;
   if (ended === null) throw new Error('a scan came to no end');
   return { checkpoint, ifProved, ...ended };
 }
