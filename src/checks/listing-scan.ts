@@ -6,7 +6,7 @@ import type { Clock } from '../model/clock.ts';
 import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/listing-request.ts';
+import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/page-position.ts';
 import type { Page } from '../pagination/page.ts';
 import { inPartition } from '../pagination/scan-partitions.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';

@@ -4,7 +4,8 @@ import type { OtherCaller } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import { listingStart, type PlaceValues, requestAt, type RequestTemplates, urlAt } from '../pagination/page-styles/listing-request.ts';
+import { firstPosition, requestAt, type RequestTemplates } from '../pagination/page-styles/listing-request.ts';
+import type { PlaceValues } from '../pagination/page-styles/page-position.ts';
 import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
@@ -40,7 +41,7 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
   const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
     const parts = { target: listing, templates, values };
     try {
-      const request = requestAt(parts, listingStart(parts, { ...extraQuery, ...sent }));
+      const request = requestAt(parts, firstPosition(parts, { ...extraQuery, ...sent }));
       return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
     } catch (error) {
       signal.throwIfAborted();
@@ -255,7 +256,7 @@ export async function requestAsOthers(context: RequestContext, page: Page): Prom
 async function requestAs(context: RequestContext, { position }: Page, as: OtherCaller): Promise<CallerView> {
   const { client, listing, profile, meter, signal } = context;
   const { resource, values = {} } = listingScan(context, 'incremental');
-  const request = requestAt({ target: listing, templates: profile, values }, urlAt(listing.baseUrl, position));
+  const request = requestAt({ target: listing, templates: profile, values }, position);
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
     const records = recordsOf(answer, resource);

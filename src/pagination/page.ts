@@ -1,8 +1,9 @@
-import type { SourceRecord } from '../model/json.ts';
+import { snippet } from '../http/body/safe-text.ts';
 import type { ApiAnswer } from '../http/client.ts';
-
-/** The place of a scan: the next request as path and query, relative to the source's base URL. Serialisable. */
-export type PagePosition = string;
+import { SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { type PagePosition, positionText } from './page-styles/page-position.ts';
 
 /** One page of a scan, verified, in the order of the listing. */
 export interface Page extends ScannedPage {
@@ -18,7 +19,7 @@ export interface ScannedPage {
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
-  /** How many of them this scan has handed out before, because the page was read again; 0 for any other page. */
+  /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
   again: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
@@ -45,7 +46,7 @@ export interface ScannedPage {
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
-/** Why a scan that came to its end may not have met every record. */
+/** Why a scan that came to its end may not have seen every record. */
 export interface Doubt {
   /**
    * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
@@ -61,16 +62,16 @@ export interface Doubt {
   hint: string;
 }
 
-/** The end of a walk. It is proved if there is no doubt. */
+/** The end of a scan. It is verified if there is no doubt. */
 export interface ScanEnd {
   proof: EndProof | null;
   /** Distinct records; null if unknown. */
   records: number | null;
   doubts: readonly Doubt[];
-  /** For a scan that is made again: what this one met, page by page. */
+  /** The same for two scans that saw the same records on the same pages. */
   keysHash: string;
-  /** True if the scan met the record with this key's fingerprint. */
-  met: (key: Uint8Array) => boolean;
+  /** True if the scan saw the record with this fingerprint of its key. */
+  hasSeen: (key: Uint8Array) => boolean;
   /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
   shortfall: MissingRecords | null;
   /**
@@ -85,4 +86,28 @@ export interface MissingRecords {
   count: number;
   /** True if the total grew during the scan by at least as many: they may all have been created meanwhile. */
   isGrowth: boolean;
+}
+
+/** Why a scan cannot continue after a response, as a pure function found it; `pageError` makes it an error. */
+export interface PageFault {
+  /** Stable: scripts may match on it. */
+  code: string;
+  message: string;
+  /** The operator's next step. */
+  hint: string;
+}
+
+/** The response lacks the next page and the end of the listing. */
+export function missingFault(message: string, hint: string): PageFault {
+  return { code: 'pagination_missing', message, hint };
+}
+
+/** The error that ends a scan. It names the page. */
+export function pageError(fault: PageFault, position: PagePosition, cause?: unknown): SyncError {
+  const page = snippet(positionText(position), 300);
+  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${page})`, {
+    recovery: 'stop',
+    hint: visibleText(fault.hint),
+    cause,
+  });
 }

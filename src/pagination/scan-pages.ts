@@ -5,22 +5,16 @@ import { countRecords } from '../rows/records/select-records.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
 import { LoopDetector, PaginationState, type EarlierPages } from './guards/pagination-state.ts';
-import {
-  listingStart,
-  type ListingTarget,
-  type PlaceValues,
-  positionOf,
-  type RequestTemplates,
-  urlAt,
-} from './page-styles/listing-request.ts';
+import { firstPosition, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
+import { isSamePosition, type PagePosition, type PlaceValues } from './page-styles/page-position.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
-import type { Page, PagePosition, ScannedPage } from './page.ts';
+import type { Page, ScannedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
-import { pageRequester, type AskOptions } from './requests/request-page.ts';
+import { pageRequester, type RequestOptions } from './requests/request-page.ts';
 import type { ReadableResource } from './requests/read-page.ts';
 import { PageReader } from './page-reader.ts';
 
-export interface ScanOptions extends AskOptions {
+export interface ScanOptions extends RequestOptions {
   resource: RequestTemplates & ReadableResource;
   listing: ListingTarget;
   /** Of the variables in the resource's templates; those without a value leave their entries out. */
@@ -28,13 +22,13 @@ export interface ScanOptions extends AskOptions {
   /** Values by request place besides the profile's, such as the incremental filter. */
   extraQuery?: PlaceValues;
   /** Where to resume; null or absent: the beginning. */
-  from?: PagePosition | null;
+  from?: PagePosition | null | undefined;
   /** Pages of this scan that were committed before the resume. */
   pagesBefore?: number;
   /** The content of those pages; absent if it is not known. */
-  before?: EarlierPages;
+  before?: EarlierPages | undefined;
   /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
-  kept?: number;
+  kept?: number | undefined;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
   /** True if several states of one record may be listed, each of which counts. */
@@ -67,8 +61,7 @@ export interface ScanOptions extends AskOptions {
  *
  * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `page_too_short`,
  * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
- * `cursor_expired` if the scan has to start again; `ConfigError` `bad_position` for a damaged `from`; and what the
- * client throws.
+ * `cursor_expired` if the scan has to start again; and what the client throws.
  */
 export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, loops, prefetch, reader, state, numbered } = openScan(options);
@@ -77,7 +70,7 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
   const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: ignore });
   let position: PagePosition | null = start;
   try {
-    if (isResumed) for (const page of await reader.verifyPlace(position)) yield readAgain(page);
+    if (isResumed) for (const page of await reader.verifyStart(position)) yield readAgain(page);
     while (position !== null) {
       const { before, current } = await reader.at(position);
       for (const page of before) yield readAgain(page);
@@ -113,11 +106,11 @@ function openScan(options: ScanOptions) {
   const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
   const style = openPageStyle(resource.page);
   const parts = { target: listing, templates: resource, values };
-  const first = listingStart(parts, { ...extraQuery, ...style.first });
-  const start = positionOf(urlAt(first, from ?? positionOf(first)));
-  const isResumed = start !== positionOf(first);
+  const first = firstPosition(parts, { ...extraQuery, ...style.first });
+  const start = from ?? first;
+  const isResumed = !isSamePosition(start, first);
   const ask = pageRequester(options, parts, first);
-  const listed = { resource, style, first, ask, acceptsEnd };
+  const listed = { resource, style, first, baseUrl: listing.baseUrl, ask, acceptsEnd };
   const state = new PaginationState(
     style.ahead !== null || style.mayHideNumbers,
     options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
@@ -129,9 +122,8 @@ function openScan(options: ScanOptions) {
   const prefetch = new PagePrefetch({
     get: async (position, how) => {
       const request = reader.requestFor(position);
-      return { ...(await ask(positionOf(request), how)), request };
+      return { ...(await ask(request, how)), request };
     },
-    urlOf: (position) => urlAt(first, position),
     countOf: (answer) => countRecords(answer.json, resource.records),
     foresight,
     size: resource.page.size - overlap,

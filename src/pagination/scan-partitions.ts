@@ -1,82 +1,18 @@
-import { z } from 'zod';
-import { ConfigError, SyncError } from '../model/errors.ts';
-import type { Doubt, PagePosition, ScanEnd, Page } from './page.ts';
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
+import { SyncError } from '../model/errors.ts';
 import { longerOf } from './guards/page-ages.ts';
-import { isExpired, isUnitRefusal } from './requests/request-page.ts';
+import type { Doubt, Page, ScanEnd } from './page.ts';
 import { scanPages, type ScanOptions } from './scan-pages.ts';
-
-/** The position of a scan over several listings, without the position within the current one. */
-export interface PartitionPlace {
-  partition: string;
-  /** Records that the scan has met in this listing. */
-  records: number;
-  /** The smallest total of the service; null if it reported none. */
-  leastTotal: number | null;
-  /** What speaks against the listings before it. */
-  doubts: readonly Doubt[];
-}
-
-/** A position taken apart: `place` is null if the resource has one listing. */
-interface SplitPosition {
-  place: PartitionPlace | null;
-  /** Within the listing; empty for its beginning. */
-  inner: PagePosition;
-}
-
-const placeSchema = z.tuple([
-  z.string(),
-  z.int().min(0),
-  z.int().min(0).nullable(),
-  z.array(
-    z.strictObject({
-      code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
-      message: z.string(),
-      hint: z.string(),
-    }),
-  ),
-]);
-
-/** A position of a page alone has no blank. */
-const SPLIT = /^\/(\S*) (.*)$/s;
-
-/** One text for both, which begins like a path. */
-export function joinPosition({ partition, records, leastTotal, doubts }: PartitionPlace, inner: PagePosition): string {
-  return `/${encodeURIComponent(JSON.stringify([partition, records, leastTotal, doubts]))} ${inner}`;
-}
-
-/** Reads what `joinPosition` wrote, and any other position. Throws `ConfigError` (`bad_position`) for a damaged one. */
-export function splitPosition(position: PagePosition): SplitPosition {
-  const [, place, inner = ''] = SPLIT.exec(position) ?? [];
-  if (place === undefined) return { place: null, inner: position };
-  const read = placeSchema.safeParse(parsed(place));
-  if (!read.success) throw damaged(position);
-  const [partition, records, leastTotal, doubts] = read.data;
-  return { place: { partition, records, leastTotal, doubts }, inner };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(decodeURIComponent(text));
-  } catch {
-    return null;
-  }
-}
-
-function damaged(position: PagePosition): ConfigError {
-  return new ConfigError('bad_position', `The stored page position ${JSON.stringify(position)} cannot be read`, {
-    hint: 'The checkpoint is damaged or from another version: start this resource again from the beginning.',
-  });
-}
+import { isExpired, isUnitRefusal } from './requests/request-page.ts';
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {
-  /** In the order of the walk. */
+  /** In the order of the scan. */
   values: readonly string[];
-  /** Those that a scan which is taken up must read although it has passed their place. */
+  /** Those that a resumed scan must read although it has passed their place. */
   late: readonly string[];
-  /** True if a listing that is not there is empty, because its parent may just have gone. */
+  /** True if a listing that does not exist counts as empty, because its parent may just have been deleted. */
   mayBeGone: boolean;
   /** Key fingerprints of the stored rows of a listing that could not be read: they count as seen, so none is deleted. */
   storedKeys: (value: string) => Promise<Uint8Array>;
@@ -98,86 +34,75 @@ export function inPartition(options: ScanOptions, { field, param }: PartitionPro
 }
 
 /**
- * One passage over all listings of a partitioned resource, one after the other, as one scan: positions say which listing
- * they belong to (`joinPosition`), and the end says what speaks against any of them. `before` is about the
- * listing in which the scan is taken up. A listing that the service refuses is left out, with a doubt that names it.
- * Throws as `walk` does, also if all listings are refused.
+ * Scans all listings of a partitioned resource, one after the other, as one scan: positions say which listing they
+ * belong to, and the end has the doubts about any of them. `before` is about the listing in which the scan is resumed. A
+ * listing that the service refuses is left out, with a doubt that names it. Throws as `scanPages` does, also if all
+ * listings are refused.
  */
 export async function* scanPartitions(
   { from, before, ...options }: ScanOptions,
   profile: PartitionProfile,
   partitions: Partitions,
 ): AsyncGenerator<Page, void, undefined> {
-  const start = from === undefined || from === null ? null : splitPosition(from);
-  const values = start?.place ? leftFrom(start.place.partition, partitions) : partitions.values;
-  const whole = new WholeEnd(start?.place?.doubts ?? [], start !== null);
+  const start = from?.listing;
+  const values = start === undefined ? partitions.values : remainingFrom(start.partition, partitions);
+  const whole = new JointEnd(start?.doubts ?? [], start !== undefined);
   let number = options.pagesBefore ?? 0;
-  let kept = options.kept;
+  let { kept } = options;
   for (const [index, value] of values.entries()) {
-    const resumed = start?.place?.partition === value && index === 0 ? start : null;
-    const listing = { ...options, pagesBefore: 0, ...(kept === undefined ? {} : { kept }) };
-    const one = inPartition(taken(listing, resumed, before), profile, value);
-    for await (const page of pagesOf(one, whole, partitions, resumed?.place ?? null)) {
+    const isResumed = index === 0 && start?.partition === value;
+    const middle =
+      isResumed && from != null && from.url !== '' ? { from: { url: from.url, values: from.values }, before } : {};
+    const one = inPartition({ ...options, ...middle, pagesBefore: 0, kept }, profile, value);
+    const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
+    for await (const page of pagesOfListing(one, `${profile.field} ${value}`, whole, partitions)) {
+      if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
       kept = page.kept;
-      const place = page.place;
-      if (page.end !== null) whole.add(page.end, `${profile.field} ${value}`);
+      const { doubts } = whole;
       const following = values[index + 1];
-      const next =
-        page.end === null ? joinPosition({ ...place, doubts: whole.doubts }, page.next ?? '') : whole.begin(following);
+      let next: Page['next'] = null;
+      if (page.next !== null) next = { ...page.next, listing: { ...listing, doubts } };
+      else if (following !== undefined) next = { url: '', listing: { partition: following, leastTotal: null, doubts } };
       const end = next === null ? whole.end() : null;
-      const position = joinPosition({ ...place, doubts: [] }, page.position);
-      const { place: _, ...plain } = page;
-      yield { ...plain, number: (number += 1), position, next, total: null, end };
+      const position = { ...page.position, listing: { ...listing, doubts: [] } };
+      yield { ...page, number: (number += 1), position, next, total: null, end };
     }
   }
-  if (values.length === 0) yield emptyPage(number + 1, whole.end(), partitions.now());
+  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: whole.end() };
 }
 
 /** Returns the listings from the current one on, and earlier ones that changed. */
-function leftFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
+function remainingFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
   const at = values.indexOf(partition);
-  // Listings of parents are in the order of their values: one that has gone leaves its place to the next.
-  const left = at !== -1 ? values.slice(at) : mayBeGone ? values.filter((value) => value > partition) : values;
-  const isLeft = new Set(left);
-  return [...left, ...late.filter((value) => !isLeft.has(value))];
+  // Listings of parents are in the order of their values: after a deleted one, the next follows.
+  const remaining = at !== -1 ? values.slice(at) : mayBeGone ? values.filter((value) => value > partition) : values;
+  return [...new Set([...remaining, ...late])];
 }
 
-function taken(options: ScanOptions, resumed: SplitPosition | null, before: ScanOptions['before']): ScanOptions {
-  if (resumed === null || resumed.inner === '') return options;
-  return { ...options, from: resumed.inner, ...(before === undefined ? {} : { before }) };
-}
-
-type PlacedPage = Page & { place: Omit<PartitionPlace, 'doubts'> };
-
-/** The pages of one listing; an empty one in place of a listing that is not there, if it need not be. */
-async function* pagesOf(
+/** The pages of one listing; an empty one in place of a listing that does not exist or is refused. */
+async function* pagesOfListing(
   options: ScanOptions,
-  whole: WholeEnd,
+  name: string,
+  whole: JointEnd,
   { mayBeGone, storedKeys, now }: Partitions,
-  before: PartitionPlace | null,
-): AsyncGenerator<PlacedPage, void, undefined> {
-  const place = {
-    partition: options.resource.partition?.value ?? '',
-    records: before?.records ?? 0,
-    leastTotal: before?.leastTotal ?? null,
-  };
+): AsyncGenerator<Page, void, undefined> {
   try {
     for await (const page of scanPages(options)) {
-      place.records += page.records.length - page.again;
-      if (page.total !== null) place.leastTotal = Math.min(place.leastTotal ?? page.total, page.total);
-      whole.answered();
-      yield { ...page, place: { ...place } };
+      whole.countPage();
+      if (page.end !== null) whole.add(page.end, name);
+      yield page;
     }
   } catch (error) {
     const isBegun = options.from !== undefined;
     const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
     // A stored position that has expired begins the scan again.
     const refusal = isUnitRefusal(error) || (isExpired(error) && !isBegun) ? error : null;
-    if (isGone) whole.missed();
-    else if (refusal !== null) whole.refused(`${options.resource.partition?.field ?? ''} ${place.partition}`, refusal);
+    if (isGone) whole.countMissing();
+    else if (refusal !== null) whole.addRefusal(name, refusal);
     else throw error;
-    const keys = isGone ? new Uint8Array() : await storedKeys(place.partition);
-    yield { ...emptyPage(1, endOfNothing, now()), keys, kept: options.kept ?? 0, place };
+    whole.add(EMPTY_END, name);
+    const keys = isGone ? new Uint8Array() : await storedKeys(options.resource.partition?.value ?? '');
+    yield { ...emptyPage(now()), keys, kept: options.kept ?? 0 };
   }
 }
 
@@ -186,17 +111,17 @@ const MAX_FIRST_REFUSALS = 100;
 /** Failures in a row after which the scan is given up: the service is down. */
 const MAX_FAILURES_IN_A_ROW = 10;
 
-/** The end of a scan over all listings, from the ends of each. */
-class WholeEnd {
+/** The end of a scan over several listings, from the ends of each. */
+class JointEnd {
   readonly #doubts: Map<Doubt['code'], Doubt>;
-  readonly #keysHash: string[] = [];
+  readonly #hashes: string[] = [];
   readonly #isResumed: boolean;
   #records: number | null;
   #cacheWaitMs: number | null = 0;
   #proof: ScanEnd['proof'] = 'empty';
-  #answered = 0;
-  #missed = 0;
-  #unread: { first: string; error: SyncError; count: number } | null = null;
+  #pages = 0;
+  #missing = 0;
+  #refusals: { first: string; error: SyncError; count: number } | null = null;
   #failuresInARow = 0;
 
   constructor(doubts: readonly Doubt[], isResumed: boolean) {
@@ -210,54 +135,48 @@ class WholeEnd {
     return [...this.#doubts.values()];
   }
 
-  answered(): void {
-    this.#answered += 1;
+  countPage(): void {
+    this.#pages += 1;
     this.#failuresInARow = 0;
   }
 
-  /** Notes a listing that the service refused. Throws its error if the others can be expected to fail as well. */
-  refused(listing: string, error: SyncError): void {
+  /** Counts a listing that does not exist. */
+  countMissing(): void {
+    this.#missing += 1;
+  }
+
+  /** Adds a listing that the service refused. Throws its error if the others can be expected to fail as well. */
+  addRefusal(listing: string, error: SyncError): void {
     this.#failuresInARow += error.recovery === 'retry' ? 1 : 0;
-    const { first, error: firstError, count } = this.#unread ?? { first: listing, error, count: 0 };
-    this.#unread = { first, error: firstError, count: count + 1 };
-    const isHopeless = this.#answered === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
+    const { first, error: firstError, count } = this.#refusals ?? { first: listing, error, count: 0 };
+    this.#refusals = { first, error: firstError, count: count + 1 };
+    const isHopeless = this.#pages === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
     if (isHopeless || this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) throw error;
     this.#doubts.set('unread', unreadListing(first, firstError, count + 1));
   }
 
-  missed(): void {
-    this.#missed += 1;
-  }
-
+  /** Adds the end of one listing. */
   add({ doubts, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
     for (const doubt of doubts) {
       if (!this.#doubts.has(doubt.code))
         this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
     }
-    this.#keysHash.push(keysHash);
+    this.#hashes.push(keysHash);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
     this.#cacheWaitMs = longerOf(this.#cacheWaitMs, cacheWaitMs);
     this.#proof = proof;
   }
 
-  /** The beginning of the next listing; null behind the last one. */
-  begin(partition: string | undefined): PagePosition | null {
-    return partition === undefined
-      ? null
-      : joinPosition({ partition, records: 0, leastTotal: null, doubts: this.doubts }, '');
-  }
-
   /** Throws the error of the first listing if all were refused. */
   end(): ScanEnd {
-    if (this.#unread !== null && this.#answered === 0 && !this.#isResumed) throw this.#unread.error;
-    const isLost = this.#missed > 0 && this.#answered === 0 && !this.#isResumed;
-    const doubts = isLost ? [...this.doubts, noneThere(this.#missed)] : this.doubts;
+    const isUnread = this.#pages === 0 && !this.#isResumed;
+    if (this.#refusals !== null && isUnread) throw this.#refusals.error;
     return {
-      ...endOfNothing,
+      ...EMPTY_END,
       proof: this.#proof,
       records: this.#records,
-      doubts,
-      keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#keysHash]), 'hex'),
+      doubts: isUnread && this.#missing > 0 ? [...this.doubts, noneExists(this.#missing)] : this.doubts,
+      keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#hashes]), 'hex'),
       cacheWaitMs: this.#cacheWaitMs,
     };
   }
@@ -273,7 +192,7 @@ function unreadListing(listing: string, { message, hint }: SyncError, count: num
   };
 }
 
-function noneThere(count: number): Doubt {
+function noneExists(count: number): Doubt {
   return {
     code: 'unproved',
     message: `the service says of ${count === 1 ? 'the only listing' : `all ${count} listings`} that it is not there`,
@@ -281,20 +200,21 @@ function noneThere(count: number): Doubt {
   };
 }
 
-const endOfNothing: ScanEnd = {
+/** The end of a listing without records. */
+const EMPTY_END: ScanEnd = {
   proof: 'signal',
   records: 0,
   doubts: [],
   keysHash: '',
   shortfall: null,
-  met: () => false,
+  hasSeen: () => false,
   cacheWaitMs: 0,
 };
 
-function emptyPage(number: number, end: ScanEnd, requestedAt: number): Page {
+function emptyPage(requestedAt: number): Page {
   return {
-    number,
-    position: '',
+    number: 1,
+    position: { url: '' },
     next: null,
     records: [],
     again: 0,
@@ -305,6 +225,6 @@ function emptyPage(number: number, end: ScanEnd, requestedAt: number): Page {
     keys: new Uint8Array(),
     kept: 0,
     release: () => undefined,
-    end,
+    end: EMPTY_END,
   };
 }

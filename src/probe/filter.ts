@@ -1,4 +1,4 @@
-import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../checks/filter.ts';
+import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
@@ -234,13 +234,10 @@ async function verify(subject: Subject, form: FilterForm, formats: readonly Time
       last = answer;
       return records === null ? 'refused' : toListed(records);
     };
-    const observed = await observeFilter(request, { plain, now, lookback: LOOKBACK_MS });
-    const { back, middle } = observed;
-    if (back.page === 'refused' || back.page.records.length < plain.records.length) continue;
-    if (judgeFilter(observed, String).is !== 'works') continue;
-    const some = middle === null || middle.page === 'refused' ? back.page : middle.page;
+    const { is, listed, listsAll } = await tryFilter(request, { plain, now, lookback: LOOKBACK_MS, shown: String });
+    if (is !== 'works' || listsAll !== true) continue;
     const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
-    const evidence = `${said(last)}, ${some.records.length} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
+    const evidence = `${said(last)}, ${listed} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };
   }
   return null;

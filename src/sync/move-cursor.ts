@@ -7,7 +7,9 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 
 /** The part of a page that moves a checkpoint. */
 interface PassedPage {
+  /** The stored position after it; null at the beginning. */
   next: string | null;
+  isLast: boolean;
   /** Pages of the service that are in it; 1 if absent. */
   pages?: number;
   records: number;
@@ -32,7 +34,7 @@ interface PassedPage {
  */
 export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const walked = passPage(checkpoint, page, now);
-  if (page.next !== null) return walked;
+  if (!page.isLast) return walked;
   return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
 }
 

@@ -20,7 +20,7 @@ const count = z.int().min(0);
 /** The part of a checkpoint that describes an unfinished scan; by default none. */
 const walkSchema = z.object({
   walk_mode: z.enum(WALK_MODES).nullable().default(null),
-  walk_position: z.string().regex(/^\//, 'expected a path').nullable().default(null),
+  walk_position: z.string().regex(/^[/{]/, 'expected a page position').nullable().default(null),
   walk_since: text,
   walk_started_at: timestamp,
   /** The service's clock when the scan began. */

@@ -7,12 +7,12 @@ import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
-import { pageError } from '../guards/page-fault.ts';
-import type { PagePosition } from '../page.ts';
-import { requestAt, type RequestParts, positionOf, urlAt } from '../page-styles/listing-request.ts';
+import { pageError, type PageFault } from '../page.ts';
+import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
+import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
 
 /** How all pages of a scan are requested. */
-export interface AskOptions {
+export interface RequestOptions {
   client: ApiClient;
   lane: Lane;
   meter: RequestMeter;
@@ -24,15 +24,15 @@ export interface AskOptions {
 }
 
 /** The options that may differ from page to page. */
-interface AskedFor {
+interface OnePageOptions {
   hold?: AnswerHold;
   whenFull?: 'fail';
   skips?: AnswerRule;
   stop?: AbortSignal;
 }
 
-/** Asks for a page by its position. */
-export type RequestPage = (at: PagePosition, asked?: AskedFor) => Promise<ApiAnswer>;
+/** Requests a page by its position. */
+export type RequestPage = (position: PagePosition, options?: OnePageOptions) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
@@ -58,44 +58,37 @@ export function isUnitRefusal(error: unknown): error is SyncError {
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 
 /**
- * Asks for a page by position. Throws what the client throws; but a refusal (404, 410, another 4xx, outcome `skip`)
- * of any page except the first is `cursor_expired`: the scan has to start again from the beginning. What is too much at
- * once is `window_too_large`.
+ * Returns the function that requests pages of one listing by their position. It throws what the client throws; but a
+ * refusal (404, 410, another 4xx, outcome `skip`) of any page except the first is `cursor_expired`: the scan has to start
+ * again from the beginning. What is too much at once is `window_too_large`.
  */
-export function pageRequester(options: AskOptions, parts: RequestParts, first: URL): RequestPage {
+export function pageRequester(options: RequestOptions, parts: RequestParts, first: PagePosition): RequestPage {
   const { client, lane, meter, resource } = options;
-  const firstPosition = positionOf(first);
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
   return async (position, { stop, skips: refusal, ...asked } = {}) => {
-    const signal = eitherOf(options.signal, stop);
+    const isFirst = isSamePosition(position, first);
+    const signals = [options.signal, stop].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     let isNothing = false;
-    const isGone: ApiRequest['isGone'] = (found) => {
-      isNothing = saysNothing(found, resource.empty, position === firstPosition);
-      return isNothing;
-    };
-    const skips = refusal ?? (position === firstPosition ? tooLarge : pastLast);
+    const isGone: ApiRequest['isGone'] = (found) => (isNothing = saysNothing(found, resource.empty, isFirst));
+    const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
-      const request = requestAt(parts, urlAt(first, position));
-      const answer = await client.get({
-        ...request,
-        lane,
-        meter,
-        signal,
-        skips,
-        isGone,
-        ...asked,
-      });
+      const request = requestAt(parts, position);
+      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, ...asked });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
-      if (answer.code === 'declared' && skips === tooLarge) throw tooLargeError(position);
-      if (answer.code === 'declared') throw pastEnd(expiredError(position, resource.page));
+      if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
+      if (answer.code === 'declared') {
+        const { code, message, recovery, hint } = expiredError(position, resource.page);
+        throw new PastEnd(code, message, { recovery, hint });
+      }
     } catch (error) {
-      const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && position !== firstPosition;
+      const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && !isFirst;
       throw expired ? expiredError(position, resource.page, error) : withEmptyHint(error);
     }
-    throw position === firstPosition ? skippedError(position) : expiredError(position, resource.page);
+    throw isFirst ? pageError(SKIPPED, position) : expiredError(position, resource.page);
   };
 }
 
@@ -125,23 +118,19 @@ export function withEmptyHint(error: unknown): unknown {
   return new SyncError(code, message, { recovery, hint, requestId, cause });
 }
 
-function eitherOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
-  const given = signals.filter((signal) => signal !== undefined);
-  return given.length > 1 ? AbortSignal.any(given) : given[0];
-}
+const TOO_LARGE: PageFault = {
+  code: 'window_too_large',
+  message: 'The service refuses the range as too large, by windows.too_large in the profile',
+  hint: 'A range is cut in two until it is one window: set windows.largest, or a finer windows.granularity.',
+};
 
-function tooLargeError(position: PagePosition): SyncError {
-  const fault = {
-    code: 'window_too_large',
-    message: 'The service refuses the range as too large, by windows.too_large in the profile',
-    hint: 'A range is cut in two until it is one window: set windows.largest, or a finer windows.granularity.',
-  };
-  return pageError(fault, position);
-}
-
-function pastEnd({ code, message, recovery, hint }: SyncError): PastEnd {
-  return new PastEnd(code, message, { recovery, hint });
-}
+const SKIPPED: PageFault = {
+  code: 'listing_missing',
+  message: 'The first page of the listing has the outcome skip, by outcomes in the profile',
+  hint:
+    'skip says that a single record is gone and has no meaning for a listing: narrow that row down (status, header, ' +
+    'body), or check the path of the resource.',
+};
 
 /** The code is the same in all styles: a record that was deleted may have taken the last page with it. */
 function expiredError(position: PagePosition, page: PageProfile, cause?: SyncError): SyncError {
@@ -172,15 +161,4 @@ function pastEndHint({ total = null, pages = null }: PageProfile): string {
     `The pages before it did not reach the end, as ${total === null ? 'page.pages' : 'page.total'} tells it ` +
     `(${total ?? pages}): compare that with an answer of the service. If it counts more than is listed, no end can be told.`
   );
-}
-
-function skippedError(position: PagePosition): SyncError {
-  const fault = {
-    code: 'listing_missing',
-    message: 'The first page of the listing has the outcome skip, by outcomes in the profile',
-    hint:
-      'skip says that a single record is gone and has no meaning for a listing: narrow that row down (status, header, ' +
-      'body), or check the path of the resource.',
-  };
-  return pageError(fault, position);
 }

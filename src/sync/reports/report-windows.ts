@@ -1,6 +1,6 @@
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, writtenMoment } from '../../checks/since.ts';
-import type { PlaceValue } from '../../pagination/page-styles/listing-request.ts';
+import type { PlaceValue } from '../../pagination/page-styles/page-position.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell, Column } from '../../model/table.ts';
 import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';

@@ -82,7 +82,15 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
   const { reports, refusals, warnings } = scan;
   await syncRanges(context, scan, due);
   if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
-  const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved: scan.isProved, updated: [] };
+  const ended = {
+    next: null,
+    isLast: true,
+    pages: 0,
+    records: 0,
+    serverDate: null,
+    isProved: scan.isProved,
+    updated: [],
+  };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
   await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
   const dropped = await dropOldWindows(context, reports);
@@ -340,7 +348,7 @@ async function replaceWindows(context: RunContext, scan: ReportScan, replacement
   const { outcome, deleted } = await replaceRange(context, scan.reports, replacement, (replaced: Replaced) => {
     const { records } = replaced.outcome;
     const position = `/~reports/${range.from}`;
-    const passed = { next: position, pages: parts.length, records, serverDate, kept, updated: [] };
+    const passed = { next: position, isLast: false, pages: parts.length, records, serverDate, kept, updated: [] };
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isNewestFirst, orderOf } from '../../checks/filter.ts';
+import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -7,6 +7,7 @@ import { saveFigures } from '../../database/state/runs.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
+import { storePosition } from '../../pagination/page-styles/page-position.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
 import type { Page, ScanEnd } from '../../pagination/page.ts';
 import { scanPartitions } from '../../pagination/scan-partitions.ts';
@@ -19,7 +20,7 @@ import { checkpointAfter } from '../move-cursor.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { judgeScan, type ScanVerdict } from './judge-scan.ts';
-import { partitionsOf, positionFrom, resumeScan, seenStatements, storedPosition } from './resume-scan.ts';
+import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface OneScan {
@@ -64,17 +65,18 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
   const states = isNumbered(profile.page) ? {} : { scanStartedAt };
   const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
-  const { start, before } = await resumeScan(context, planned);
-  const order = orderOf(profile, start);
+  const { start, from, before } = await resumeScan(context, planned);
+  const order = isNewestFirst(profile) ? new DescendingOrder(profile, start.walk_since) : null;
   const length = profile.partitions === null ? (one.former?.records ?? null) : null;
   const pages = await pagesOf(context, start, {
+    from,
     before,
     formerEndedAt: one.formerEndedAt,
     // Only full scans find out what is missing from all of them.
     ...(mode === 'full' ? { numbering: one.numbering } : {}),
     // A repeated scan knows the length of the listing, and prefetches nothing after it.
     ...(length === null ? {} : { most: length }),
-    ...(order === null ? {} : { isEnough: order.begin }),
+    ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
   let ifProved = start;
@@ -106,7 +108,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     // Lets requests and signals through between prefetched pages.
     await nextTurn();
   }
-  one.evidence.disorder ??= order?.broken() ?? null;
+  one.evidence.disorder ??= order?.broken ?? null;
   if (ended === null) throw new Error('a scan came to no end');
   return { checkpoint, ifProved, ...ended };
 }
@@ -131,9 +133,11 @@ function checkpointAfterPage(
   facts: PageFacts,
   isProved: boolean,
 ): CheckpointRow {
-  const passed = { ...facts, next, total, kept, again, serverDate, isProved, zone: updatedZone(profile) };
-  const after = checkpointAfter(before, passed, clock.now());
-  return { ...after, walk_position: storedPosition(after.walk_position, profile.query, scrub) };
+  // A position with a secret is not stored: the scan then begins again if it is interrupted.
+  const position = next && storePosition(next, profile.query, scrub);
+  const counted = { total, kept, again, serverDate, isProved, zone: updatedZone(profile) };
+  const passed = { ...facts, ...counted, next: position, isLast: next === null };
+  return checkpointAfter(before, passed, clock.now());
 }
 
 /** The pages of the listing, or of all listings of a partitioned resource. */
@@ -147,7 +151,6 @@ export async function pagesOf(
   const filter = filterQuery(profile, start.walk_since);
   const options: ScanOptions = {
     ...listingScan(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
-    from: positionFrom(start.walk_position, profile.query, filter.values ?? {}),
     pagesBefore: start.walk_pages,
     // The page size that earlier scans observed; nothing if they requested another one.
     ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),

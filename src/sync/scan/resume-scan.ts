@@ -1,7 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-scan.ts';
-import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
@@ -13,10 +12,10 @@ import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { VisitedPage, EarlierPages } from '../../pagination/guards/pagination-state.ts';
-import { filledQuery } from '../../pagination/page-styles/listing-request.ts';
-import type { Page, PagePosition } from '../../pagination/page.ts';
-import { joinPosition, type Partitions, splitPosition } from '../../pagination/scan-partitions.ts';
+import type { EarlierPage, EarlierPages } from '../../pagination/guards/pagination-state.ts';
+import { loadPosition, type PagePosition, storePosition } from '../../pagination/page-styles/page-position.ts';
+import type { Page } from '../../pagination/page.ts';
+import type { Partitions } from '../../pagination/scan-partitions.ts';
 import { keyParts } from '../../pagination/read-item.ts';
 import { pathText } from '../../rows/columns/column-name.ts';
 import { keyFingerprints } from '../../rows/records/record-key.ts';
@@ -26,48 +25,6 @@ import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { ScanVerdict } from './judge-scan.ts';
 
-/** Makes a URL of a path; the origin is not used. */
-const ANY_ORIGIN = 'http://localhost';
-
-type Query = Readonly<Record<string, string>>;
-
-/**
- * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
- * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
- */
-export function storedPosition(
-  position: PagePosition | null,
-  query: Query,
-  scrub: (text: string) => string,
-): PagePosition | null {
-  if (position === null) return null;
-  const { place, inner } = splitPosition(position);
-  const own = changeQuery(inner, query, (params, name) => params.delete(name));
-  const stored = place === null ? own : joinPosition(place, own);
-  return scrub(stored) === stored ? stored : null;
-}
-
-/** The position that `storedPosition` stored; `values` are those of the scan. */
-export function positionFrom(stored: PagePosition | null, query: Query, values: TemplateValues): PagePosition | null {
-  if (stored === null) return null;
-  const { place, inner } = splitPosition(stored);
-  const filled = filledQuery(query, place === null ? values : { ...values, partition: place.partition });
-  const whole = changeQuery(inner, filled, (params, name, value) => params.set(name, value));
-  return place === null ? whole : joinPosition(place, whole);
-}
-
-function changeQuery(
-  position: PagePosition,
-  query: Query,
-  change: (params: URLSearchParams, name: string, value: string) => void,
-): PagePosition {
-  const entries = Object.entries(query);
-  if (entries.length === 0 || position === '' || !URL.canParse(position, ANY_ORIGIN)) return position;
-  const url = new URL(position, ANY_ORIGIN);
-  for (const [name, value] of entries) change(url.searchParams, name, value);
-  return url.pathname + url.search.replaceAll('+', '%20') + url.hash;
-}
-
 /**
  * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position
  * still holds and count distinct records. A scan whose pages are not stored begins again; of several listings only the
@@ -76,39 +33,39 @@ function changeQuery(
 export async function resumeScan(
   context: ResourceContext,
   planned: CheckpointRow,
-): Promise<{ start: CheckpointRow; before: EarlierPages }> {
+): Promise<{ start: CheckpointRow; from: PagePosition | null; before: EarlierPages }> {
+  const { profile, clock } = context;
   const none: EarlierPages = { pages: [], isWhole: true, leastTotal: null };
-  const { walk_position: position, walk_mode: mode, walk_since: since } = planned;
-  if (position === null) return { start: planned, before: none };
-  const restart = () => ({ start: startScan(planned, mode ?? 'full', since, context.clock.now()), before: none });
+  const { walk_position: stored, walk_mode: mode, walk_since: since } = planned;
+  if (stored === null) return { start: planned, from: null, before: none };
+  const restart = () => ({ start: startScan(planned, mode ?? 'full', since, clock.now()), from: null, before: none });
   // The newest records come first: a scan that reads only those begins again.
-  if (isNewestFirst(context.profile) && mode === 'incremental') return restart();
-  const { place, inner } = splitPosition(position);
-  const pages = await readPages(context, planned, place?.partition ?? null);
-  if (place === null) {
-    if (pages.length < planned.walk_pages) return restart();
-    return { start: planned, before: { pages, isWhole: true, leastTotal: planned.walk_total } };
+  if (isNewestFirst(profile) && mode === 'incremental') return restart();
+  const from = loadPosition(stored, profile.query, filterQuery(profile, since).values ?? {});
+  const { listing } = from;
+  const pages = await readPages(context, planned, listing?.partition);
+  if (listing === undefined && pages.length < planned.walk_pages) return restart();
+  const leastTotal = listing === undefined ? planned.walk_total : listing.leastTotal;
+  if (listing === undefined || pages.length > 0 || from.url === '') {
+    return { start: planned, from, before: { pages, isWhole: true, leastTotal } };
   }
-  const isLost = pages.length === 0 && inner !== '';
-  const from = isLost ? { place: { ...place, records: 0, leastTotal: null }, inner: '' } : { place, inner };
-  const start = { ...planned, walk_position: joinPosition(from.place, from.inner) };
-  return { start, before: { pages, isWhole: true, leastTotal: from.place.leastTotal } };
+  return { start: planned, from: { url: '', listing: { ...listing, leastTotal: null } }, before: none };
 }
 
 /** The stored pages of a scan; of several listings those of one. */
 async function readPages(
   { warehouse, profile }: ResourceContext,
-  planned: CheckpointRow,
-  partition: string | null,
-): Promise<VisitedPage[]> {
-  const { resource, walk_started_at, walk_since } = planned;
-  if (walk_started_at === null) return [];
-  const pages: VisitedPage[] = [];
-  for await (const { ids, unkeyed, position } of readSeenPages(warehouse.own, resource, walk_started_at)) {
-    const whole = positionFrom(position, profile.query, filterQuery(profile, walk_since).values ?? {});
+  { resource, walk_started_at: startedAt, walk_since: since }: CheckpointRow,
+  partition: string | undefined,
+): Promise<EarlierPage[]> {
+  if (startedAt === null) return [];
+  const values = filterQuery(profile, since).values ?? {};
+  const pages: EarlierPage[] = [];
+  for await (const { ids, unkeyed, position: stored } of readSeenPages(warehouse.own, resource, startedAt)) {
+    const position = stored === null ? null : loadPosition(stored, profile.query, values);
+    if (position?.listing?.partition !== partition) continue;
     // Only the position of a numbered page is stored whole; the keys of other pages count too.
-    const at = whole === null ? { place: null, inner: '' } : splitPosition(whole);
-    if ((at.place?.partition ?? null) === partition) pages.push({ position: at.inner, keys: ids, unkeyed });
+    pages.push({ position: position === null || position.url === '' ? null : position, keys: ids, unkeyed });
   }
   return pages;
 }
@@ -138,16 +95,16 @@ export function seenStatements(
   // An empty listing proves nothing; nor does a scan that must not be used to find deletes.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
   const findsDeletes = isFull && proof?.allowsDeletes !== false && mayFindDeletes(before) && !isEmpty;
-  const { place } = splitPosition(page.position);
   // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
-  const position = page.isNumbered ? page.position : place === null ? null : joinPosition(place, '');
+  const { listing } = page.position;
+  const position = page.isNumbered ? page.position : listing === undefined ? null : { url: '', listing };
   const seen = rememberSeen(own, {
     resource,
     walk_started_at: scanStartedAt,
     page: before.walk_pages,
     unkeyed: facts.unkeyed,
     ids: page.keys,
-    position: storedPosition(position, profile.query, scrub),
+    position: position && storePosition(position, profile.query, scrub),
   });
   const statements = findsDeletes || !isDone ? [...begun, seen] : [forgetSeen(own, resource)];
   if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;

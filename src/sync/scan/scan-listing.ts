@@ -81,11 +81,11 @@ async function planCatchUp(
 }
 
 /** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-async function warnOfUnseenRows(context: RunContext, { met, startedAt }: WholeScan): Promise<void> {
+async function warnOfUnseenRows(context: RunContext, { hasSeen, startedAt }: WholeScan): Promise<void> {
   const table = context.owned.shape?.tables[0];
   const { warnings } = context.progress;
   if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
-  const rows = await findUnseenKeys(context, table, met, startedAt);
+  const rows = await findUnseenKeys(context, table, hasSeen, startedAt);
   if (rows.length === 0) return;
   const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
   warnings.push({

@@ -41,7 +41,7 @@ export interface WholeScan {
   /** Evidence about the filter from all its pages. */
   evidence: FilterEvidence;
   /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
-  met: ScanEnd['met'];
+  hasSeen: ScanEnd['hasSeen'];
   startedAt: string | null;
 }
 
@@ -93,7 +93,7 @@ export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFil
         needsCatchUp,
         evidence,
         // Missing records were supplied only if no other live row was left.
-        met: completed === null ? end.met : () => true,
+        hasSeen: completed === null ? end.hasSeen : () => true,
         startedAt: plan.checkpoint.walk_started_at,
       };
     }
@@ -133,7 +133,7 @@ async function supplyMissing(
     const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
     await catchUp(context, one, cursor, ({ updated }) => {
       const counted = keyFingerprints(updated.flatMap(({ key, at }) => (at < countedUntil ? [key] : [])));
-      eachFingerprint(counted, (key) => end.met(key) || eachKey(key, (high, low) => added.add(high, low)));
+      eachFingerprint(counted, (key) => end.hasSeen(key) || eachKey(key, (high, low) => added.add(high, low)));
     });
   }
   if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
@@ -186,9 +186,9 @@ async function supplyFromBefore(
   const { owned, profile } = context;
   const table = owned.shape?.tables[0];
   if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
-  const wasSeen = (key: Uint8Array): boolean => former.some(({ met }) => met(key));
+  const wasSeen = (key: Uint8Array): boolean => former.some(({ hasSeen }) => hasSeen(key));
   const isExpected = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
-  const candidates = await findUnseenKeys(context, table, (key) => end.met(key) || isExpected(key), null);
+  const candidates = await findUnseenKeys(context, table, (key) => end.hasSeen(key) || isExpected(key), null);
   if (candidates.length > MAX_FETCHED_ALONE) return false;
   const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
   if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
