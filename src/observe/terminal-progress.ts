@@ -123,10 +123,9 @@ function barOf(done: number | null, width: number): string {
   return '━'.repeat(full) + '─'.repeat(width - full);
 }
 
-function governorLine({ requests, limited, allowedPerSecond, shareUsed, pausedForMs }: GovernorProgress): string {
+function governorLine({ requests, limited, allowedPerSecond, pausedForMs }: GovernorProgress): string {
   const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
   if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
-  if (shareUsed !== null) texts.push(`${formatPercent(shareUsed)} of it used`);
   if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);
   return texts.join(GAP);
 }

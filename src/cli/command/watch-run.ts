@@ -81,9 +81,9 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
 }
 
 function governorProgress(app: App, now: number): GovernorProgress {
-  const { requests, limited, allowedPerSecond, shareUsed, pausedUntil } = app.governor.figures();
+  const { requests, limited, allowedPerSecond, pausedUntil } = app.governor.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
-  return { requests, limited, allowedPerSecond, shareUsed, pausedForMs };
+  return { requests, limited, allowedPerSecond, pausedForMs };
 }
 
 /** The end of a run for a person: a line per resource, and advice for those that did not end well. */

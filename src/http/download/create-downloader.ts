@@ -3,7 +3,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
-import type { RequestAttempt, Governor } from '../rate-limit/rate-limiter.ts';
+import type { RequestAttempt, RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { createRetryQuota, type RetryQuota } from '../request-loop.ts';
 import { guardedConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
@@ -25,7 +25,7 @@ export interface DownloaderOptions {
   /** `files.allow_hosts`. */
   allowHosts: readonly string[];
   /** Opens the rate limiter of an origin besides the service's; the downloader closes it. */
-  openRateLimiter: (origin: string) => Promise<Governor>;
+  openRateLimiter: (origin: string) => Promise<RateLimiter>;
   /** Resolves names; that of the system if absent. */
   resolve?: Resolve | undefined;
 }
@@ -69,7 +69,7 @@ const MAX_ORIGINS = 64;
 
 interface OtherOrigin {
   /** Opened with its first request. */
-  rateLimiter: Promise<Governor> | null;
+  rateLimiter: Promise<RateLimiter> | null;
   /** Of its own: one that is down costs the others nothing. */
   quota: RetryQuota;
   users: number;

@@ -47,7 +47,6 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     requests: 0,
     limited: 0,
     allowedPerSecond: 2,
-    shareUsed: null,
     pausedUntil: null,
   };
   const whole: StatusParts = {
