@@ -31,17 +31,12 @@ export function countsOf({ requests, retries, limited, bytes }: RequestMeter): O
 /** A caller in place of the source's own: without any credential, or with a false one of the same form. */
 export type OtherCaller = 'nobody' | 'stranger';
 
-export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
+export type HttpMethod = 'GET' | 'POST' | 'PUT';
 
 export interface ApiRequest {
   url: URL;
-  /** GET if absent. A POST is a read as well, unless it is a `write`: it is tried again like any other. */
+  /** GET if absent. A POST is a read as well: it is tried again like any other. */
   method?: HttpMethod | undefined;
-  /**
-   * True for a request that changes something at the service. It is not sent a second time unless the service says that
-   * it was not taken (a limit, a credential that has run out), and a 2xx needs no body.
-   */
-  write?: boolean | undefined;
   /** Headers besides those of the profile, names in lower case. They are only sent to the home origin. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */

@@ -15,16 +15,16 @@ import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
 import { recordFinder } from './outcome/read-answer.ts';
-import type { Governor } from './rate-limit/rate-limiter.ts';
+import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { BACKOFF, type BackoffLimits, createRetryQuota, type LoopParts, runRequest } from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;
   profile: Profile;
   auth: AuthSettings;
-  rateLimiter: Governor;
+  rateLimiter: RateLimiter;
   /** Of an OAuth token endpoint with an origin of its own. */
-  tokenRateLimiter?: Governor | undefined;
+  tokenRateLimiter?: RateLimiter | undefined;
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
   log?: ((event: AttemptEvent) => void) | undefined;

@@ -37,13 +37,10 @@ export interface WireAnswer {
   bytes: Buffer;
   /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null if nothing did. */
   failure: string | null;
-  /** True if a kept-alive connection turned out to be closed before the request reached anybody. */
-  stale: boolean;
   /** Local epoch milliseconds just before sending, and when the headers arrived. */
   sentAt: number;
   receivedAt: number;
-  /** Milliseconds from sending to the headers, and to the last byte. */
-  latencyMs: number;
+  /** Milliseconds from sending to the last byte. */
   elapsedMs: number;
 }
 
@@ -63,10 +60,18 @@ export type SendRequest = (request: WireRequest, account: BodyAccount) => Promis
  * comes as it is. Follows no redirect.
  */
 export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
-  let answered = false;
   return async (request, { count, hold }) => {
     const start = clock.monotonic();
-    const answer = unanswered(clock.now());
+    const sentAt = clock.now();
+    const answer: WireAnswer = {
+      status: 0,
+      headers: {},
+      bytes: NO_BYTES,
+      failure: null,
+      sentAt,
+      receivedAt: sentAt,
+      elapsedMs: 0,
+    };
     const { into } = request;
     const deadline = startDeadline(http.timeout, request.signal, into === undefined ? 'whole' : 'silence');
     const received = (bytes: number): void => {
@@ -76,7 +81,6 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
     try {
       const response = await send(request.url, { ...wireOptions(request), dispatcher: agent, signal: deadline.signal });
       Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
-      answer.latencyMs = clock.monotonic() - start;
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
@@ -86,13 +90,11 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
     } catch (error) {
       request.signal?.throwIfAborted();
       const failure = failureCode(error);
-      answer.stale = answer.status === 0 && isStale(error, failure, answered);
       // An error status has said enough without its body.
       if (answer.status < 300) answer.failure = failure;
     } finally {
       deadline.clear();
     }
-    answered ||= answer.status !== 0;
     answer.elapsedMs = clock.monotonic() - start;
     return answer;
   };
@@ -112,20 +114,6 @@ function wireOptions({ method, headers, body }: WireRequest) {
   return { method, headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers }, body: body ?? null };
 }
 
-function unanswered(sentAt: number): WireAnswer {
-  return {
-    status: 0,
-    headers: {},
-    bytes: NO_BYTES,
-    failure: null,
-    stale: false,
-    sentAt,
-    receivedAt: sentAt,
-    latencyMs: 0,
-    elapsedMs: 0,
-  };
-}
-
 /** The code of a failure on the wire; anything without one is a bug and is thrown on. */
 function failureCode(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -136,22 +124,9 @@ function failureCode(error: unknown): string {
   throw error;
 }
 
-/** Closed by the other side while it was idle: the socket had served before, and nothing of this answer came. */
-function isStale(error: unknown, failure: string, answeredBefore: boolean): boolean {
-  if (failure === 'UND_ERR_SOCKET') return bytesReadBefore(error) > 0;
-  return answeredBefore && (failure === 'ECONNRESET' || failure === 'EPIPE');
-}
-
-function bytesReadBefore(error: unknown): number {
-  const socket = error instanceof Error && 'socket' in error ? error.socket : null;
-  const read = typeof socket === 'object' && socket !== null && 'bytesRead' in socket ? socket.bytesRead : 0;
-  return typeof read === 'number' ? read : 0;
-}
-
 /** The rate limiter's part of an answer; null if none came. */
 export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
-  const { status, receivedAt, latencyMs } = answer;
-  return status === 0 ? null : { status, limits, receivedAt, latencyMs, limited };
+  return answer.status === 0 ? null : { limits, receivedAt: answer.receivedAt, limited };
 }
 
 /** Bytes per interval below which a body counts as stalled, so that single bytes cannot hold a connection. */

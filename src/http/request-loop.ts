@@ -5,7 +5,6 @@ import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
-import type { Outcome } from '../model/vocabulary.ts';
 import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
@@ -15,17 +14,8 @@ import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } f
 import { type BodyBounds, interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
-import type { Attempted, RequestRunner } from './rate-limit/rate-limiter.ts';
-import {
-  firstHop,
-  type Hop,
-  nextHop,
-  type OriginPolicy,
-  refusePostRedirect,
-  withAppended,
-  withoutParams,
-  withVersionQuery,
-} from './redirect.ts';
+import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {
@@ -87,7 +77,7 @@ export interface LoopParts {
   homeHeaders: Readonly<Record<string, string>>;
   plainHeaders: Readonly<Record<string, string>>;
   /** Returns the rate limiter of an origin. */
-  limiterFor: (url: URL) => RequestRunner;
+  limiterFor: (url: URL) => { run: RateLimiter['run'] };
   memory: AnswerMemory;
   /** Milliseconds that an answer waits until there is memory for it. */
   memoryWait: number;
@@ -114,22 +104,15 @@ interface RequestProgress {
   request: ApiRequest;
   hop: Hop;
   hold: AnswerHold;
-  /** Attempts that counted: neither limited, nor renewed, nor sent into a stale connection. */
+  /** Attempts that counted: neither limited nor renewed. */
   failures: number;
   limited: number;
   /** Refusals of the credential. */
   renewals: number;
-  connectionRetried: boolean;
-  /** Send the credential even if it is known to have expired: it was renewed for this request already. */
-  sendsExpired: boolean;
 }
 
 /** The result of one slot of the rate limiter. */
-type AttemptResult =
-  | Judged
-  | { kind: 'redirect'; answer: WireAnswer }
-  /** The credential ran out while waiting for the slot; nothing was sent. */
-  | { kind: 'expired_credential' };
+type AttemptResult = Judged | { kind: 'redirect'; answer: WireAnswer };
 
 /**
  * Runs one request from its first attempt to its answer. The loop is outside of the slot: every attempt and every
@@ -155,27 +138,19 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
   if (hop.credentialed) {
     hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
   }
-  const begun = { failures: 0, limited: 0, renewals: 0, connectionRetried: false, sendsExpired: false };
+  const begun = { failures: 0, limited: 0, renewals: 0 };
   const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
     if (result === null) continue;
-    if (result.kind === 'expired_credential') state.sendsExpired = true;
-    else if (result.kind === 'redirect') follow(parts, state, result);
+    if (result.kind === 'redirect') follow(parts, state, result);
     else {
       report(parts, state, result);
-      if (isGone(state, result)) return answerOf(parts, state, result, 'skip');
-      const answer = await REACTIONS[result.verdict.outcome](parts, state, result);
+      const answer = await react(parts, state, result);
       if (answer !== null) return answer;
     }
   }
-}
-
-/** By the caller's own rule. A limit or a refused credential says nothing about the record. */
-function isGone({ request }: RequestProgress, { verdict, answer: { status, failure }, reading }: Judged): boolean {
-  if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
-  return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
 /** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
@@ -203,9 +178,6 @@ async function attempt(
   const { credentials } = parts;
   const { request, hop, hold } = state;
   const { meter, into, signal, body } = request;
-  if (hop.credentialed && !state.sendsExpired && !credentials.fresh()) {
-    return { result: { kind: 'expired_credential' }, facts: null };
-  }
   const credential = hop.credentialed ? credentialFor(request, credentials) : NO_CREDENTIAL;
   // Only the source's own credential is renewed when it is refused, not that of `request.as`.
   const isOwn = hop.credentialed && request.as === undefined;
@@ -275,61 +247,57 @@ function follow(
   }
 }
 
-type Reaction = (parts: LoopParts, state: RequestProgress, judged: Judged) => Promise<ApiAnswer | null>;
-
-/** How a request reacts to each outcome: an answer, an error, or null for another attempt. */
-const REACTIONS: Readonly<Record<Outcome, Reaction>> = {
-  ok: async (parts, state, judged) => answerOf(parts, state, judged, 'ok'),
-  skip: async (parts, state, judged) => answerOf(parts, state, judged, 'skip'),
-  retry: retryLater,
-  limited: async (parts, state, judged) => {
-    state.request.meter.limited += 1;
-    state.limited += 1;
-    if (state.limited >= MAX_LIMITED_ANSWERS) throw failure(parts, state, judged, 'the service kept limiting it');
-    return null;
-  },
-  reauth: async (parts, state, judged) => {
-    const { sent } = judged;
-    const isRenewed = sent !== null && parts.credentials.renew(sent, state.renewals > 0);
-    state.renewals += 1;
-    if (!isRenewed || state.renewals > MAX_RENEWALS) throw failure(parts, state, judged);
-    return null;
-  },
-  stop: async (parts, state, judged) => {
-    const isMissing = state.request.missing === 'skip' && ABSENT_CODES.has(judged.verdict.code);
-    if (isMissing) return answerOf(parts, state, judged, 'skip');
-    throw failure(parts, state, judged);
-  },
-};
-
-/** Codes of faults in the body, which do not matter if a write has succeeded. */
-const NO_ANSWER_NEEDED: ReadonlySet<string> = new Set(['empty_body', 'bad_json', 'bad_text']);
-
-async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
-  if (state.request.write === true) {
-    if (NO_ANSWER_NEEDED.has(judged.verdict.code)) return answerOf(parts, state, judged, 'ok');
-    throw failure(parts, state, judged, 'the service may have carried it out, so it is not sent again');
+/** Reacts to the outcome of one attempt: returns an answer or throws; null for another attempt. */
+async function react(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
+  const { outcome, code } = judged.verdict;
+  const { request } = state;
+  if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
+    return answerOf(parts, state, judged, 'skip');
   }
-  if (judged.verdict.code === 'memory_full') return awaitMemory(parts, state, judged);
-  if (judged.answer.stale && !state.connectionRetried) {
-    state.connectionRetried = true;
-    return null;
+  switch (outcome) {
+    case 'ok':
+    case 'skip':
+      return answerOf(parts, state, judged, outcome);
+    case 'retry':
+      await (code === 'memory_full' ? awaitMemory(parts, state, judged) : retryLater(parts, state, judged));
+      return null;
+    case 'limited':
+      request.meter.limited += 1;
+      state.limited += 1;
+      if (state.limited < MAX_LIMITED_ANSWERS) return null;
+      throw failure(parts, state, judged, 'the service kept limiting it');
+    case 'reauth': {
+      const isRenewed = judged.sent !== null && parts.credentials.renew(judged.sent, state.renewals > 0);
+      state.renewals += 1;
+      if (isRenewed && state.renewals <= MAX_RENEWALS) return null;
+      throw failure(parts, state, judged);
+    }
+    default:
+      throw failure(parts, state, judged);
   }
+}
+
+/** By the caller's own rule. A limit or a refused credential says nothing about the record. */
+function isGone(request: ApiRequest, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+  if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
+  return request.isGone?.({ status, json: reading.seen.json }) ?? false;
+}
+
+async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<void> {
+  const { answer, verdict } = judged;
   state.failures += 1;
-  const most = Math.min(parts.attempts, judged.verdict.attempts ?? parts.attempts);
-  if (state.failures >= most) throw failure(parts, state, judged);
+  const attempts = Math.min(parts.attempts, verdict.attempts ?? parts.attempts);
+  if (state.failures >= attempts) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
-  const { answer, verdict } = judged;
   const said = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
   await waitToRetry(parts, state, {
     status: answer.status === 0 ? null : answer.status,
     code: verdict.code,
     reason: answer.failure ?? said,
     request_id: requestId(answer.headers, parts.origins.secrets),
-    of: most - 1,
+    of: attempts - 1,
   });
-  return null;
 }
 
 /** Waits before a retry, after reporting it. */
@@ -345,7 +313,7 @@ function waitToRetry(
 }
 
 /** Outside of the slot, and holding nothing: the request that has the memory may need either. */
-async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<null> {
+async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<void> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
@@ -356,7 +324,6 @@ async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Jud
     throw error instanceof SyncError ? failure(parts, state, judged) : error;
   }
   meter.retries += 1;
-  return null;
 }
 
 function answerOf(parts: LoopParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {

@@ -5,8 +5,6 @@ export interface GovernorProgress {
   limited: number;
   /** Requests per second that the service allows; null while unknown. */
   allowedPerSecond: number | null;
-  /** Used part of the requests allowed since the start, 0..1; null while unknown. */
-  shareUsed: number | null;
   /** Milliseconds until the next request may be sent. */
   pausedForMs: number;
 }

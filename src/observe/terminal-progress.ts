@@ -1,5 +1,5 @@
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
-import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
+import { type GovernorProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
@@ -98,10 +98,9 @@ function formatBar(done: number | null, width: number): string {
   return '━'.repeat(full) + '─'.repeat(width - full);
 }
 
-function governorLine({ requests, limited, allowedPerSecond, shareUsed, pausedForMs }: GovernorProgress): string {
+function governorLine({ requests, limited, allowedPerSecond, pausedForMs }: GovernorProgress): string {
   const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
   if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
-  if (shareUsed !== null) texts.push(`${formatPercent(shareUsed)} of it used`);
   if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);
   return texts.join(GAP);
 }

@@ -6,7 +6,7 @@ import { createAgent, createExchange, type SendRequest, type WireAnswer } from '
 import { type AnswerHeaders, createJudge, type OutcomeVerdict } from '../http/outcome/outcome-table.ts';
 import { interpret } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
-import { createRateLimiter, type Governor } from '../http/rate-limit/rate-limiter.ts';
+import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import { firstHop, type Hop, nextHop } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
@@ -131,7 +131,7 @@ export class Asker implements AsyncDisposable {
   readonly #options: AskerOptions;
   readonly #agent: ReturnType<typeof createAgent>;
   readonly #exchange: SendRequest;
-  readonly #governor: Governor;
+  readonly #governor: RateLimiter;
   readonly #known = new Map<string, Promise<Answer>>();
   #reserved = 0;
   /** Statuses of all responses so far. */

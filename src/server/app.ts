@@ -14,6 +14,7 @@ import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
+import type { ServiceLimits } from '../http/rate-limit/budget.ts';
 import {
   compareRateLimit,
   type KnownLimits,
@@ -21,7 +22,7 @@ import {
   openRateLimiter,
   TOKEN_LIMITS,
 } from '../http/rate-limit/open-rate-limiter.ts';
-import type { Governor } from '../http/rate-limit/rate-limiter.ts';
+import type { RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
@@ -70,7 +71,7 @@ export interface App {
   readonly warehouse: Warehouse;
   readonly client: ApiClient;
   readonly files: FilesLane;
-  readonly governor: Governor;
+  readonly governor: RateLimiter;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
   /** Forgets refusals; with `now` also until when the service accepts no requests. */
@@ -165,7 +166,7 @@ function withMask(source: SourceSettings): SourceSettings {
 export interface Probe {
   readonly source: SourceSettings;
   readonly client: ApiClient;
-  readonly governor: Governor;
+  readonly governor: RateLimiter;
   readonly listing: App['listing'];
   /** The deprecation headers so far. */
   readonly notices: NoticeBoard;
@@ -203,12 +204,17 @@ async function openClient(
 ) {
   const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
-  const shared = { ...known, clock, opened, maxWaitMs: source.max_wait };
+  const shared = { ...known, clock, maxWaitMs: source.max_wait };
+  const openLimiter = async (name: string, limits: ServiceLimits): Promise<RateLimiter> => {
+    const limiter = await openRateLimiter(shared, name, limits);
+    opened.defer(() => limiter.close());
+    return limiter;
+  };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openRateLimiter(shared, budget, limitsOf(source));
+  const governor = await openLimiter(budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
-    tokenOrigin === null ? undefined : await openRateLimiter(shared, budgetName(tokenOrigin, auth), TOKEN_LIMITS);
+    tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
   const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,

@@ -5,14 +5,14 @@ import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.
 import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { AnswerFacts, Governor } from '../../src/http/rate-limit/rate-limiter.ts';
+import type { AnswerFacts, RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import { type Profile, profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 
 /** Lets everything through at once and remembers what it was told. */
 export function openRateLimiter(
   dialect: string | object = 'auto',
-): Governor & { facts: (AnswerFacts | null)[]; lanes: string[] } {
+): RateLimiter & { facts: (AnswerFacts | null)[]; lanes: string[] } {
   const facts: (AnswerFacts | null)[] = [];
   const lanes: string[] = [];
   return {
@@ -28,7 +28,6 @@ export function openRateLimiter(
       requests: 0,
       limited: 0,
       allowedPerSecond: null,
-      shareUsed: null,
       pausedUntil: null,
     }),
     state: () => '',

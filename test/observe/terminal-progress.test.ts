@@ -21,7 +21,7 @@ const snapshot: ProgressSnapshot = {
     waitingResource('images'),
     endResource(running('analytics', 30, null), 3_000, 'ok'),
   ],
-  governor: { requests: 180, limited: 1, allowedPerSecond: 20, shareUsed: 0.95, pausedForMs: 12_000 },
+  governor: { requests: 180, limited: 1, allowedPerSecond: 20, pausedForMs: 12_000 },
 };
 
 describe('the lines', () => {
@@ -30,7 +30,7 @@ describe('the lines', () => {
       'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
       'images                                                                  waiting',
       'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
-      '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
+      '180 requests  1 limited  limit 20.0/s  paused for 12s',
     ]);
   });
 
@@ -39,7 +39,7 @@ describe('the lines', () => {
   });
 
   it('omit unknown values', () => {
-    const governor = { requests: 0, limited: 0, allowedPerSecond: null, shareUsed: null, pausedForMs: 0 };
+    const governor = { requests: 0, limited: 0, allowedPerSecond: null, pausedForMs: 0 };
     expect(progressLines({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
       'content  waiting',
       '0 requests  0 limited',

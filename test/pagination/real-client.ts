@@ -4,7 +4,7 @@ import type { ApiClient } from '../../src/http/client.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
 import { createClient } from '../../src/http/create-client.ts';
 import type { Clock } from '../../src/model/clock.ts';
-import type { Governor } from '../../src/http/rate-limit/rate-limiter.ts';
+import type { RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 
@@ -18,12 +18,11 @@ const NO_FIGURES = {
   requests: 0,
   limited: 0,
   allowedPerSecond: null,
-  shareUsed: null,
   pausedUntil: null,
 };
 
 /** Lets every request through at once. */
-const openGate: Governor = {
+const openGate: RateLimiter = {
   run: async (_lane, attempt) => (await attempt(rateDialectSchema.parse('auto'))).result,
   figures: () => NO_FIGURES,
   state: () => '{}',

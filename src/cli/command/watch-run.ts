@@ -1,17 +1,10 @@
 import type { Logger } from 'pino';
-import type { App, AppOptions } from '../../server/app.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
-import {
-  advanceResource,
-  endResource,
-  type GovernorProgress,
-  type ResourceProgress,
-  startResource,
-  waitingResource,
-} from '../../observe/progress.ts';
+import { advanceResource, endResource, type GovernorProgress, type ResourceProgress, startResource, waitingResource } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
+import type { App, AppOptions } from '../../server/app.ts';
 import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
@@ -81,9 +74,9 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
 }
 
 function governorProgress(app: App, now: number): GovernorProgress {
-  const { requests, limited, allowedPerSecond, shareUsed, pausedUntil } = app.governor.figures();
+  const { requests, limited, allowedPerSecond, pausedUntil } = app.governor.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
-  return { requests, limited, allowedPerSecond, shareUsed, pausedForMs };
+  return { requests, limited, allowedPerSecond, pausedForMs };
 }
 
 /** The end of a run for a person: a line per resource, and advice for those that did not end well. */

@@ -15,7 +15,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { AnswerMemory } from '../body/answer-memory.ts';
 import { type SendRequest, factsOf, type WireAnswer, type WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
-import type { Governor } from '../rate-limit/rate-limiter.ts';
+import type { RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
 import { jwtCredentials } from './jwt.ts';
 import { logIn } from './session-login.ts';
@@ -186,9 +186,9 @@ const MAX_TOKEN_BYTES = 1_048_576;
 
 interface TokenTransport {
   baseUrl: URL;
-  rateLimiter: Governor;
+  rateLimiter: RateLimiter;
   /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
-  tokenRateLimiter?: Governor | undefined;
+  tokenRateLimiter?: RateLimiter | undefined;
   memory: AnswerMemory;
   exchange: SendRequest;
 }

@@ -16,8 +16,6 @@ export const NO_CREDENTIAL: SentCredential = { headers: {}, query: {} };
 export interface Credentials {
   /** Waits until there is a credential to send. Throws `SyncError` (retry or stop) if none can be obtained. */
   ready(lane: Lane, signal: AbortSignal | undefined): Promise<void>;
-  /** False once the current credential is known to have expired, as may happen in a long wait for a slot. */
-  fresh(): boolean;
   /** The current credential: the same object until it is renewed. */
   current(): SentCredential;
   /** A wrong credential of the same form, without any of the real one's text. */
@@ -37,7 +35,6 @@ export interface Credentials {
 export function fixedCredentials(own: SentCredential, falseOne: SentCredential): Credentials {
   return {
     ready: async () => undefined,
-    fresh: () => true,
     current: () => own,
     falseCredential: () => falseOne,
     queryNames: Object.keys(own.query),
@@ -230,7 +227,6 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
         signal,
       );
     },
-    fresh: isUsable,
     current: () => token?.credential ?? NO_CREDENTIAL,
     falseCredential: () => putInto(carrier, falsify(token?.value ?? 'none')),
     queryNames: queryNamesOf(carrier),

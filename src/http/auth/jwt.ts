@@ -34,7 +34,6 @@ export function jwtCredentials(
 
   return {
     ready: async () => undefined,
-    fresh: () => true,
     current,
     falseCredential: () => putInto(scheme, falsify(mint(clock.now()))),
     queryNames: queryNamesOf(scheme),

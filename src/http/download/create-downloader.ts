@@ -3,7 +3,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
-import type { RequestAttempt, Governor } from '../rate-limit/rate-limiter.ts';
+import type { RateLimiter, RequestAttempt } from '../rate-limit/rate-limiter.ts';
 import { createRetryQuota } from '../request-loop.ts';
 import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
@@ -25,7 +25,7 @@ export interface DownloaderOptions {
   /** `files.allow_hosts`. */
   allowHosts: readonly string[];
   /** Opens the rate limiter of an origin besides the service's; the downloader closes it. */
-  openRateLimiter: (origin: string) => Promise<Governor>;
+  openRateLimiter: (origin: string) => Promise<RateLimiter>;
   /** Resolves names; that of the system if absent. */
   resolve?: Resolve | undefined;
 }
@@ -71,7 +71,7 @@ const MAX_ORIGINS = 64;
 class OtherOrigins {
   readonly #open: DownloaderOptions['openRateLimiter'];
   /** In the order of use. */
-  readonly #limiters = new Map<string, { opened: Promise<Governor>; users: number }>();
+  readonly #limiters = new Map<string, { opened: Promise<RateLimiter>; users: number }>();
 
   constructor(open: DownloaderOptions['openRateLimiter']) {
     this.#open = open;

@@ -7,9 +7,8 @@ import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
-import type { SharedBudget } from './budget-store.ts';
 import type { ServiceLimits } from './budget.ts';
-import { createRateLimiter, type Governor } from './rate-limiter.ts';
+import { createRateLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /** How often the rate limiter's knowledge is stored, so that a restart does not start a storm. */
 const SAVE_LIMITS_MS = 1_000;
@@ -41,24 +40,50 @@ export interface KnownLimits {
 
 interface RateLimiterStorage extends KnownLimits {
   clock: Clock;
-  opened: AsyncDisposableStack;
   maxWaitMs: number;
 }
 
-/** Opens a rate limiter that continues from stored state, or shares it with other processes. */
+/** Opens a rate limiter that continues from stored state, or shares it with other processes; the caller closes it. */
 export async function openRateLimiter(
-  { coordination, own, isKept, clock, opened, maxWaitMs }: RateLimiterStorage,
+  { coordination, own, isKept, clock, maxWaitMs }: RateLimiterStorage,
   name: string,
   limits: ServiceLimits,
-): Promise<Governor> {
-  const shared = coordination === null ? undefined : budgetIn(coordination, name);
-  const restored = coordination === null && own !== null ? await readLimit(own, name) : null;
-  const rateLimiter = createRateLimiter({ clock, maxWaitMs, ...limits, shared, restored: restored ?? undefined });
-  opened.defer(() => rateLimiter.close());
-  if (own === null || !isKept) return rateLimiter;
-  const budget = keepLimits(own, rateLimiter, name, clock);
-  opened.defer(() => budget.stop());
-  return rateLimiter;
+): Promise<RateLimiter> {
+  if (coordination !== null) {
+    const shared = {
+      read: () => coordination.readBudget(name),
+      swap: (version: number, state: string) => coordination.swapBudget(name, version, state),
+    };
+    return createRateLimiter({ clock, maxWaitMs, ...limits, shared });
+  }
+  const restored = own === null ? null : await readLimit(own, name);
+  const rateLimiter = createRateLimiter({ clock, maxWaitMs, ...limits, restored: restored ?? undefined });
+  return own === null || !isKept ? rateLimiter : withStoredState(rateLimiter, own, name, clock);
+}
+
+/** Stores what the rate limiter knows whenever it has changed, and once more when it is closed. */
+function withStoredState(rateLimiter: RateLimiter, own: Kysely<OwnTables>, name: string, clock: Clock): RateLimiter {
+  let stored = rateLimiter.state();
+  const save = async (): Promise<void> => {
+    const state = rateLimiter.state();
+    if (state === stored) return;
+    stored = state;
+    await saveLimit(own, name, state, clock.now());
+  };
+  // If the database is busy, the next tick tries again; the last save, at the end, may throw.
+  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
+  timer.unref();
+  return {
+    run: (lane, attempt, signal) => rateLimiter.run(lane, attempt, signal),
+    figures: () => rateLimiter.figures(),
+    state: () => rateLimiter.state(),
+    forgetWaits: () => rateLimiter.forgetWaits(),
+    close: async () => {
+      clearInterval(timer);
+      await save();
+      await rateLimiter.close();
+    },
+  };
 }
 
 /**
@@ -73,50 +98,6 @@ export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, d
     isChanged: known !== null && known !== hash,
     save: async (now: number): Promise<void> => {
       if (known !== hash) await saveLimit(own, name, hash, now);
-    },
-  };
-}
-
-/** The same, closed by its caller. */
-export async function openOwnRateLimiter(
-  place: Omit<RateLimiterStorage, 'opened'>,
-  name: string,
-  limits: ServiceLimits,
-): Promise<Governor> {
-  const opened = new AsyncDisposableStack();
-  const rateLimiter = await openRateLimiter({ ...place, opened }, name, limits);
-  return {
-    run: (lane, attempt, signal) => rateLimiter.run(lane, attempt, signal),
-    figures: () => rateLimiter.figures(),
-    state: () => rateLimiter.state(),
-    forgetWaits: () => rateLimiter.forgetWaits(),
-    close: () => opened.disposeAsync(),
-  };
-}
-
-function budgetIn(coordination: Coordination, name: string): SharedBudget {
-  return {
-    read: () => coordination.readBudget(name),
-    swap: (version, state) => coordination.swapBudget(name, version, state),
-  };
-}
-
-/** Stores what the rate limiter knows whenever it has changed, and once more at the end. */
-function keepLimits(own: Kysely<OwnTables>, rateLimiter: Governor, name: string, clock: Clock) {
-  let stored = rateLimiter.state();
-  const save = async (): Promise<void> => {
-    const state = rateLimiter.state();
-    if (state === stored) return;
-    stored = state;
-    await saveLimit(own, name, state, clock.now());
-  };
-  // If the database is busy, the next tick tries again; the last save, at the end, may throw.
-  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
-  timer.unref();
-  return {
-    stop: async () => {
-      clearInterval(timer);
-      await save();
     },
   };
 }

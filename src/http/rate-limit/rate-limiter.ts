@@ -1,32 +1,30 @@
+import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import type { Clock } from '../../model/clock.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import { LANES, type Lane } from '../../model/vocabulary.ts';
 import { WakeableSleep, waitAtMost } from '../../model/waiting.ts';
-import type { RateDialect } from '../../config/profile/rate-dialect.ts';
-import { LocalStore, SharedStore, storeBudget, type BudgetStore, type SharedBudget } from './budget-store.ts';
-import { allowedRate, closedUntil, delayOf, forgetWaits, noteStart, type BudgetAnswer } from './budget.ts';
-import type { Budget, ServiceLimits } from './budget.ts';
 import type { AnswerLimits } from './answer-limits.ts';
+import { BudgetStore, type SharedBudget, storeBudget } from './budget-store.ts';
 import {
-  isBehindOthers,
-  isOverShare,
-  keepClaim,
-  leave,
-  noteMember,
-  RENEW_CLAIM_MS,
-  recordEnd,
+  allowedRate,
+  type Budget,
+  closedUntil,
+  delayOf,
   type EndedRequest,
-  type Member,
-} from './members.ts';
+  forgetWaits,
+  isOverShare,
+  isYielding,
+  noteMember,
+  noteStart,
+  recordEnd,
+  type ServiceLimits,
+} from './budget.ts';
 
 /** All that the rate limiter learns from one answer. */
 export interface AnswerFacts {
-  status: number;
   limits: AnswerLimits;
   /** Local epoch milliseconds at which the answer's headers arrived. */
   receivedAt: number;
-  /** Milliseconds from sending the request to the answer's headers. */
-  latencyMs: number;
   /** True if the outcome table reads this answer as `limited`. */
   limited: boolean;
 }
@@ -46,14 +44,12 @@ export interface RateLimiterMetrics {
   limited: number;
   /** Requests per second that the service is understood to allow; null while nothing is known. */
   allowedPerSecond: number | null;
-  /** Part of what was allowed since the start that this process used, 0..1; null while nothing is known. */
-  shareUsed: number | null;
   /** Local epoch milliseconds until which nothing is sent; null when open. */
   pausedUntil: number | null;
 }
 
-/** Runs requests within the limits of one origin. */
-export interface RequestRunner {
+/** Runs requests within the limits of one origin and credential. */
+export interface RateLimiter {
   /**
    * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
    * the dialect in which it reads the answer's limits (`readAnswerLimits`).
@@ -61,10 +57,6 @@ export interface RequestRunner {
    * the budget is shared what its database throws.
    */
   run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
-}
-
-/** The rate limiter of one origin and credential. */
-export interface Governor extends RequestRunner {
   figures(): RateLimiterMetrics;
   /** The part that must survive a restart, as JSON text for `_sync_limits`. */
   state(): string;
@@ -87,7 +79,7 @@ export interface RateLimiterOptions extends ServiceLimits {
 }
 
 /** Creates the rate limiter. It sends nothing by itself and keeps no timer while no request waits or is in flight. */
-export function createRateLimiter(options: RateLimiterOptions): Governor {
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new BudgetRateLimiter(options);
 }
 
@@ -98,7 +90,7 @@ interface WaitingRequest {
   refuse: (reason: unknown) => void;
 }
 
-/** What a look at the budget has led to. */
+/** The result of one scheduling pass. */
 interface SchedulingPass {
   granted: { waiting: WaitingRequest; request: number }[];
   /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
@@ -112,10 +104,10 @@ interface SchedulingPass {
 const OLDEST_EVERY = 5;
 /** The budget that several share is read again at least this often while something waits. */
 const MAX_STATE_AGE_MS = 1_000;
-/** How often to look whether another process has opened the way. */
+/** How often to look whether another process has freed a slot. */
 const POLL_INTERVAL_MS = 25;
-/** Max random delay between processes that wait for the same time. */
-const MAX_SPREAD_MS = 5;
+/** Random delay between processes that wait for the same time; a process with live work in line has none, and is first. */
+const SPREAD_MS = 5;
 /** Interval in which a process with requests in flight stores that it is alive. */
 const HEARTBEAT_MS = 1_500;
 /** How long the end of a request without news waits for the next start, to be stored with it. */
@@ -126,37 +118,35 @@ const MAX_SLEEP_MS = 3_600_000;
 /** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
 const LONG_WAIT_MS = 86_400_000;
 
-class BudgetRateLimiter implements Governor {
+class BudgetRateLimiter implements RateLimiter {
   readonly #options: RateLimiterOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #store: BudgetStore;
   /** In the order in which they came. */
   #waiting: WaitingRequest[] = [];
-  readonly #running = new Map<number, { lane: Lane; startedAt: number }>();
-  /** Ends that are not stored yet. */
+  /** When each request in flight started, by its number. */
+  readonly #running = new Map<number, number>();
+  /** Ends of requests that the shared budget does not have yet. */
   readonly #ended: EndedRequest[] = [];
-  readonly #rest: WakeableSleep;
-  #isPumping = false;
+  readonly #sleep: WakeableSleep;
+  #isScheduling = false;
   #closed = false;
   #counts = { requests: 0, limited: 0 };
-  /** What the service allowed and this process used, since its limit became known; `until` is monotonic. */
-  #usage: { used: number; allowed: number; until: number | null } = { used: 0, allowed: 0, until: null };
 
   constructor(options: RateLimiterOptions) {
-    const { clock, shared, restored, random = Math.random } = options;
+    const { clock, shared = null, restored, random = Math.random } = options;
     this.#options = options;
     this.#clock = clock;
     this.#random = random;
-    this.#rest = new WakeableSleep(clock);
-    const budget = { ...options, random };
-    this.#store = shared ? new SharedStore(clock, budget, shared) : new LocalStore(clock, budget, restored);
+    this.#sleep = new WakeableSleep(clock);
+    this.#store = new BudgetStore(clock, { ...options, random }, shared, restored);
   }
 
   async run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#closed) throw closedReason();
-    const request = await this.#slot(lane, signal);
+    const request = await this.#takeSlot(lane, signal);
     let facts: AnswerFacts | null = null;
     try {
       const attempted = await attempt(this.#options.dialect);
@@ -169,14 +159,10 @@ class BudgetRateLimiter implements Governor {
 
   figures(): RateLimiterMetrics {
     const { budget } = this.#store;
-    const { used, allowed } = this.#usage;
-    const until = closedUntil(budget, this.#store.now());
-    return {
-      ...this.#counts,
-      allowedPerSecond: allowedRate(budget),
-      shareUsed: allowed === 0 ? null : Math.min(1, used / allowed),
-      pausedUntil: until === null ? null : Math.ceil(until - this.#store.now() + this.#clock.now()),
-    };
+    const now = this.#store.now();
+    const until = closedUntil(budget, now);
+    const pausedUntil = until === null ? null : Math.ceil(until - now + this.#clock.now());
+    return { ...this.#counts, allowedPerSecond: allowedRate(budget), pausedUntil };
   }
 
   state(): string {
@@ -188,161 +174,136 @@ class BudgetRateLimiter implements Governor {
       forgetWaits(budget);
       return { isChanged: true };
     }, 0);
-    this.#pump();
+    this.#wake();
   }
 
-  /** Takes this process out of a shared budget, so that none waits for it; if that takes too long, it is forgotten. */
+  /** Takes this process out of a shared budget, so that no other waits for it; if that takes too long, it is given up. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#refuse(closedReason());
     if (!this.#store.isShared || this.#counts.requests === 0) return;
-    for (const [request, { startedAt }] of this.#running) this.#note(request, startedAt, null);
+    for (const [request, startedAt] of this.#running) this.#recordEnd(request, startedAt, null);
     this.#running.clear();
+    const { owner } = this.#store;
     const left = this.#store.change((budget) => {
-      for (const ended of this.#ended) recordEnd(budget, this.#store.owner, ended);
-      leave(budget, this.#store.owner);
+      for (const ended of this.#ended) recordEnd(budget, owner, ended);
+      budget.seen.delete(owner);
       return { isChanged: true };
     }, MAX_STATE_AGE_MS);
     await waitAtMost(this.#clock, LEAVE_TIMEOUT_MS, left).catch(() => undefined);
   }
 
-  #free(): number {
-    return this.#options.concurrency - this.#running.size;
-  }
-
   /** Resolves with the number of the request once it may start. */
-  #slot(lane: Lane, signal: AbortSignal | undefined): Promise<number> {
+  #takeSlot(lane: Lane, signal: AbortSignal | undefined): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     const waiting = { lane, start: resolve, refuse: reject };
     const leave = (): void => {
       this.#waiting = this.#waiting.filter((other) => other !== waiting);
       reject(signal?.reason);
-      this.#rest.wake();
+      this.#sleep.wake();
     };
     signal?.addEventListener('abort', leave, { once: true });
     this.#waiting.push(waiting);
-    this.#pump();
+    this.#wake();
     return promise.finally(() => signal?.removeEventListener('abort', leave));
   }
 
   #end(request: number, facts: AnswerFacts | null): void {
-    const running = this.#running.get(request);
+    const startedAt = this.#running.get(request);
     // It was given up when the rate limiter was closed.
-    if (running === undefined) return;
+    if (startedAt === undefined) return;
     this.#running.delete(request);
     this.#counts.limited += facts?.limited === true ? 1 : 0;
-    this.#note(request, running.startedAt, facts);
-    this.#pump();
-    if (facts !== null) this.#noteUsage(allowedRate(this.#store.budget));
+    this.#recordEnd(request, startedAt, facts);
+    this.#wake();
   }
 
-  /** What a budget of this process learns holds at once; a shared one learns it with the next pass. */
-  #note(request: number, startedAt: number, facts: AnswerFacts | null): void {
-    const ended = { request, startedAt, endedAt: this.#store.now(), answer: facts && this.#answerOf(facts, startedAt) };
+  /** A budget of this process has it at once; a shared one with the next scheduling pass. */
+  #recordEnd(request: number, startedAt: number, facts: AnswerFacts | null): void {
+    const endedAt = this.#store.now();
+    // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
+    const arrival = endedAt - (this.#clock.now() - (facts?.receivedAt ?? 0));
+    const answer = facts && { ...facts, at: Math.min(endedAt, Math.max(startedAt, arrival)) };
+    const ended = { request, startedAt, endedAt, answer };
     if (this.#store.isShared) this.#ended.push(ended);
     else recordEnd(this.#store.budget, this.#store.owner, ended);
   }
 
-  #answerOf({ limits, latencyMs, limited, receivedAt }: AnswerFacts, startedAt: number): BudgetAnswer {
-    const now = this.#store.now();
-    // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
-    const at = Math.min(now, Math.max(startedAt, now - (this.#clock.now() - receivedAt)));
-    return { limits, latencyMs, limited, at };
-  }
-
-  #noteUsage(rate: number | null): void {
-    if (rate === null) return;
-    const { until } = this.#usage;
-    const now = this.#clock.monotonic();
-    if (until !== null) {
-      this.#usage.allowed += (rate * (now - until)) / 1_000;
-      this.#usage.used += 1;
-    }
-    this.#usage.until = now;
-  }
-
-  #pump(): void {
-    this.#rest.wake();
-    if (!this.#isPumping) void this.#runPasses();
+  #wake(): void {
+    this.#sleep.wake();
+    if (!this.#isScheduling) void this.#runPasses();
   }
 
   /** Runs scheduling passes while a request waits, or a shared budget has to be updated. */
   async #runPasses(): Promise<void> {
-    this.#isPumping = true;
+    this.#isScheduling = true;
     let maxAgeMs = MAX_STATE_AGE_MS;
     try {
-      while (!this.#closed && (this.#waiting.length > 0 || (this.#store.isShared && this.#isBusy()))) {
+      while (!this.#closed && (this.#waiting.length > 0 || this.#hasNews())) {
         const pass = await this.#store.change((budget, now) => this.#schedule(budget, now), maxAgeMs);
         if (pass.isChanged) this.#ended.splice(0, pass.ended);
         for (const { waiting, request } of pass.granted) this.#start(waiting, request);
-        const isLong = pass.delay > this.#options.maxWaitMs && Number.isFinite(pass.delay);
-        const isUpToOthers = pass.delay === Number.POSITIVE_INFINITY && this.#waiting.length > 0 && !this.#isAlone();
-        if (isLong) this.#refuse(deferredBy(pass.delay, this.#clock));
-        else if (pass.granted.length === 0) await this.#rest.sleep(this.#sleepAfter(pass, isUpToOthers));
+        const isUpToOthers = pass.delay === Infinity && this.#waiting.length > 0 && !this.#isAlone();
+        if (pass.delay > this.#options.maxWaitMs && pass.delay !== Infinity) {
+          this.#refuse(deferredBy(pass.delay, this.#clock));
+        } else if (pass.granted.length === 0) {
+          await this.#sleep.sleep(this.#sleepAfter(pass, isUpToOthers));
+        }
         maxAgeMs = isUpToOthers ? 0 : MAX_STATE_AGE_MS;
       }
     } catch (error) {
       // If the row is unavailable, the responses could not be stored either.
       this.#refuse(error);
     } finally {
-      this.#isPumping = false;
+      this.#isScheduling = false;
     }
   }
 
-  #isBusy(): boolean {
-    return this.#running.size > 0 || this.#ended.length > 0;
+  /** True while the other processes have to learn that a request of this one is in flight, or has ended. */
+  #hasNews(): boolean {
+    return this.#store.isShared && this.#running.size + this.#ended.length > 0;
   }
 
   #schedule(budget: Budget, now: number): SchedulingPass {
     const { owner, isShared } = this.#store;
-    const member: Member = { owner, isKnown: (request) => this.#isKnown(request) };
-    const isUnseen = isShared && noteMember(budget, member, now, HEARTBEAT_MS);
+    // A statement without an answer may have granted a request to this process without its knowing.
+    const isKnown = (request: number): boolean =>
+      this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
+    const isUnseen = isShared && noteMember(budget, { owner, isKnown }, now, HEARTBEAT_MS);
     for (const ended of this.#ended) recordEnd(budget, owner, ended);
     const line = [...this.#waiting];
-    const pass: SchedulingPass = {
-      granted: [],
-      delay: Number.POSITIVE_INFINITY,
-      ended: this.#ended.length,
-      isChanged: false,
-    };
-    while (pass.granted.length < this.#free()) {
-      const next = nextOf(budget, line, owner, now);
-      pass.delay = next === null ? Number.POSITIVE_INFINITY : delayOf(budget, now);
-      if (next === null || pass.delay > 0) break;
-      pass.granted.push({ waiting: next, request: noteStart(budget, { owner, lane: next.lane }, now) });
-      line.splice(line.indexOf(next), 1);
+    const granted: SchedulingPass['granted'] = [];
+    let delay = Infinity;
+    while (this.#running.size + granted.length < this.#options.concurrency) {
+      const waiting = nextOf(budget, line, owner, now);
+      delay = waiting === null ? Infinity : delayOf(budget, now);
+      if (waiting === null || delay > 0) break;
+      granted.push({ waiting, request: noteStart(budget, owner, waiting.lane, now) });
+      line.splice(line.indexOf(waiting), 1);
     }
-    const isClaimed = isShared && keepClaim(budget, owner, line, { delay: pass.delay, now });
-    if (isShared && line.length + pass.granted.length + this.#running.size === 0) leave(budget, owner);
-    const isNews = this.#ended.some(({ answer, endedAt }) => isUrgent(answer) || now - endedAt >= MAX_BATCH_DELAY_MS);
-    pass.isChanged = pass.granted.length > 0 || isNews || isUnseen || isClaimed;
-    return pass;
+    if (line.length + granted.length + this.#running.size === 0) budget.seen.delete(owner);
+    const isNews = this.#ended.some((ended) => isUrgent(ended) || now - ended.endedAt >= MAX_BATCH_DELAY_MS);
+    return { granted, delay, ended: this.#ended.length, isChanged: granted.length > 0 || isNews || isUnseen };
   }
 
-  /** False for a request that was granted to this process without its knowing, as by a statement without an answer. */
-  #isKnown(request: number): boolean {
-    return this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
-  }
-
-  /** The waiter may have been aborted in the meantime. */
+  /** The waiting request may have been aborted in the meantime. */
   #start(waiting: WaitingRequest, request: number): void {
     const startedAt = this.#store.now();
-    if (this.#closed || !this.#waiting.includes(waiting)) return this.#note(request, startedAt, null);
+    if (this.#closed || !this.#waiting.includes(waiting)) return this.#recordEnd(request, startedAt, null);
     this.#waiting = this.#waiting.filter((other) => other !== waiting);
-    this.#running.set(request, { lane: waiting.lane, startedAt });
+    this.#running.set(request, startedAt);
     this.#counts.requests += 1;
     waiting.start(request);
   }
 
   #sleepAfter({ delay }: SchedulingPass, isUpToOthers: boolean): number {
     if (!this.#store.isShared) return Math.min(delay, MAX_SLEEP_MS);
-    if (this.#ended.length > 0) return Math.min(delay, MAX_BATCH_DELAY_MS);
-    if (this.#waiting.length === 0) return HEARTBEAT_MS;
+    if (this.#waiting.length === 0) return this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : HEARTBEAT_MS;
     if (isUpToOthers) return POLL_INTERVAL_MS;
-    const isClaimed = this.#store.budget.claim?.owner === this.#store.owner;
     // Clocks differ a little: without chance the same process would always be the first.
-    const apart = this.#isAlone() || isClaimed ? 0 : this.#random() * MAX_SPREAD_MS;
-    return Math.min(delay + apart, isClaimed ? RENEW_CLAIM_MS : MAX_STATE_AGE_MS);
+    const isFirst = this.#isAlone() || this.#waiting.some(({ lane }) => !isYielding(lane));
+    const wait = delay + (isFirst ? 0 : SPREAD_MS * (1 + this.#random()));
+    return Math.min(wait, this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : MAX_STATE_AGE_MS);
   }
 
   #isAlone(): boolean {
@@ -353,22 +314,20 @@ class BudgetRateLimiter implements Governor {
     const refused = this.#waiting;
     this.#waiting = [];
     for (const { refuse } of refused) refuse(reason);
-    this.#rest.wake();
+    this.#sleep.wake();
   }
 }
 
-/** The waiting request that may start next as far as the others allow it; null if none may. */
+/** The waiting request that may start next as far as the slots of others allow it; null if none may. */
 function nextOf(budget: Budget, line: readonly WaitingRequest[], owner: string, now: number): WaitingRequest | null {
-  const isForOldest = (budget.started + 1) % OLDEST_EVERY === 0;
   const first = line.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
-  const next = isForOldest ? line[0] : first;
+  const next = (budget.started + 1) % OLDEST_EVERY === 0 ? line[0] : first;
   if (next === undefined || first === undefined) return null;
-  if (isOverShare(budget, owner, first.lane, now)) return null;
-  return !isForOldest && isBehindOthers(budget, owner, first.lane, now) ? null : next;
+  return isOverShare(budget, owner, first.lane, now) ? null : next;
 }
 
 /** True for the end of a request by which others may have to wait. */
-function isUrgent(answer: BudgetAnswer | null): boolean {
+function isUrgent({ answer }: EndedRequest): boolean {
   if (answer === null || answer.limited) return true;
   return Boolean(answer.limits.waitMs) || answer.limits.quotas.some(({ remaining }) => remaining === 0);
 }

@@ -6,7 +6,7 @@ import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database
 import { forgetOldRuns, updateFinishedRun } from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
-import { FILE_LIMITS, type KnownLimits, openOwnRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
+import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
 import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { openStores } from '../../object-store/open-stores.ts';
@@ -46,7 +46,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
     createDownloader({
       client: client.parts,
       allowHosts: settings.allow_hosts,
-      openRateLimiter: (origin) => openOwnRateLimiter(options, origin, FILE_LIMITS),
+      openRateLimiter: (origin) => openRateLimiter(options, origin, FILE_LIMITS),
     });
   return {
     storeAt,

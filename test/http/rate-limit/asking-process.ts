@@ -40,15 +40,13 @@ const rateLimiter = createRateLimiter({
 });
 
 async function request(dialect: RateDialect) {
-  const start = performance.now();
   const response = await fetch(asking.url, { headers: { authorization: `Bearer ${asking.apiKey}` } });
-  const latencyMs = performance.now() - start;
   const receivedAt = Date.now();
   await response.arrayBuffer();
   const { status } = response;
   const headers = Object.fromEntries(response.headers);
   const limits = readAnswerLimits({ headers, receivedAt }, dialect);
-  const facts = { status, limits, receivedAt, latencyMs, limited: status === 429 };
+  const facts = { limits, receivedAt, limited: status === 429 };
   return { result: status, facts };
 }
 

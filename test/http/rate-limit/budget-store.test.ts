@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readShared, restoreBudget, sharedText, storeBudget } from '../../../src/http/rate-limit/budget-store.ts';
-import {
-  newBudget,
-  NOTHING_KNOWN,
-  noteBudgetAnswer,
-  noteStart,
-  type Budget,
-} from '../../../src/http/rate-limit/budget.ts';
+import { newBudget, noteStart, recordEnd, type Budget } from '../../../src/http/rate-limit/budget.ts';
 import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 
@@ -17,16 +11,12 @@ const options = { dialect, share: 0.5, concurrency: 4, random: () => 0 };
 
 /** One with a request under way, a quota and a wait of 9 s. */
 function used(): Budget {
-  const budget = newBudget(options, NOTHING_KNOWN, AT);
+  const budget = newBudget(options, AT);
   const headers = { 'x-ratelimit-limit': '20', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '9' };
   const limits = readAnswerLimits({ headers, receivedAt: AT }, dialect);
-  noteBudgetAnswer(budget, noteStart(budget, { owner: 'a', lane: 'refetch' }, AT), AT, {
-    limits,
-    latencyMs: 20,
-    limited: false,
-    at: AT,
-  });
-  noteStart(budget, { owner: 'b', lane: 'backfill' }, AT);
+  const request = noteStart(budget, 'a', 'refetch', AT);
+  recordEnd(budget, 'a', { request, startedAt: AT, endedAt: AT, answer: { limits, limited: false, at: AT } });
+  noteStart(budget, 'b', 'backfill', AT);
   budget.seen.set('a', AT);
   return budget;
 }
@@ -40,11 +30,11 @@ describe('the budget in the shared row', () => {
     const budget = used();
     budget.pausedUntil = AT + 9_000;
     const back = readShared(sharedText(budget, AT), options, AT - 3_600_000);
-    expect(back).toEqual(newBudget(options, { ...NOTHING_KNOWN, pausedUntil: AT - 3_600_000 + 9_000 }, AT - 3_600_000));
+    expect(back).toEqual({ ...newBudget(options, AT - 3_600_000), pausedUntil: AT - 3_600_000 + 9_000 });
   });
 
   it.each(UNREADABLE)('is new if the text is %s', (text) => {
-    expect(readShared(text, options, AT)).toEqual(newBudget(options, NOTHING_KNOWN, AT));
+    expect(readShared(text, options, AT)).toEqual(newBudget(options, AT));
   });
 });
 
@@ -53,15 +43,16 @@ describe('the budget that survives a restart', () => {
     const budget = used();
     budget.estimate.rate = 1;
     const stored = storeBudget(budget, AT, AT);
-    expect(restoreBudget(stored, AT + 1_000)).toMatchObject({
+    const restored = (at: number): Budget => restoreBudget(newBudget(options, at), stored, at);
+    expect(restored(AT + 1_000)).toMatchObject({
       pausedUntil: Math.ceil(AT + 9_000),
       refusals: 0,
-      peak: 1,
+      estimate: { rate: 1 },
     });
-    expect(restoreBudget(stored, AT - 3_600_000).due).toBe(AT - 3_600_000);
+    expect(restored(AT - 3_600_000).due).toBeLessThan(AT - 3_600_000);
   });
 
   it.each([undefined, ...UNREADABLE])('is new if the text is %s', (text) => {
-    expect(restoreBudget(text ?? undefined, AT)).toEqual(NOTHING_KNOWN);
+    expect(restoreBudget(newBudget(options, AT), text ?? undefined, AT)).toEqual(newBudget(options, AT));
   });
 });

@@ -2,7 +2,7 @@ import {
   createRateLimiter,
   type AnswerFacts,
   type Attempted,
-  type Governor,
+  type RateLimiter,
   type RateLimiterOptions,
 } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
@@ -132,7 +132,6 @@ export function newSeen(): Seen {
 /** One request to the simulated service, as an attempt for the rate limiter. */
 export async function ask(service: Service, seen: Seen, dialect: RateDialect): Promise<Attempted<boolean>> {
   const { clock } = service;
-  const sentAt = clock.monotonic();
   seen.underWay += 1;
   seen.mostUnderWay = Math.max(seen.mostUnderWay, seen.underWay);
   await clock.sleep(service.latency());
@@ -148,9 +147,7 @@ export async function ask(service: Service, seen: Seen, dialect: RateDialect): P
   if (!verdict.allowed && service.retryAfter !== false) headers['retry-after'] = String(seconds(verdict.retryMs));
   await clock.sleep(service.latency());
   seen.underWay -= 1;
-  const latencyMs = clock.monotonic() - sentAt;
-  const status = verdict.allowed ? 200 : 429;
-  const facts = factsOf(dialect, { status, headers, receivedAt: clock.now(), latencyMs, limited: !verdict.allowed });
+  const facts = factsOf(dialect, { headers, receivedAt: clock.now(), limited: !verdict.allowed });
   return { result: verdict.allowed, facts };
 }
 
@@ -162,7 +159,7 @@ export function factsOf(
   return { ...facts, receivedAt, limits: readAnswerLimits({ headers, body, receivedAt }, dialect) };
 }
 
-export function rateLimiterFor(clock: HandClock, options: Partial<RateLimiterOptions> = {}): Governor {
+export function rateLimiterFor(clock: HandClock, options: Partial<RateLimiterOptions> = {}): RateLimiter {
   const dialect = rateDialectSchema.parse('auto');
   return createRateLimiter({
     clock,
@@ -177,7 +174,7 @@ export function rateLimiterFor(clock: HandClock, options: Partial<RateLimiterOpt
 
 /** Workers that always want the next request, for `ms` on the hand clock. */
 export async function load(
-  rateLimiter: Governor,
+  rateLimiter: RateLimiter,
   service: Service,
   ms: number,
   lane: Lane = 'backfill',

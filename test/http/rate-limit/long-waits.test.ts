@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
-import type { Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/answer-limits.ts';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
@@ -60,15 +60,15 @@ const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said]
 ];
 
 /** When the next request may be sent, after one answer that says so. */
-async function untilAfter(rateLimiter: Governor, clock: HandClock, { headers = {}, body }: Said) {
-  const answer = { status: 200, headers, body, receivedAt: clock.now(), latencyMs: 0, limited: false };
+async function untilAfter(rateLimiter: RateLimiter, clock: HandClock, { headers = {}, body }: Said) {
+  const answer = { headers, body, receivedAt: clock.now(), limited: false };
   await clock.finish(
     rateLimiter.run('backfill', async (dialect) => ({ result: null, facts: factsOf(dialect, answer) })),
   );
   return untilNow(rateLimiter);
 }
 
-async function untilNow(rateLimiter: Governor): Promise<number> {
+async function untilNow(rateLimiter: RateLimiter): Promise<number> {
   const sent = rateLimiter.run('backfill', () => Promise.resolve({ result: 'sent', facts: null }));
   const ended = await sent.catch((error: unknown) => error);
   if (!(ended instanceof DeferredError)) throw new Error(`a request was not put off: ${String(ended)}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
-import type { RequestAttempt, Attempted, Governor } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { RequestAttempt, Attempted, RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { RateDialect } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { factsOf, rateLimiterFor } from './limited-service.ts';
@@ -19,14 +19,14 @@ function forgetful(clock: HandClock, stated: number) {
       date: new Date(clock.now()).toUTCString(),
       ...(sent.length <= stated ? THREE_AN_HOUR : {}),
     };
-    const answer = { status: 200, headers, receivedAt: clock.now(), latencyMs: 5, limited: false };
+    const answer = { headers, receivedAt: clock.now(), limited: false };
     return { result: null, facts: factsOf(dialect, answer) };
   };
   return { sent, attempt };
 }
 
 /** True where a request was sent, false where it was put off. */
-async function wasSent(clock: HandClock, rateLimiter: Governor, attempt: RequestAttempt<null>) {
+async function wasSent(clock: HandClock, rateLimiter: RateLimiter, attempt: RequestAttempt<null>) {
   try {
     await clock.finish(rateLimiter.run('backfill', attempt));
     return true;
@@ -66,7 +66,7 @@ function daily(clock: HandClock, headersFor: (left: number, resetS: number) => R
     days.set(day, used);
     const stated = headersFor(Math.max(0, LIMIT - used), Math.ceil((DAY - (now % DAY)) / 1_000));
     const headers = { date: new Date(now).toUTCString(), ...stated };
-    const answer = { status: used > LIMIT ? 429 : 200, headers, receivedAt: now, latencyMs: 5, limited: used > LIMIT };
+    const answer = { headers, receivedAt: now, limited: used > LIMIT };
     return { result: null, facts: factsOf(dialect, answer) };
   };
   return { days, attempt };

@@ -1,4 +1,4 @@
-import type { RequestAttempt, Governor, RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { RequestAttempt, RateLimiter, RateLimiterOptions } from '../../../src/http/rate-limit/rate-limiter.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
 import type { SharedBudget } from '../../../src/http/rate-limit/budget-store.ts';
 import { HandClock } from '../../support/hand-clock.ts';
@@ -26,7 +26,7 @@ export interface Sharing {
 
 /** One process. */
 export interface Member {
-  rateLimiter: Governor;
+  rateLimiter: RateLimiter;
   /** Waits of the requests that went through, by lane. */
   waits: Map<Lane, number[]>;
   /** So many want the next request at once, time and again. */

@@ -1,16 +1,16 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { webhookSchema } from '../../../src/config/settings.ts';
+import { placeOfProcess } from '../../../src/database/state/leases.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { SourceActivity } from '../../../src/server/source-activity.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import { type Collector, createCollector } from '../../../src/server/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import type { StatusParts } from '../../../src/server/status/source-status.ts';
-import { webhookSchema } from '../../../src/config/settings.ts';
-import { placeOfProcess } from '../../../src/database/state/leases.ts';
-import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
@@ -49,7 +49,6 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     requests: 0,
     limited: 0,
     allowedPerSecond: 2,
-    shareUsed: null,
     pausedUntil: null,
   };
   const whole: StatusParts = {
