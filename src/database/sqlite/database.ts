@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Database, StoredSizes } from '../database.ts';
-import { type InboxTables, inboxViewer } from '../inbox.ts';
+import { type InboxTables, inboxQueries } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
@@ -42,7 +42,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     },
     lookForInbox: async () => {
       const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
-      return opened === null ? null : inboxViewer(opened.own, opened.close);
+      return opened === null ? null : inboxQueries(opened.own, opened.close);
     },
     changeReaders: () =>
       Promise.reject(
