@@ -49,7 +49,7 @@ async function copied(database: TestDatabase): Promise<Journey> {
   await stage.run('backfill');
   const inbox = await openInbox(inboxAddress(stage.address), systemClock);
   const received = { received_at: '2026-11-20 08:00:00.000', headers: '{}', is_id_sent: true };
-  await inbox.write([{ delivery: { ...received, delivery_id: 'msg_1', body: Buffer.from('{"a":1}') } }]);
+  await inbox.write([{ ...received, delivery_id: 'msg_1', body: Buffer.from('{"a":1}') }]);
   await inbox.close();
   return stage;
 }

@@ -100,7 +100,7 @@ export async function draining(
     close,
     deliver: async (...bodies) => {
       const made = bodies.map((body) => deliveryOf(body, clock));
-      await inbox.write(made.map((delivery) => ({ delivery })));
+      await inbox.write(made);
       drain.wake();
       return made.map((delivery) => delivery.delivery_id);
     },

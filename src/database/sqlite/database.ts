@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Database, StoredSizes } from '../database.ts';
-import { type InboxTables, inboxViewer } from '../inbox.ts';
+import { inboxQueries, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
@@ -36,7 +36,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     openInbox: (clock) => openInbox(file, clock),
     lookForInbox: async () => {
       const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
-      return opened === null ? null : inboxViewer(opened.own, opened.close);
+      return opened === null ? null : inboxQueries(opened.own, opened.close);
     },
     changeReaders: () =>
       Promise.reject(
