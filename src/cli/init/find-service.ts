@@ -3,7 +3,7 @@ import { defaultNetwork } from '../../config/network.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
+import { ProbeClient, type ProbeResponse } from '../../probe/probe-client.ts';
 import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
 import type { CliContext } from '../command/context.ts';
@@ -71,11 +71,11 @@ async function knownProfiles(context: CliContext, { url, given, isSearched }: Se
   const { clock, secrets, signal } = context;
   const baseUrl = new URL(new URL(url).origin);
   const network = defaultNetwork(context.cwd, context.env);
-  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MAX_SIGN_REQUESTS };
-  await using asker = new Asker(asking);
-  const found = await recogniseService((path) => asker.ask({ path }), new URL(url).pathname);
+  const asking = { network, baseUrl, credential: null, clock, secrets, signal, maxRequests: MAX_SIGN_REQUESTS };
+  await using client = new ProbeClient(asking);
+  const found = await recogniseService((path) => client.get({ path }), new URL(url).pathname);
   const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
-  if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
+  client.refuseSilence();
   if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
   else print(context, 'No shipped profile fits: probing the service.');
   return found;
@@ -203,7 +203,7 @@ export interface Recognised {
 }
 
 /** Asks for a path on the address, without a credential. */
-type SignRequest = (path: string) => Promise<Answer>;
+type SignRequest = (path: string) => Promise<ProbeResponse>;
 
 /**
  * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
