@@ -145,7 +145,7 @@ describe('a service that gives little or lies', () => {
       paths: ['/posts'],
       credential,
       auth: 'query:api_key',
-      progress: (each) => requested.push(each.asked),
+      progress: (each) => asked.push(each.requested),
     });
     expect(toYaml(result)).toContain('style: next-url');
     expect(toYaml(result)).not.toContain(secret);
