@@ -78,15 +78,6 @@ describe.for([USUAL])('a wait beyond max_wait, on $name', (database) => {
     await expectPutOff(database, stage, asked, stage.service.requests);
   });
 
-  it('that is asked for where the service says who is asking ends it as well', async () => {
-    const stage = await ownService(database, {}, (url, count) => {
-      if (count === 1) return { status: 503, headers: retryAfter(2 * DAY) };
-      return url.pathname.endsWith('/me') ? { body: { id: 'me' } } : page(url);
-    });
-    stage.setReport({}, { identity: '/me' });
-    await expectPutOff(database, stage, 2 * DAY, stage.service.requests);
-  });
-
   it.each([
     ['beside the service', 429, retryAfter],
     ['beside the service, which fails', 503, retryAfter],
