@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { challengeMethods } from '../signature/challenges.ts';
+import { echoChallenge } from '../signature/challenges.ts';
 
 /** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
 export interface ReceivedBody extends Disposable {
@@ -101,13 +101,11 @@ const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
 export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
-  const { challenge, signed } = scheme;
-  const acceptsForms = signed.length > 0;
-  const acceptsText =
-    challenge === 'msgraph' ||
-    (typeof challenge === 'object' && challenge?.method.includes('POST') === true && challenge.echo.from === 'query');
+  const echo = echoChallenge(scheme);
+  const acceptsForms = scheme.signed.length > 0;
+  const acceptsText = echo?.method.includes('POST') === true && echo.echo.from === 'query';
   return {
-    methods: new Set(['POST', ...challengeMethods(scheme)]),
+    methods: new Set(['POST', ...(echo?.method ?? [])]),
     accepts: (type) =>
       JSON_TYPE.test(type) || (type === FORM_TYPE && acceptsForms) || (type === 'text/plain' && acceptsText),
     maxBody,

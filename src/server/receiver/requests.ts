@@ -151,9 +151,9 @@ function sendOutcome(outcome: DeliveryOutcome, request: IncomingMessage, respons
   if (outcome.result === 'gone') return void response.destroy();
   if (outcome.result === 'refused') return sendRefusal(outcome.reason, request, response);
   if (outcome.result !== 'challenge') return void response.writeHead(202, { 'content-length': '0' }).end();
-  const { status, contentType, body } = outcome.answer;
+  const { contentType, body } = outcome.answer;
   const headers = { 'content-type': contentType, 'x-content-type-options': 'nosniff' };
-  response.writeHead(status, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
+  response.writeHead(200, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
 }
 
 function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: ServerResponse): void {
