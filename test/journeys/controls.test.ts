@@ -132,7 +132,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(await stage.run('deletes', 'discard', '--id', 'nothing')).toMatchObject({ code: 2 });
     expect(await stage.run('retry', 'images')).toMatchObject({ code: 0, stderr: '' });
     const actions = controlsIn(serving).map(({ control }) => control.action);
-    for (const action of ['pause', 'resume', 'sync', 'replay', 'confirm', 'discard', 'retry']) {
+    for (const action of ['pause', 'resume', 'sync', 'confirm', 'discard', 'retry']) {
       expect(actions).toContain(action);
     }
     for (const { via, by } of controlsIn(serving))
