@@ -1,14 +1,12 @@
 import { Command, Option } from 'commander';
-import { z } from 'zod';
 import { openInboxToRead } from '../database/databases.ts';
 import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';
 import { decodeText } from '../http/outcome/read-answer.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
-import { findDelivery, replayDeliveries, type Replayed, replayedText } from '../server/controls/replay-deliveries.ts';
+import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
 import type { CliContext } from './command/context.ts';
-import { failureOf, findServe } from './command/find-serve.ts';
 import { alignedLines, printReport } from './command/output.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { limitFrom } from './runs.ts';
@@ -47,7 +45,7 @@ function showCommand(context: CliContext): Command {
         const row = await findDelivery(inbox, name);
         if (row === null) return;
         found += 1;
-        printReport(context, { source, delivery: { ...toJson(row), ...content(row) } }, formatDelivery(source, row));
+        printDelivery(context, source, row);
       });
       if (found === 0) throw unknownDeliveries([name]);
     });
@@ -63,8 +61,9 @@ function replayCommand(context: CliContext): Command {
       }
       let left = names;
       await forEachReceiving(context, options, async (chosen) => {
-        const { name: source } = chosen.source;
-        const { replayed, unknown } = await replay(context, chosen, options.dead === true ? null : left);
+        const { name: source, warehouse } = chosen.source;
+        const ids = options.dead === true ? null : left;
+        const { replayed, unknown } = await replayDeliveries(warehouse, context.clock, ids);
         left = unknown;
         printReport(context, { source, replayed }, `${source}: ${replayedText(replayed)}`);
       });
@@ -75,20 +74,6 @@ function replayCommand(context: CliContext): Command {
 function subcommand(name: string, about: string): Command {
   return sourceCommand(name).description(about);
 }
-
-/** By the running `serve`, which takes them up at once, or by this process. */
-async function replay(context: CliContext, chosen: ChosenSource, names: readonly string[] | null): Promise<Replayed> {
-  const { name: source, warehouse } = chosen.source;
-  const door = await findServe(context, chosen);
-  const ids = names === null ? {} : { ids: [...names] };
-  const asked = await door?.send({ action: 'replay', source, ...ids }, context.signal);
-  const replayed = replayedSchema.safeParse(asked?.answer.result);
-  if (replayed.success) return replayed.data;
-  if (asked !== undefined && asked.answer.code !== 'unknown_source') throw failureOf(asked.answer);
-  return replayDeliveries(warehouse, context.clock, names);
-}
-
-const replayedSchema = z.object({ replayed: z.number(), unknown: z.array(z.string()) });
 
 /** Opens the inbox of each chosen source that receives webhooks, and runs `look` on it. */
 async function inInboxes(
@@ -117,15 +102,8 @@ async function forEachReceiving(
   });
 }
 
-function toJson(row: DeliveryRow): object {
-  const { body, headers: _headers, size: _size, ...rest } = row;
+function toJson({ body, headers: _headers, size: _size, ...rest }: DeliveryRow): object {
   return { ...rest, bytes: body.byteLength };
-}
-
-function content({ headers, body }: DeliveryRow): object {
-  const kept: unknown = JSON.parse(headers);
-  const text = decodeBody(body);
-  return { headers: kept, ...(text === null ? { body_base64: Buffer.from(body).toString('base64') } : { body: text }) };
 }
 
 const HEAD = ['no.', 'received (UTC)', 'state', 'kind', 'resource', 'record', 'tries', 'id', 'reason'] as const;
@@ -155,17 +133,20 @@ function formatNote({ differs_from, reason }: DeliveryRow): string {
   return [different, reason].filter((text) => text !== null).join('; ');
 }
 
-function formatDelivery(source: string, row: DeliveryRow): string {
+/** Prints a delivery with its headers and its body, which is base64 if it is no text. */
+function printDelivery(context: CliContext, source: string, row: DeliveryRow): void {
   const { headers, body, size: _size, ...fields } = row;
-  const lines = Object.entries({ source, ...fields }).filter(([, value]) => value !== null);
   const text = decodeBody(body);
-  return [
-    ...lines.map(([name, value]) => `${name.padEnd(12)} ${visibleText(String(value))}`),
-    `${'headers'.padEnd(12)} ${visibleText(headers)}`,
-    `${'body'.padEnd(12)} ${countText(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
-    '',
-    ...(text ?? Buffer.from(body).toString('base64')).split('\n').map(visibleText),
-  ].join('\n');
+  const shown = text ?? Buffer.from(body).toString('base64');
+  const content = { headers: JSON.parse(headers) as unknown, [text === null ? 'body_base64' : 'body']: shown };
+  const lines = Object.entries({
+    source,
+    ...fields,
+    headers,
+    body: `${countText(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
+  }).flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(12)} ${visibleText(String(value))}`]));
+  const bodyLines = shown.split('\n').map(visibleText);
+  printReport(context, { source, delivery: { ...toJson(row), ...content } }, [...lines, '', ...bodyLines].join('\n'));
 }
 
 function decodeBody(body: Uint8Array): string | null {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ColumnType, type CompiledQuery, type Kysely, sql } from 'kysely';
+import { type CompiledQuery, type Generated, type Kysely, type Selectable, sql } from 'kysely';
 import type { TimestampText } from './own-tables.ts';
 import { inParts } from './state/in-parts.ts';
 
@@ -25,56 +25,48 @@ export interface NewDelivery {
   differs_from?: string;
 }
 
-export interface DeliveryRow {
+/** A row of the inbox; the database fills the generated columns of a delivery that is inserted. */
+interface DeliveryTable {
   /** Grows with every delivery. */
-  seq: number;
+  seq: Generated<number>;
   delivery_id: string;
   /** Of the latest request with this id that had to be processed. */
   received_at: TimestampText;
   headers: string;
   body: Uint8Array;
-  state: DeliveryState;
-  attempts: number;
+  state: Generated<DeliveryState>;
+  attempts: Generated<number>;
   /** Null for at once. */
-  due_at: TimestampText | null;
-  finished_at: TimestampText | null;
+  due_at: Generated<TimestampText | null>;
+  finished_at: Generated<TimestampText | null>;
   /** Why it is dead or ignored, or the error of the last attempt. */
-  reason: string | null;
+  reason: Generated<string | null>;
   /** Its first event, once it was read. */
-  kind: string | null;
-  resource: string | null;
-  record_id: string | null;
+  kind: Generated<string | null>;
+  resource: Generated<string | null>;
+  record_id: Generated<string | null>;
   /** Further requests with the same id. */
-  repeats: number;
+  repeats: Generated<number>;
   /** Number of merged events; incremented when the delivery must be processed again. */
-  events: number;
+  events: Generated<number>;
   /** Approximate bytes of body and headers; 0 for deliveries that early versions finished. */
   size: number;
   /** The sender's id, if another body had arrived under it; else null. */
   differs_from: string | null;
 }
 
-/** Columns that the database fills in a delivery that is inserted. */
-type FilledColumns = Exclude<
-  keyof DeliveryRow,
-  'delivery_id' | 'received_at' | 'headers' | 'body' | 'size' | 'differs_from'
->;
+export type DeliveryRow = Selectable<DeliveryTable>;
 
 /** The tables of an inbox, created by `migrations/inbox/`. */
 export interface InboxTables {
-  _sync_deliveries: Omit<DeliveryRow, FilledColumns> & {
-    [Column in FilledColumns]: ColumnType<DeliveryRow[Column], never, DeliveryRow[Column]>;
-  };
+  _sync_deliveries: DeliveryTable;
 }
 
-/** The columns that a settlement changes. */
-type SettledColumns = Pick<
+/** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
+export interface Settlement extends Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
->;
-
-/** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
-export interface Settlement extends SettledColumns {
+> {
   /** `events` of the row when it was read for this attempt: a later repeat waits on. Null to settle it anyway. */
   readEvents: number | null;
   /** True to erase its body, headers and ids as well: it named a record that was erased. */

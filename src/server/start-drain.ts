@@ -3,7 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
-import { type Drain, type DrainOptions, InboxDrain } from './inbox/drain.ts';
+import { Drain, type DrainOptions } from './inbox/drain.ts';
 import { syncedResources, type WatchedSource } from './source-supervisor.ts';
 
 export interface DrainParts extends WatchedSource {
@@ -30,7 +30,7 @@ export function startDrain(parts: DrainParts): Drain | null {
   const refusePaused = async (resource: string): Promise<void> => {
     if (await pauses.isPaused(resource)) throw pausedError(source.name, resource);
   };
-  const drain = new InboxDrain({
+  const drain = new Drain({
     ...parts,
     webhooks: profile.webhooks,
     resources: syncedResources(source),
@@ -62,15 +62,6 @@ export function startDrain(parts: DrainParts): Drain | null {
       },
     },
   });
-  const ending = new AbortController();
-  void pauses.watch(ending.signal, () => drain.retry());
-  return {
-    wake: () => drain.wake(),
-    retry: () => drain.retry(),
-    figures: () => drain.figures(),
-    stop: () => {
-      ending.abort();
-      return drain.stop();
-    },
-  };
+  void pauses.watch(drain.stopping, () => drain.retry());
+  return drain;
 }

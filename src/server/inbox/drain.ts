@@ -65,24 +65,6 @@ export interface DrainOptions extends EventRules {
   watcher: DrainWatcher;
 }
 
-interface DrainFigures {
-  /** Deliveries in memory, those that are left included. */
-  inProgress: number;
-  /** Deliveries that are left to another process or until a pause ends. */
-  left: number;
-}
-
-/** Turns stored deliveries into rows until it is stopped. */
-export interface Drain {
-  /** Called when new deliveries are in the inbox. */
-  wake(): void;
-  /** Ends all waits after errors, and reads all waiting deliveries. */
-  retry(): void;
-  figures(): DrainFigures;
-  /** Starts nothing more, and waits a bounded time for what is in progress. */
-  stop(): Promise<void>;
-}
-
 /** Two readings of a record in a row, because users edit and then publish; then one per second, however many events come. */
 const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
 const SCAN_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
@@ -115,7 +97,7 @@ const BEHIND_FAULT: DeliveryFault = {
  * Processes the inbox from its creation on: reads what waits there, fetches each record that a delivery names, and stores
  * what became of the delivery. Errors are reported to the watcher.
  */
-export class InboxDrain implements Drain {
+export class Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();
   /** Deliveries in memory by `seq`, those that are left included. */
@@ -135,7 +117,6 @@ export class InboxDrain implements Drain {
   #lastFullLookAt = -Infinity;
   /** Highest `seq` that was read. */
   #lastSeq = 0;
-  #stopped: Promise<void> | null = null;
 
   constructor(options: DrainOptions) {
     this.#options = options;
@@ -169,10 +150,17 @@ export class InboxDrain implements Drain {
     });
   }
 
+  /** Aborted once it is stopped. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  /** Called when new deliveries are in the inbox. */
   wake(): void {
     this.#requestLook('new');
   }
 
+  /** Ends all waits after errors, and reads all waiting deliveries. */
   retry(): void {
     this.#reads.retry();
     this.#scans.retry();
@@ -180,16 +168,13 @@ export class InboxDrain implements Drain {
     this.#requestLook('all');
   }
 
-  figures(): DrainFigures {
+  /** Deliveries in memory, and those of them that are left to another process or until a pause ends. */
+  figures(): { inProgress: number; left: number } {
     return { inProgress: this.#deliveries.size, left: this.#left.size };
   }
 
-  stop(): Promise<void> {
-    this.#stopped ??= this.#stop();
-    return this.#stopped;
-  }
-
-  async #stop(): Promise<void> {
+  /** Starts nothing more, and waits a bounded time for what is in progress. */
+  async stop(): Promise<void> {
     this.#stopping.abort();
     const ended = Promise.all([this.#reads.idle(), this.#scans.idle(), ...this.#fullScans.values()]);
     await waitAtMost(
