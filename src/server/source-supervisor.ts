@@ -45,9 +45,9 @@ export interface OpenSource {
   warehouse: Warehouse;
   /** Runs work with the source's app. */
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
-  walk: ScheduleParts['run'];
+  scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
-  startDrain(requestWalk: Scheduler['requestWalk']): Drain | null;
+  startDrain(requestScan: Scheduler['requestScan']): Drain | null;
   /** A housekeeping job. */
   upkeep: () => Promise<void>;
 }
@@ -195,10 +195,10 @@ export class SourceSupervisor {
       clock,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
-      run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),
+      run: (resource, ...asked) => pings.around([resource], () => open.scan(resource, ...asked)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
-    const drain = open.startDrain(scheduler.requestWalk);
+    const drain = open.startDrain(scheduler.requestScan);
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the upkeep was deferred: ${messageOf(error)}`);

@@ -132,7 +132,7 @@ it('files are not shown where nobody proves who he is', { timeout: 60_000 }, asy
 const executable = findChromium();
 const LOOKS = [
   ['light', 1280],
-  ['dark', 390],
+  ['dark', 1000],
 ] as const;
 
 it.skipIf(executable === null)(

@@ -15,13 +15,13 @@ export interface ScheduleParts {
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
   /** Returns true while a user has paused the resource. */
   isPaused: (resource: string) => Promise<boolean>;
-  run: (resource: string, command: SyncCommand, signal: AbortSignal, cause: WalkCause) => Promise<RunReport>;
+  run: (resource: string, command: SyncCommand, signal: AbortSignal, cause: ScanCause) => Promise<RunReport>;
   /** Called with an error that was thrown instead of reported; it counts as a failure. */
   failed: (resource: string, error: unknown) => void;
 }
 
 /** Why a resource is scanned: it is `due` by the stored state, or a user `asked` for it. */
-export type WalkCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
+export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
 
 /** The state of one resource; times in epoch milliseconds. */
 export interface ScheduleFigures {
@@ -48,7 +48,7 @@ export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
   readonly #pause: WakeableSleep;
-  readonly #requests = new WalkRequests();
+  readonly #requests = new ScanRequests();
   #stored: StoredSuccess | null = null;
   #due = NOTHING_DUE;
   #lastSuccess: SeenTime | null = null;
@@ -97,7 +97,7 @@ export class ResourceSchedule {
    * Scans now, whether or not it is due; joins a full scan in progress. Resolves with the report of that one scan, and
    * rejects with its error, or when the resource is paused or the schedule stopped.
    */
-  walkNow(command: SyncCommand): Promise<RunReport> {
+  scanNow(command: SyncCommand): Promise<RunReport> {
     const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
     const served = this.#requests.add(command, true, isJoined);
     this.wake();
@@ -173,7 +173,7 @@ export class ResourceSchedule {
 
   async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<ScanAttempt> {
     const { resource, run } = this.#parts;
-    const cause: WalkCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
+    const cause: ScanCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
     try {
       const report = await run(resource, command, signal, cause);
       const part = report.resources.find((each) => each.resource === resource);
@@ -267,7 +267,7 @@ function seenTime(known: SeenTime | null, text: string | null, clock: Clock): Se
 
 type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
 
-interface WalkRequest {
+interface ScanRequest {
   command: SyncCommand;
   /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
   isNow: boolean;
@@ -278,10 +278,10 @@ interface WalkRequest {
 }
 
 /** Requests for scans of one resource. */
-class WalkRequests {
-  #all: WalkRequest[] = [];
+class ScanRequests {
+  #all: ScanRequest[] = [];
 
-  get #waiting(): WalkRequest[] {
+  get #waiting(): ScanRequest[] {
     return this.#all.filter(({ isServed }) => !isServed);
   }
 
@@ -327,7 +327,7 @@ class WalkRequests {
     for (const { reject } of refused) reject(reason);
   }
 
-  #remove(isRemoved: (request: WalkRequest) => boolean): WalkRequest[] {
+  #remove(isRemoved: (request: ScanRequest) => boolean): ScanRequest[] {
     const removed = this.#all.filter(isRemoved);
     this.#all = this.#all.filter((request) => !isRemoved(request));
     return removed;
