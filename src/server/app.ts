@@ -259,7 +259,7 @@ function budgetName(origin: string, auth: AuthSettings): string {
 }
 
 /** Includes the scope and the version that the profile declares, because listings may depend on them. */
-export function credentialName({ base_url, auth, profile }: SourceSettings): string {
+function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
   const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
   return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));

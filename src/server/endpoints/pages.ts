@@ -197,9 +197,7 @@ async function renderPage(options: PagesOptions, req: PageContext['req'], view: 
   const path: PagePath | null = pagePathOf(req.path);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') {
-    return { page: renderStatusPage(snapshot, view, new URL(req.url).searchParams), images: OWN };
-  }
+  if (path.page === 'overview') return { page: renderStatusPage(snapshot, view), images: OWN };
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
     return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
