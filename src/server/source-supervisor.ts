@@ -78,10 +78,12 @@ export interface SupervisorOptions extends WatchedSource {
 const REOPEN_MS = 15_000;
 
 /**
- * Keeps one source fresh until it is stopped: it opens the source, runs what is due while it leads the source, and opens it again
- * after a failure. Errors in the source are logged and never end the supervision.
+ * Keeps one source fresh until it is stopped: it opens the source, runs what is due while this process leads the source,
+ * and opens it again after a failure. Errors in the source are logged and never end the supervision.
  */
 export class SourceSupervisor {
+  readonly source: SourceSettings;
+  readonly work: SourceWork;
   readonly #options: SupervisorOptions;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
@@ -94,6 +96,8 @@ export class SourceSupervisor {
   #term = new AbortController();
 
   constructor(options: SupervisorOptions) {
+    this.source = options.source;
+    this.work = options.work;
     this.#options = options;
     this.#ended = this.#superviseUntilStopped();
   }
@@ -103,14 +107,6 @@ export class SourceSupervisor {
     if (this.#open === null) throw this.#problem;
     return work(this.#open.warehouse);
   };
-
-  get source(): SourceSettings {
-    return this.#options.source;
-  }
-
-  get work(): SourceWork {
-    return this.#options.work;
-  }
 
   /** Runs what is due; null while this process does not lead the source. */
   get scheduler(): Scheduler | null {
@@ -129,13 +125,13 @@ export class SourceSupervisor {
 
   /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
   async retry(resources: readonly string[], now: boolean): Promise<void> {
-    await this.#options.work.retry(now);
+    await this.work.retry(now);
     this.#scheduler?.retry(resources);
   }
 
   /** Called when resources have been paused or resumed. */
   async pausesChanged(): Promise<void> {
-    await this.#options.work.pausesChanged();
+    await this.work.pausesChanged();
     await this.#scheduler?.honourPauses();
   }
 
@@ -170,10 +166,9 @@ export class SourceSupervisor {
   /** Opens the source, and runs what is due while this process leads it, until it is stopped. */
   async #whileOpen(stopping: AbortSignal): Promise<void> {
     await using opened = new AsyncDisposableStack();
-    const { source, log, work } = this.#options;
-    const pings = createPings(source.ping, log);
+    const pings = createPings(this.source.ping, this.#options.log);
     opened.defer(() => pings.close());
-    const open = await work.open(opened, stopping);
+    const open = await this.work.open(opened, stopping);
     this.#open = open;
     this.#problem = openingError();
     opened.defer(() => {

@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
+import { pagePathOf, type PageView } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import type { ShownFiles } from '../shown-files.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
@@ -171,51 +171,44 @@ function sourcePage(options: PagesOptions): PageHandler {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
     const told = controls?.findResult(req.query('told') ?? '') ?? null;
-    const rendered = await renderPage(options, req, { nonce, may: controls !== null, told });
-    if (rendered === null) return noSuchPage();
-    const { page, images } = rendered;
+    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
+    if (page === null) return noSuchPage();
+    // The icon of the tab is data; only pages with pictures show images of this server.
+    const images = page.includes('<img ') ? "data: 'self'" : 'data:';
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
-    return htmlResponse(page, {
-      'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
-      // With no-referrer browsers send their forms without an origin.
-      'referrer-policy': 'same-origin',
+    return new Response(page, {
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
+        // With no-referrer browsers send their forms without an origin.
+        'referrer-policy': 'same-origin',
+      },
     });
   };
 }
 
-interface Rendered {
-  page: string;
-  /** The allowed origins of its images. */
-  images: string;
-}
-
-/** The icon of the tab. */
-const OWN = 'data:';
-
 /** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
-  const path: PagePath | null = pagePathOf(req.path);
+async function renderPage(options: PagesOptions, address: string, view: PageView): Promise<string | null> {
+  const path = pagePathOf(address);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') return { page: renderStatusPage(snapshot, view), images: OWN };
+  if (path.page === 'overview') return renderStatusPage(snapshot, view);
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
+    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
     const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return { page: renderRunPage(snapshot, name, path.run, run, view), images: OWN };
+    return renderRunPage(snapshot, name, path.run, run, view);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
   // Contents of records are shown only with authentication.
-  const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
-  if (details === null) return null;
-  const page = renderSourcePage(snapshot, source, status ?? null, details, view);
-  return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
+  const details = await options.details({ source: name, resource, bodies: view.may });
+  return details && renderSourcePage(snapshot, source, status ?? null, details, view);
 }
 
 function statusJson({ snapshot }: PagesOptions): PageHandler {
@@ -238,8 +231,4 @@ function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHa
       return jsonResponse(503, { ready: false, reason: 'readiness is unknown' });
     }
   };
-}
-
-function htmlResponse(page: string, headers: Record<string, string>): Response {
-  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8', ...headers } });
 }

@@ -92,7 +92,7 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     await page.evaluate("document.querySelector('.summary').dataset.stays = 'yes'");
     const changed = manySources(100);
     const [first] = changed.sources;
-    for (const each of first?.resources ?? []) each.rows = { live: 329_218, deleted: 0, counted_at: NOW };
+    for (const each of first?.resources ?? []) each.rows = { live: 493_827, deleted: 0, counted_at: NOW };
     show({ ...changed, at: NOW + 5_000 });
     await page.clock.fastForward(REFRESH_MS);
     await page.getByText('987,654').waitFor();
