@@ -1,14 +1,15 @@
 import { Command, InvalidArgumentError } from 'commander';
+import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
-import { createMetrics } from '../observe/metrics.ts';
+import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
 import { createWorkerPages } from '../server/endpoints/pages.ts';
 import { combineWatchers, logRuns } from '../server/log-runs.ts';
-import { startReceiver } from '../server/receiver/start-receiver.ts';
+import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
@@ -43,20 +44,18 @@ function scanCount(text: string): number {
 /** Does the work of all sources until the process is stopped, and serves health and metrics if there is a port. */
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
-  let settings = sharedSettings(context, options);
+  let settings = readWorkerSettings(context, options);
   await tellRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
-  const host = (): string => options.host ?? settings.worker.host;
-  const wanted = options.port ?? settings.worker.port;
+  const { serve, worker } = settings;
   const warnings = [
     ...settingsWarnings(settings),
-    ...(wanted === null ? [] : openPages(host(), settings.serve.auth, 'worker', 'the metrics')),
+    ...(worker.port === null ? [] : openPages(worker.host, serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
-
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
   const joined = new Map<string, WatchedSource>();
   const join = (source: SourceSettings): void => {
@@ -68,46 +67,11 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     cluster.join(watched);
   };
   for (const source of Object.values(settings.sources)) join(source);
-
-  /** Only `serve` reports the status of sources. */
-  const metricsText = (): Promise<string> => {
-    metrics.status.clear();
-    for (const { source, activity } of joined.values()) {
-      for (const resource of source.resources) {
-        metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
-      }
-    }
-    return metrics.text();
-  };
-  const startPages = (at: number) =>
-    startReceiver({
-      setting: 'worker',
-      serve: { host: host(), port: at },
-      clock,
-      secrets,
-      sources: [],
-      pages: createWorkerPages({
-        ready: async () => {
-          const stopping = signal.aborted;
-          return { ready: !stopping && (await cluster.reachable()), stopping, sources: {} };
-        },
-        metrics: metricsText,
-        access: createAccessCheck({
-          serve: () => ({ ...settings.serve, host: host() }),
-          clock,
-          refused: refusalNote(metrics, log),
-        }),
-        failed: (error) => log.error({ error }, 'a page could not be made'),
-      }),
-      onArrival: () => undefined,
-      onAnswer: () => undefined,
-      onNote: (note) => logNote(log, note),
-    });
-  const receiver = await (wanted === null ? Promise.resolve(null) : startPages(wanted)).catch(async (error) => {
+  const parts = { context, log, metrics, cluster, joined, current: () => settings };
+  const receiver = await listen(parts).catch(async (error) => {
     await cluster.stop();
     throw error;
   });
-
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
     level = options.logLevel ?? next.log.level;
     settings = next;
@@ -115,7 +79,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
     for (const source of [...added, ...changed.map((each) => each.source)]) join(source);
   };
-  const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
+  const load = (): Settings => reloadedSettings(context, () => readWorkerSettings(context, options));
   const reloader = createReloader({ settings, load, apply, clock, log });
   try {
     await cluster.ready();
@@ -131,11 +95,60 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   }
 }
 
-/** Throws `ConfigError` if a source is not in a database that several processes share. */
-function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
+interface WorkerParts {
+  context: CliContext;
+  log: Logger;
+  metrics: Metrics;
+  cluster: Cluster;
+  joined: ReadonlyMap<string, WatchedSource>;
+  /** The settings that hold now. */
+  current: () => Settings;
+}
+
+/** Serves health and metrics; null if the settings have no port for them. */
+async function listen({ context, log, metrics, cluster, joined, current }: WorkerParts): Promise<Receiver | null> {
+  const { clock, secrets, signal } = context;
+  const { host, port: wanted } = current().worker;
+  if (wanted === null) return null;
+  const serve = () => ({ ...current().serve, host: current().worker.host });
+  return startReceiver({
+    setting: 'worker',
+    serve: { host, port: wanted },
+    clock,
+    secrets,
+    sources: [],
+    pages: createWorkerPages({
+      ready: async () => {
+        const stopping = signal.aborted;
+        return { ready: !stopping && (await cluster.reachable()), stopping, sources: {} };
+      },
+      // Only `serve` reports the status of sources.
+      metrics: () => {
+        metrics.status.clear();
+        for (const { source, activity } of joined.values()) {
+          for (const resource of source.resources) {
+            metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
+          }
+        }
+        return metrics.text();
+      },
+      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+      failed: (error) => log.error({ error }, 'a page could not be made'),
+    }),
+    onArrival: () => undefined,
+    onAnswer: () => undefined,
+    onNote: (note) => logNote(log, note),
+  });
+}
+
+/** With the address of the command line. Throws `ConfigError` if a source is not in a database that processes share. */
+function readWorkerSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = readSettings(context, options);
-  const alone = Object.values(settings.sources).find((source) => !isShared(source));
-  if (alone === undefined) return settings;
+  const { sources, worker } = settings;
+  const alone = Object.values(sources).find((source) => !isShared(source));
+  if (alone === undefined) {
+    return { ...settings, worker: { ...worker, host: options.host ?? worker.host, port: options.port ?? worker.port } };
+  }
   throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
     hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
   });

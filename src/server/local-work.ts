@@ -55,9 +55,9 @@ export function localWork(options: LocalWorkOptions): SourceWork {
       return {
         warehouse: app.warehouse,
         use: (work) => work(app),
-        walk: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
-        startDrain: (walk) => {
-          const parts = { ...options, app, pauses, walk, signal: reading.signal };
+        scan: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
+        startDrain: (requestScan) => {
+          const parts = { ...options, app, pauses, walk: requestScan, signal: reading.signal };
           drain = inbox === null ? null : startDrain({ ...parts, inbox });
           return drain;
         },

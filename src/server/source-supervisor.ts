@@ -45,9 +45,9 @@ export interface OpenSource {
   warehouse: Warehouse;
   /** Runs work with the source's app. */
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
-  walk: ScheduleParts['run'];
+  scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
-  startDrain(requestWalk: Scheduler['requestWalk']): Drain | null;
+  startDrain(requestScan: Scheduler['requestScan']): Drain | null;
   /** A housekeeping job. */
   upkeep: () => Promise<void>;
 }
@@ -78,10 +78,12 @@ export interface SupervisorOptions extends WatchedSource {
 const REOPEN_MS = 15_000;
 
 /**
- * Keeps one source fresh until it is stopped: it opens the source, runs what is due while it leads the source, and opens it again
- * after a failure. Errors in the source are logged and never end the supervision.
+ * Keeps one source fresh until it is stopped: it opens the source, runs what is due while this process leads the source,
+ * and opens it again after a failure. Errors in the source are logged and never end the supervision.
  */
 export class SourceSupervisor {
+  readonly source: SourceSettings;
+  readonly work: SourceWork;
   readonly #options: SupervisorOptions;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
@@ -94,6 +96,8 @@ export class SourceSupervisor {
   #term = new AbortController();
 
   constructor(options: SupervisorOptions) {
+    this.source = options.source;
+    this.work = options.work;
     this.#options = options;
     this.#ended = this.#superviseUntilStopped();
   }
@@ -103,14 +107,6 @@ export class SourceSupervisor {
     if (this.#open === null) throw this.#problem;
     return work(this.#open.warehouse);
   };
-
-  get source(): SourceSettings {
-    return this.#options.source;
-  }
-
-  get work(): SourceWork {
-    return this.#options.work;
-  }
 
   /** Runs what is due; null while this process does not lead the source. */
   get scheduler(): Scheduler | null {
@@ -129,13 +125,13 @@ export class SourceSupervisor {
 
   /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
   async retry(resources: readonly string[], now: boolean): Promise<void> {
-    await this.#options.work.retry(now);
+    await this.work.retry(now);
     this.#scheduler?.retry(resources);
   }
 
   /** Called when resources have been paused or resumed. */
   async pausesChanged(): Promise<void> {
-    await this.#options.work.pausesChanged();
+    await this.work.pausesChanged();
     await this.#scheduler?.honourPauses();
   }
 
@@ -170,10 +166,9 @@ export class SourceSupervisor {
   /** Opens the source, and runs what is due while this process leads it, until it is stopped. */
   async #whileOpen(stopping: AbortSignal): Promise<void> {
     await using opened = new AsyncDisposableStack();
-    const { source, log, work } = this.#options;
-    const pings = createPings(source.ping, log);
+    const pings = createPings(this.source.ping, this.#options.log);
     opened.defer(() => pings.close());
-    const open = await work.open(opened, stopping);
+    const open = await this.work.open(opened, stopping);
     this.#open = open;
     this.#problem = openingError();
     opened.defer(() => {
@@ -195,10 +190,10 @@ export class SourceSupervisor {
       clock,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
-      run: (resource, ...asked) => pings.around([resource], () => open.walk(resource, ...asked)),
+      run: (resource, ...asked) => pings.around([resource], () => open.scan(resource, ...asked)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
-    const drain = open.startDrain(scheduler.requestWalk);
+    const drain = open.startDrain(scheduler.requestScan);
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the upkeep was deferred: ${messageOf(error)}`);

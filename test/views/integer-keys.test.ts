@@ -33,12 +33,12 @@ function answer({ address }: Journey, query: string): Promise<Record<string, unk
       );
 }
 
-/** The columns of tables that hold the key of another record, as `sync_dictionary` has them; not those of lists. */
+/** The columns of copied tables that hold the key of another record, as `sync_dictionary` has them. */
 async function documented(stage: Journey): Promise<string[]> {
   const rows = await answer(
     stage,
     `SELECT table_name || '.' || column_name AS name FROM sync_dictionary
-      WHERE "references" IS NOT NULL AND table_name IN ('content', 'images', 'analytics') ORDER BY 1`,
+      WHERE "references" IS NOT NULL AND NOT is_key AND table_name IN ('content', 'analytics', 'content_image_ids')`,
   );
   return rows.map(({ name }) => String(name)).toSorted();
 }

@@ -101,17 +101,6 @@ export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise
   return (await runs.orderBy('started_at', 'desc').orderBy('run_id', 'desc').limit(1).executeTakeFirst()) ?? null;
 }
 
-/** Requests of a resource's last finished run of a mode; null if there is none. */
-export async function requestsOfLast(
-  own: Kysely<OwnTables>,
-  resource: string,
-  mode: RunRow['mode'],
-): Promise<number | null> {
-  const runs = own.selectFrom('_sync_runs').select('requests').where('resource', '=', resource);
-  const ended = runs.where('mode', '=', mode).where('status', 'in', ['ok', 'partial']);
-  return (await ended.orderBy('started_at', 'desc').limit(1).executeTakeFirst())?.requests ?? null;
-}
-
 /** States of a run that leaves its scan unfinished, for the next run to resume. */
 const UNFINISHED: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
 /** Consecutive runs that one scan may have taken. */

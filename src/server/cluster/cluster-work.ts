@@ -16,7 +16,7 @@ import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
-import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
+import { performScan, failedWith, type ScanItemResult } from './scan-item.ts';
 
 interface OpenApp extends AsyncDisposable {
   app: App;
@@ -39,7 +39,7 @@ interface ClusterWorkOptions extends ClusterOptions {
   address: string;
 }
 
-const MAX_WALKS = 8;
+const MAX_PARALLEL_SCANS = 8;
 /** Drains mostly wait, for more deliveries or for the service. */
 const MAX_DRAINS = 64;
 /** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
@@ -68,7 +68,7 @@ export class ClusterWork {
   /** Opening takes many queries: a few in parallel leave connections for the others. */
   readonly opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #options: ClusterWorkOptions;
-  /** Called with errors that pass by themselves. */
+  /** Called with temporary errors. */
   readonly #failed: (error: unknown) => void;
   /** By their names in the queue, as are all maps below. */
   readonly #joined = new Map<string, JoinedSource>();
@@ -87,7 +87,7 @@ export class ClusterWork {
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, atOnce = MAX_WALKS, control } = options;
+    const { address, clock, atOnce = MAX_PARALLEL_SCANS, control } = options;
     this.#options = options;
     this.#failed = errorLogger(options.log, clock);
     this.queue = new WorkQueue({ address, clock, failed: this.#failed });
@@ -97,7 +97,7 @@ export class ClusterWork {
       clock,
       lingerMs: OPEN_LINGER_MS,
     });
-    this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
+    this.queue.work('walk', atOnce, (item, signal) => this.#scan(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
     const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
     void repeatUntilAborted(period, () => this.#followRetries());
@@ -130,8 +130,8 @@ export class ClusterWork {
     await this.#apps.end(name);
   }
 
-  /** Reports to a source's supervisor from now on whether this process leads the source. */
-  keep(name: string, supervisor: SourceSupervisor): void {
+  /** Tells a source's supervisor from now on whether this process leads the source. */
+  addSupervisor(name: string, supervisor: SourceSupervisor): void {
     this.#supervisors.set(name, supervisor);
     supervisor.lead(this.#led.has(name));
   }
@@ -229,14 +229,14 @@ export class ClusterWork {
     return { app, inbox, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
-  #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
+  #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<ScanItemResult>> {
     const { source, resource } = item;
     const { clock, secrets } = this.#options;
     return this.#whileJoined(source, signal, async ({ watcher }, until) => {
       try {
         return await this.#use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
-            doWalk({ app: open.app, clock, watcher, secrets }, item, until),
+            performScan({ app: open.app, clock, watcher, secrets }, item, until),
           ),
         );
       } catch (error) {

@@ -6,7 +6,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import { SourceSupervisor, type ReceivedInbox, type SourceWork, type WatchedSource } from '../source-supervisor.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
-import { newWalk, queueWalk, successOf } from './walk-item.ts';
+import { queueNewScan, queueScan, successOf } from './scan-item.ts';
 
 const READY_MS = 5_000;
 const PROBE_MS = 3_000;
@@ -58,19 +58,19 @@ export class Cluster {
     return (await waitAtMost(this.#options.clock, PROBE_MS, probes).catch(() => null)) !== null;
   }
 
-  /** Keeps a joined source fresh together with the other processes; queues what is due while this process leads it. */
-  keep(watched: WatchedSource, inbox: ReceivedInbox | null): SourceSupervisor {
+  /** Keeps a joined source fresh with the other processes: queues what is due while this process leads the source. */
+  supervise(watched: WatchedSource, inbox: ReceivedInbox | null): SourceSupervisor {
     const { source } = watched;
     const { clock } = this.#options;
     const shared = this.#works.get(databaseId(source));
     if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
     const supervisor = new SourceSupervisor({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
-    shared.keep(queueName(source.warehouse), supervisor);
+    shared.addSupervisor(queueName(source.warehouse), supervisor);
     if (this.#isLeading) shared.lead();
     return supervisor;
   }
 
-  /** Takes the lead of the kept sources that no other process leads. */
+  /** Takes the lead of the supervised sources that no other process leads. */
   lead(): void {
     this.#isLeading = true;
     for (const work of this.#works.values()) work.lead();
@@ -114,10 +114,10 @@ function queuedWork(
       return {
         warehouse,
         use: (work) => shared.use(name, work),
-        walk: (resource, command, signal, cause) => {
+        scan: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
-          if (cause.is === 'asked') return newWalk(queue, { ...item, isAsked: true }, clock, signal);
-          return queueWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
+          if (cause.is === 'asked') return queueNewScan(queue, { ...item, isAsked: true }, clock, signal);
+          return queueScan(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         // Deliveries may wait without an item, such as those that are due to be retried.

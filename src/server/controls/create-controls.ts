@@ -176,7 +176,7 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   await supervisor.retry(resources, now);
   supervisor.work.wake();
   // The results are in the runs, as for every scheduled sync.
-  for (const resource of failed) void supervisor.scheduler?.walkNow(resource, 'sync').catch(() => undefined);
+  for (const resource of failed) void supervisor.scheduler?.scanNow(resource, 'sync').catch(() => undefined);
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
   if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
   return done(`${what}: tried again now: ${retried.join(', ')}`);
@@ -217,7 +217,7 @@ async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Prom
   const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
   const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
   const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const walk = (resource: string): Promise<RunReport> => scheduler.walkNow(resource, command);
+  const walk = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
   return { answer, report: together(supervisor.source, resources, walk) };
 }
 

@@ -54,8 +54,9 @@ const endSchema = z.union([z.object({ report: reportSchema }), z.object({ failed
 export async function findSocket(path: string, by: string | null): Promise<ServeConnection | null> {
   const owner = lstatSync(path, { throwIfNoEntry: false })?.uid;
   if (owner === undefined) return null;
-  if (!isTrusted(path, owner)) throw denied(path);
-  if (!(await isListening(path))) return null;
+  const error = isTrusted(path, owner) ? await connectionError(path) : 'EACCES';
+  if (error === 'EACCES' || error === 'EPERM') throw denied(path);
+  if (error !== null) return null;
   return { send: (request, signal) => sendToSocket(path, { content_sync: 2, request, by }, signal) };
 }
 
@@ -67,14 +68,15 @@ function isTrusted(path: string, owner: number): boolean {
   return user === 0 && folder.uid === owner && (folder.mode & 0o022) === 0;
 }
 
-async function isListening(path: string): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+const CONNECT_TIMEOUT_MS = 2_000;
+
+/** Connects to a socket and closes the connection: null if a process listens there, else the code of the error. */
+export async function connectionError(path: string): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
   const socket = connect(path);
-  socket.once('connect', () => resolve(true));
-  socket.once('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EACCES' || error.code === 'EPERM') reject(denied(path));
-    else resolve(false);
-  });
+  socket.once('connect', () => resolve(null));
+  socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+  socket.setTimeout(CONNECT_TIMEOUT_MS, () => resolve('ETIMEDOUT'));
   return promise.finally(() => socket.destroy());
 }
 

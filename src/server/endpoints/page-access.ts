@@ -57,7 +57,8 @@ export function createAccessCheck({ serve, clock, refused }: AccessOptions): Acc
 
   return async (headers, client) => {
     const { auth, host, hosts } = serve();
-    if (auth === undefined) return isTrustedHost(headers.get('host') ?? '', [...hosts, host]) ? 'granted' : 'other_host';
+    if (auth === undefined)
+      return isTrustedHost(headers.get('host') ?? '', [...hosts, host]) ? 'granted' : 'other_host';
     const header = headers.get('authorization');
     if (header === null) return 'anonymous';
     if (isAuthorized(auth, header)) return 'granted';

@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
+import { pagePathOf, type PageView } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
@@ -154,24 +154,27 @@ function sourcePage(options: PagesOptions): PageHandler {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
     const told = controls?.findResult(req.query('told') ?? '') ?? null;
-    const page = await renderPage(options, req, { nonce, may: controls !== null, told });
+    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
     if (page === null) return noSuchPage();
     // The only image is the icon of the tab.
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
-    return htmlResponse(page, {
-      'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
-      // With no-referrer browsers send their forms without an origin.
-      'referrer-policy': 'same-origin',
+    return new Response(page, {
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
+        // With no-referrer browsers send their forms without an origin.
+        'referrer-policy': 'same-origin',
+      },
     });
   };
 }
 
 /** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<string | null> {
-  const path: PagePath | null = pagePathOf(req.path);
+async function renderPage(options: PagesOptions, address: string, view: PageView): Promise<string | null> {
+  const path = pagePathOf(address);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') return renderStatusPage(snapshot, view, new URL(req.url).searchParams);
+  if (path.page === 'overview') return renderStatusPage(snapshot, view);
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
     return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
@@ -186,8 +189,8 @@ async function renderPage(options: PagesOptions, req: PageContext['req'], view: 
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
   // Contents of records are shown only with authentication.
-  const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
-  return details === null ? null : renderSourcePage(snapshot, source, status ?? null, details, view);
+  const details = await options.details({ source: name, resource, bodies: view.may });
+  return details && renderSourcePage(snapshot, source, status ?? null, details, view);
 }
 
 function statusJson({ snapshot }: PagesOptions): PageHandler {
@@ -210,8 +213,4 @@ function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHa
       return jsonResponse(503, { ready: false, reason: 'readiness is unknown' });
     }
   };
-}
-
-function htmlResponse(page: string, headers: Record<string, string>): Response {
-  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8', ...headers } });
 }

@@ -40,7 +40,7 @@ export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): 
 }
 
 /** A time that shows `text` and has the exact time in its tooltip. */
-export function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
+function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
   const iso = new Date(at).toISOString();
   const written = form !== undefined && markup` data-as="${form}"`;
   return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;

@@ -5,7 +5,7 @@ export const RELOAD_SECONDS = 60;
 
 /**
  * Runs in the browser. It writes times in the reader's zone, by the clock of the server, and updates ages. It fetches
- * the page again and replaces the parts that changed, so that scroll position, open folds, focus and typed text stay;
+ * the page again and replaces the parts that changed, so that scroll position, open folds and focus stay;
  * only `main` is parsed, because this page's policy forbids the rest. It waits while the tab is hidden, text is selected
  * or the pointer is over buttons, and reports a lost connection.
  */
@@ -44,25 +44,20 @@ export const REFRESH_SCRIPT = `(() => {
   const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
   const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed) || (matchMedia('(hover: hover)').matches && document.querySelector('.controls:hover') !== null); };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
-  const reach = 'a[href],button,input,select,summary,[tabindex]';
+  const reach = 'a[href],button,summary,[tabindex]';
   const keep = (old) => {
     const folded = new Map([...old.querySelectorAll('details[id]')].map((e) => [e.id, e.open]));
     const scrolled = [...old.querySelectorAll('.wide[id]')].map((e) => [e.id, e.scrollLeft]);
-    const typed = [...old.querySelectorAll('input[id]')].map((e) => [e.id, e.value, e.checked]);
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     const id = focused === null ? '' : focused.id || focused.parentElement?.id || '';
     const nth = focused === null ? -1 : [...old.querySelectorAll(reach)].indexOf(focused);
-    const caret = focused?.matches('input[type=search]') ? focused.selectionStart : null;
     return (fresh) => {
       for (const [id, open] of folded) { const e = byId(id); if (e) e.open = open; }
       for (const [id, left] of scrolled) { const e = byId(id); if (e) e.scrollLeft = left; }
-      for (const [id, value, checked] of typed) { const e = byId(id); if (e) Object.assign(e, { value, checked }); }
       if (focused === null) return;
       const named = id === '' ? null : byId(id);
       const e = named === null ? fresh.querySelectorAll(reach)[nth] : named.matches('details') ? named.querySelector('summary') : named;
-      if (!e) return;
-      e.focus({ preventScroll: true });
-      if (caret !== null) e.setSelectionRange(caret, caret);
+      e?.focus({ preventScroll: true });
     };
   };
   const exchange = (old, fresh) => {

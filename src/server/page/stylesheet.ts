@@ -115,11 +115,6 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .fold>summary::-webkit-details-marker{display:none}
 .fold p{position:absolute;z-index:2;top:100%;left:0;right:0;margin-top:4px;padding:8px 12px;border:1px solid var(--field);border-radius:6px;background:var(--panel)}
 .fold button{margin-top:6px;display:block;border-color:var(--late);color:var(--late)}
-.choice{display:flex;flex-wrap:wrap;align-items:center;gap:4px 16px;margin-left:auto;font-size:12.5px}
-.choice input[type=search]{width:230px;max-width:100%;margin-left:4px;padding:3px 8px;border:1px solid var(--field);border-radius:6px;background:var(--bg);color:inherit;font:inherit}
-.choice ::placeholder{color:var(--quiet);opacity:1}
-.choice input[type=checkbox]{accent-color:var(--main);margin:0 3px 0 0;vertical-align:-2px}
-.overview{padding-bottom:8px}
 .sources{font-size:13px;line-height:1.3}
 .sources td,.sources th{padding:3px 12px 3px 0;white-space:nowrap}
 .sources tbody th{font-weight:600}

@@ -43,12 +43,12 @@ export class Scheduler {
    * As `ResourceSchedule.request`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
    * `SyncError('unknown_resource')`.
    */
-  readonly requestWalk = async (resource: string, command: SyncCommand): Promise<void> =>
+  readonly requestScan = async (resource: string, command: SyncCommand): Promise<void> =>
     this.#scheduleOf(resource).request(command);
 
-  /** As `ResourceSchedule.walkNow`. Rejects with `SyncError('unknown_resource')` too. */
-  async walkNow(resource: string, command: SyncCommand): Promise<RunReport> {
-    return this.#scheduleOf(resource).walkNow(command);
+  /** As `ResourceSchedule.scanNow`. Rejects with `SyncError('unknown_resource')` too. */
+  async scanNow(resource: string, command: SyncCommand): Promise<RunReport> {
+    return this.#scheduleOf(resource).scanNow(command);
   }
 
   /** Forgets failures of these resources, and the wait after them. */

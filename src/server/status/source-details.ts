@@ -134,7 +134,7 @@ async function readDeliveries(list: Inbox['list'], only: string | null, bodies: 
       const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
       const shown = bodies ? Buffer.from(body).toString('utf8', 0, MAX_BODY_CHARS) : null;
       const columns = { seq, state, reason, attempts, kind, resource, record_id, repeats };
-      return { ...columns, ...times, body: shown, length: body.length };
+      return Object.assign(columns, times, { body: shown, length: body.length });
     });
 }
 

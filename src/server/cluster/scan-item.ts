@@ -7,11 +7,11 @@ import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
-import type { WalkItem, WorkEnd } from '../work-items/work-items.ts';
+import type { ScanItem, WorkEnd } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 
-/** The result of a walk item: the report of its run, or why there was none. */
-export type WalkResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };
+/** The result of a scan item: the report of its run, or why there was none. */
+export type ScanItemResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };
 
 /** As a process of this version or another one wrote it. */
 const storedResult = z.union([
@@ -33,13 +33,18 @@ const RESULT_LOST = {
 const AGAIN_MS = 500;
 
 /** Queues a sync, or joins the same one, and waits for its end. Throws `SyncError` if it could not begin. */
-export async function queueWalk(queue: WorkQueue, item: WalkItem, signal: AbortSignal): Promise<RunReport> {
+export async function queueScan(queue: WorkQueue, item: ScanItem, signal: AbortSignal): Promise<RunReport> {
   const { id } = await queue.put(item);
   return parseResult(await queue.outcome(id, signal));
 }
 
 /** The report of a sync that begins from now on, a full one for `backfill`. Throws `SyncError` if it could not begin. */
-export async function newWalk(queue: WorkQueue, item: WalkItem, clock: Clock, signal: AbortSignal): Promise<RunReport> {
+export async function queueNewScan(
+  queue: WorkQueue,
+  item: ScanItem,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<RunReport> {
   for (;;) {
     const { id, isUnderWay } = await queue.put(item);
     const report = parseResult(await queue.outcome(id, signal));
@@ -50,8 +55,13 @@ export async function newWalk(queue: WorkQueue, item: WalkItem, clock: Clock, si
 }
 
 /** The same, but throws unless it ends as `ok` or `partial`. */
-export async function walkNow(queue: WorkQueue, item: WalkItem, clock: Clock, signal: AbortSignal): Promise<void> {
-  const { status, resources } = await newWalk(queue, item, clock, signal);
+export async function scanToSuccess(
+  queue: WorkQueue,
+  item: ScanItem,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const { status, resources } = await queueNewScan(queue, item, clock, signal);
   if (status === 'ok' || status === 'partial') return;
   const unknown = { code: status, message: `the sync of ${item.resource} ended as ${status}` };
   const { code, message } = resources[0]?.error ?? unknown;
@@ -65,7 +75,7 @@ function parseResult(result: unknown): RunReport {
   throw new SyncError(code, message, { recovery: 'retry', hint });
 }
 
-interface WalkItemParts {
+interface ScanItemParts {
   app: App;
   clock: Clock;
   watcher: RunWatcher;
@@ -78,12 +88,12 @@ const RETRY_MS = 3_000;
 const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
 
 /** Syncs a resource, unless another sync has made it fresh since the item was queued. */
-export async function doWalk(
-  { app, clock, watcher, secrets }: WalkItemParts,
-  { source, resource, command, seen, isAsked }: WalkItem,
+export async function performScan(
+  { app, clock, watcher, secrets }: ScanItemParts,
+  { source, resource, command, seen, isAsked }: ScanItem,
   signal: AbortSignal,
-): Promise<WorkEnd<WalkResult>> {
-  const skipped = (status: RunReport['status']): WorkEnd<WalkResult> => ({
+): Promise<WorkEnd<ScanItemResult>> {
+  const skipped = (status: RunReport['status']): WorkEnd<ScanItemResult> => ({
     is: 'done',
     result: { report: { source, run_id: '', status, resources: [] } },
   });
@@ -108,11 +118,11 @@ export async function doWalk(
 }
 
 /** The result of a sync that did not begin. */
-export function failedWith(error: unknown, secrets: readonly string[]): WalkResult {
+export function failedWith(error: unknown, secrets: readonly string[]): ScanItemResult {
   return { error: errorReport(error, (text) => scrubOwn(text, secrets)) };
 }
 
 /** The stored success that a command renews. */
-export function successOf(command: WalkItem['command'], stored: StoredSuccess | null): string | null {
+export function successOf(command: ScanItem['command'], stored: StoredSuccess | null): string | null {
   return (command === 'backfill' ? stored?.last_full_at : stored?.last_success_at) ?? null;
 }
