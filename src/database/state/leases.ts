@@ -131,10 +131,7 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
     const held = await readLease(warehouse, resource);
     // Ours already, if the connection was lost before the answer.
     if (held?.fence === fence) return held.token;
-    if (held !== undefined && mayBeAlive(held, place, now)) {
-      await boundLease(own, held, now);
-      throw leaseHeld(held);
-    }
+    if (held !== undefined && mayBeAlive(held, place, now)) throw leaseHeld(held);
     // One statement decides: a process that took the lease since the read has raised the token; then read again.
     const taken = await own
       .insertInto('_sync_leases')
@@ -150,18 +147,6 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
       .executeTakeFirst();
     if (taken !== undefined) return taken.token;
   }
-}
-
-/** Shortens a lease of a clock that was ahead to what an owner may have left: one that is alive renews it in time. */
-async function boundLease(own: Warehouse['own'], { name, fence, expires_at }: LeaseRow, now: number): Promise<void> {
-  if (timestampMs(expires_at) <= now + 2 * LEASE_MS) return;
-  await own
-    .updateTable('_sync_leases')
-    .set({ expires_at: timestampText(now + LEASE_MS) })
-    .where('name', '=', name)
-    .where('fence', '=', fence)
-    .where('expires_at', '=', expires_at)
-    .execute();
 }
 
 /** A process of this place can be looked up, so that a restart after a kill need not wait for the lease to run out. */
