@@ -1,6 +1,5 @@
 import type { FileStatus } from '../database/own-tables.ts';
-import type { StoredWarning } from '../database/state/run-history.ts';
-import type { RunFigures } from '../database/state/runs.ts';
+import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { Proof, RunStatus, WalkMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';

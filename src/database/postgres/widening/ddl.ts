@@ -147,15 +147,8 @@ const CREATE_NUMBER_TEXT = `
 /** The function only exists within the transaction. */
 const DROP_NUMBER_TEXT = `DROP FUNCTION ${NUMBER_TEXT}(double precision)`;
 
-/** A comment as it is to be. */
-interface WantedComment {
-  relation: string;
-  kind: 'TABLE' | 'VIEW';
-  column: string | null;
-  comment: string;
-  /** The part that identifies our comment; null for a view, whose comments are all ours. */
-  base: string | null;
-}
+/** `base` is null for a view, whose comments are all ours. */
+type WantedComment = Omit<ColumnComment, 'base'> & { kind: 'TABLE' | 'VIEW'; base: string | null };
 
 /**
  * Updates the comments of tables, their columns and changed views, unless a user has replaced them. It only writes those
@@ -170,25 +163,24 @@ export async function updateComments(
   const ofOwnColumns = tables.flatMap((table) =>
     ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
   );
-  const wanted: WantedComment[] = [...described, ...ofOwnColumns].map(({ table: relation, ...each }) => {
-    return { relation, kind: 'TABLE', ...each };
-  });
-  for (const { name: relation, description, columns } of views.filter(({ isChanged }) => isChanged)) {
-    const [kind, base] = ['VIEW', null] as const;
-    wanted.push({ relation, kind, base, column: null, comment: description });
-    for (const { name: column, description: comment } of columns) {
-      wanted.push({ relation, kind, base, column, comment: comment ?? '' });
-    }
+  const wanted: WantedComment[] = [...described, ...ofOwnColumns].map((each) =>
+    Object.assign({ kind: 'TABLE' as const }, each),
+  );
+  for (const { name: table, description, columns } of views.filter(({ isChanged }) => isChanged)) {
+    const view = { kind: 'VIEW', table, base: null } as const;
+    wanted.push({ ...view, column: null, comment: description });
+    for (const { name: column, description: comment } of columns)
+      wanted.push({ ...view, column, comment: comment ?? '' });
   }
   if (wanted.length === 0) return;
   const update = async ({ execute }: Session): Promise<void> => {
-    const relations = [...new Set(wanted.map(({ relation }) => relation))];
-    const { rows } = await execute<{ relation: string; column: string | null; comment: string }>(COMMENTS, [relations]);
-    const existing = new Map(rows.map((row) => [JSON.stringify([row.relation, row.column]), row.comment]));
-    const statements = wanted.flatMap(({ relation, kind, column, comment, base }) => {
-      const before = existing.get(JSON.stringify([relation, column]));
+    const names = [...new Set(wanted.map(({ table }) => table))];
+    const { rows } = await execute<{ table: string; column: string | null; comment: string }>(COMMENTS, [names]);
+    const existing = new Map(rows.map((row) => [JSON.stringify([row.table, row.column]), row.comment]));
+    const statements = wanted.flatMap(({ table, kind, column, comment, base }) => {
+      const before = existing.get(JSON.stringify([table, column]));
       if (before === undefined || !isOutdated(before, comment, base)) return [];
-      const object = column === null ? `${kind} ${quoted(relation)}` : `COLUMN ${quoted(relation)}.${quoted(column)}`;
+      const object = column === null ? `${kind} ${quoted(table)}` : `COLUMN ${quoted(table)}.${quoted(column)}`;
       return [`COMMENT ON ${object} IS ${escapeLiteral(comment)}`];
     });
     if (statements.length > 0) await execute(statements.join(';'));
@@ -204,7 +196,7 @@ function isOutdated(before: string, comment: string, base: string | null): boole
 
 /** The comments of relations and their columns; empty for those without one. */
 const COMMENTS = `
-  SELECT relname AS relation, attname AS "column",
+  SELECT relname AS "table", attname AS "column",
     coalesce(CASE WHEN attname IS NULL THEN obj_description(oid, 'pg_class') ELSE col_description(oid, attnum) END, '')
       AS comment
   FROM (SELECT oid, relname, NULL::name AS attname, 0 AS attnum FROM pg_class
