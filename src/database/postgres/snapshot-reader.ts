@@ -13,7 +13,7 @@ import {
 } from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
-import { sessionOf } from './connection/session.ts';
+import { createSession } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { prefixedName } from './widening/ddl.ts';
@@ -54,7 +54,7 @@ export async function snapshotReader(database: Database, release: () => Promise<
     throw error;
   }
   return {
-    own: new Kysely<OwnTables>({ dialect: sessionDialect(sessionOf(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
+    own: new Kysely<OwnTables>({ dialect: sessionDialect(createSession(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
     columns: (view) => guarded(() => readColumns(client, schema, view)),
     rows: (query) => readBatches(client, query, guarded),
     decimalSpan: (view, column) => guarded(() => measureDecimals(client, view, column)),

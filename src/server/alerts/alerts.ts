@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { saveSentAlert, readSentAlerts, type ToldAlert } from '../../database/state/server-state.ts';
+import { saveSentAlert, readSentAlerts, type SentAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
@@ -136,7 +136,7 @@ interface ChannelOptions extends AlertsOptions {
 }
 
 /** Changes of tables have no end. */
-function isOpen({ alert, over_at }: ToldAlert): boolean {
+function isOpen({ alert, over_at }: SentAlert): boolean {
   return over_at === null && !alert.startsWith('schema_change');
 }
 
@@ -161,7 +161,7 @@ class AlertChannel {
   }
 
   /** Reports without the caller waiting. Must not be called while the channel is busy. */
-  report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): void {
+  report(judgement: Judgement, told: readonly SentAlert[], isOnce: boolean): void {
     this.isBusy = true;
     const own = told.filter(({ channel }) => channel === this.#options.name);
     this.idle = this.#report(judgement, own, isOnce)
@@ -169,7 +169,7 @@ class AlertChannel {
       .finally(() => (this.isBusy = false));
   }
 
-  async #report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): Promise<void> {
+  async #report(judgement: Judgement, told: readonly SentAlert[], isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
     const input = { channel, settings, judgement, told, notes: this.#notes, now, isOnce };
@@ -225,17 +225,17 @@ class AlertChannel {
  */
 class AlertStore {
   readonly #options: AlertsOptions;
-  #unwritten = new Map<string, ToldAlert>();
+  #unwritten = new Map<string, SentAlert>();
   /** The last known rows of each led source: nothing is reported again while its warehouse cannot be read. */
-  readonly #stored = new Map<string, Map<string, ToldAlert>>();
+  readonly #stored = new Map<string, Map<string, SentAlert>>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
   }
 
   /** Reads the sources that this process leads; `known` has the names of those that could be read. Never rejects. */
-  async read(): Promise<{ told: ToldAlert[]; known: ReadonlySet<string> }> {
-    const rows = new Map<string, ToldAlert>();
+  async read(): Promise<{ told: SentAlert[]; known: ReadonlySet<string> }> {
+    const rows = new Map<string, SentAlert>();
     const known = new Set<string>();
     for (const { name, isLed, use } of this.#options.sources()) {
       const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : null;
@@ -251,7 +251,7 @@ class AlertStore {
   }
 
   /** Writes rows, and those that could not be written before. Never rejects. */
-  async write(rows: readonly ToldAlert[]): Promise<void> {
+  async write(rows: readonly SentAlert[]): Promise<void> {
     for (const row of rows) this.#unwritten.set(rowKey(row), row);
     for (const { name, use } of this.#options.sources()) {
       const batch = [...this.#unwritten].filter(([, { source }]) => source === name);
@@ -270,7 +270,7 @@ class AlertStore {
   }
 }
 
-function rowKey({ channel, source, alert }: ToldAlert): string {
+function rowKey({ channel, source, alert }: SentAlert): string {
   return `${channel}\n${keyOf(source, alert)}`;
 }
 

@@ -1,5 +1,5 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
@@ -121,7 +121,7 @@ export interface AlertsInput {
   settings: ChannelSettings;
   judgement: Judgement;
   /** What this channel has reported. */
-  told: readonly ToldAlert[];
+  told: readonly SentAlert[];
   notes: ChannelNotes;
   now: number;
   /** True for a process that checks once and ends: it waits for nothing. */
@@ -132,9 +132,9 @@ export interface PlannedAlerts {
   /** To report as begun, or again. */
   begun: Condition[];
   /** To report as ended. */
-  over: ToldAlert[];
+  over: SentAlert[];
   /** To store without a message. */
-  keep: ToldAlert[];
+  keep: SentAlert[];
   seen: ReadonlyMap<string, number>;
 }
 
@@ -157,7 +157,7 @@ function keyOfCondition(condition: Condition): string {
   return keyOf(condition.source, alertName(condition));
 }
 
-function rowsByKey(told: readonly ToldAlert[]): ReadonlyMap<string, ToldAlert> {
+function rowsByKey(told: readonly SentAlert[]): ReadonlyMap<string, SentAlert> {
   return new Map(told.map((row) => [keyOf(row.source, row.alert), row]));
 }
 
@@ -199,12 +199,12 @@ function coveredConditions(settings: ChannelSettings, all: readonly Condition[])
 }
 
 /** A table change is new if it is later than the last reported one; without a row for it, none is. */
-function isNew({ kind, since }: Condition, row: ToldAlert | undefined): boolean {
+function isNew({ kind, since }: Condition, row: SentAlert | undefined): boolean {
   if (kind === 'schema_change') return row !== undefined && since > row.since;
   return row === undefined || row.over_at !== null;
 }
 
-function isToRepeat({ kind }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (settings.repeat === null || row === undefined || row.over_at !== null || ENDLESS.has(kind)) return false;
   return now - row.told_at >= settings.repeat;
 }
@@ -213,14 +213,14 @@ function isDue(lastAt: number, { settings, now, isOnce }: AlertsInput): boolean 
   return isOnce || now - lastAt >= MAX_WAITS * settings.group_wait;
 }
 
-type GoneAlert = ToldAlert & { gone_at: number };
+type GoneAlert = SentAlert & { gone_at: number };
 
 /** The change of a reported alert; `gone` if its end is not reported yet. */
 function followUp(
-  row: ToldAlert,
+  row: SentAlert,
   isPresent: boolean,
   { settings, judgement, now }: AlertsInput,
-): { keep?: ToldAlert; gone?: GoneAlert } {
+): { keep?: SentAlert; gone?: GoneAlert } {
   const [kind = ''] = row.alert.split(' ', 1);
   if (kind === 'schema_change' || row.over_at !== null) return {};
   if (isPresent) return row.gone_at === null ? {} : { keep: { ...row, gone_at: null } };
@@ -233,7 +233,7 @@ function followUp(
 }
 
 /** Ends are grouped too. A condition that comes and goes must stay away twice as long after each return. */
-function endedNow(gone: readonly GoneAlert[], input: AlertsInput): ToldAlert[] {
+function endedNow(gone: readonly GoneAlert[], input: AlertsInput): SentAlert[] {
   const { settings, notes, now, isOnce } = input;
   const overdueBy = ({ gone_at, returns }: GoneAlert): number => {
     const settle = Math.min(MAX_SETTLE_MS, SETTLE_WAITS * settings.group_wait * 2 ** returns);
@@ -245,7 +245,7 @@ function endedNow(gone: readonly GoneAlert[], input: AlertsInput): ToldAlert[] {
 }
 
 /** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
-function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): ToldAlert[] {
+function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
   const { channel, settings, judgement, now } = input;
   return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
     const alert = `schema_change ${resource}`;
@@ -255,7 +255,7 @@ function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): T
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
-export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): ToldAlert[] {
+export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): SentAlert[] {
   const rows = rowsByKey(told);
   return begun
     .toSorted((a, b) => a.since - b.since)

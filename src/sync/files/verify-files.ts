@@ -9,7 +9,7 @@ import {
   type Reference,
   referencesAfter,
   refetchContents,
-  type Showing,
+  type ContentUse,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
@@ -35,7 +35,7 @@ export interface FaultyFile {
   /** Null for all of a store. */
   sha256: string | null;
   /** Files that show it, or did; the first ones. */
-  files: readonly Showing[];
+  files: readonly ContentUse[];
 }
 
 /** What a verification of files has found; sizes in bytes. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { ToldAlert } from '../../../src/database/state/server-state.ts';
+import type { SentAlert } from '../../../src/database/state/server-state.ts';
 import {
   type Condition,
   type Judgement,
@@ -29,7 +29,7 @@ class AlertStory {
   unread = false;
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
-  #told = new Map<string, ToldAlert>();
+  #told = new Map<string, SentAlert>();
   #notes = NO_CHANNEL_NOTES;
   #ms = 0;
 
@@ -69,7 +69,7 @@ class AlertStory {
     if (over.length > 0) this.messages.push({ minute: this.minute, begun: 0, over: over.length });
   }
 
-  #remember(rows: readonly ToldAlert[]): void {
+  #remember(rows: readonly SentAlert[]): void {
     for (const row of rows) this.#told.set(keyOf(row.source, row.alert), row);
   }
 }

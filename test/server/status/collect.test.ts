@@ -9,7 +9,7 @@ import { type Collector, createCollector } from '../../../src/server/status/coll
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import type { StatusParts } from '../../../src/server/status/source-status.ts';
 import { webhookSchema } from '../../../src/config/settings.ts';
-import { placeOfProcess } from '../../../src/database/state/leases.ts';
+import { processNamespace } from '../../../src/database/state/leases.ts';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
@@ -157,7 +157,7 @@ describe('what the warehouse says', () => {
     const { content, file, warehouse } = await stage();
     await loading(warehouse);
     asOther(file, (db) => {
-      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(placeOfProcess(false));
+      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(processNamespace(false));
       db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
         VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
     });
