@@ -5,7 +5,7 @@ import type { Inbox } from '../database/inbox.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { nextDue } from '../database/state/files.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
-import { lastEndedRun } from '../database/state/run-history.ts';
+import { lastEndedRun } from '../database/state/runs.ts';
 import { readPauses } from '../database/state/server-state.ts';
 import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';

@@ -1,10 +1,9 @@
 import type { FileStatus } from '../database/own-tables.ts';
-import type { StoredWarning } from '../database/state/run-history.ts';
-import type { RunFigures } from '../database/state/runs.ts';
+import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { Proof, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
-import type { SyncCommand, ScanPlan } from './plan.ts';
+import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
 
 /** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */

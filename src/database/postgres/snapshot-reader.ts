@@ -2,17 +2,10 @@ import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
-import {
-  type DecimalSpan,
-  type ReadColumn,
-  selectText,
-  type SnapshotReader,
-  type ViewCell,
-  type ViewQuery,
-} from '../snapshot-reader.ts';
+import { type DecimalSpan, type ReadColumn, selectText, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
-import { sessionOf } from './connection/session.ts';
+import { createSession } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
@@ -52,7 +45,7 @@ export async function snapshotReader(database: Database, release: () => Promise<
     throw error;
   }
   return {
-    own: new Kysely<OwnTables>({ dialect: sessionDialect(sessionOf(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
+    own: new Kysely<OwnTables>({ dialect: sessionDialect(createSession(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
     columns: (view) => guarded(() => readColumns(client, schema, view)),
     rows: (query) => readBatches(client, query, guarded),
     decimalSpan: (view, column) => guarded(() => measureDecimals(client, view, column)),

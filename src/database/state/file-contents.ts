@@ -12,7 +12,7 @@ export interface Reference {
 }
 
 /** Selects files of a store. */
-export interface Looked {
+export interface FileSelection {
   store: string;
   /** Null for those of all. */
   resources: readonly string[] | null;
@@ -23,7 +23,7 @@ export interface Looked {
 /** Contents that files name, in the order of their hashes after `after`. */
 export async function referencesAfter(
   own: Kysely<OwnTables>,
-  { store, resources, leaving }: Looked,
+  { store, resources, leaving }: FileSelection,
   after: string,
   limit: number,
 ): Promise<Reference[]> {
@@ -73,10 +73,15 @@ export async function contentsAmong(
 }
 
 /** A file that has, or had, a content. */
-export type Showing = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
+export type ContentUse = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
 
 /** Files that name a content, current ones first. */
-export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: string, limit: number): Promise<Showing[]> {
+export function filesShowing(
+  own: Kysely<OwnTables>,
+  store: string,
+  sha256: string,
+  limit: number,
+): Promise<ContentUse[]> {
   return own
     .selectFrom('_sync_files')
     .select(['resource', 'record_id', 'field', 'position', 'version', 'valid_to'])

@@ -163,12 +163,12 @@ export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: rea
 }
 
 /** How far the records of a resource were searched for files; null before the first time. */
-export async function readPassage(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
+export async function readFileSearch(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
   const found = own.selectFrom('_sync_file_passages').selectAll().where('resource', '=', resource);
   return (await found.executeTakeFirst()) ?? null;
 }
 
-export function savePassage(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
+export function saveFileSearch(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
   return upsertRows(own, '_sync_file_passages', [row], ['resource'], ['settings', 'looked_at', 'full_at']);
 }
 

@@ -8,7 +8,7 @@ import { commentKey } from './column-catalog.ts';
 import { inParts } from './in-parts.ts';
 
 /** Live rows to be marked as deleted. */
-interface GoneRows {
+interface SoftDelete {
   resource: string;
   history: HistoryPolicy;
   /** The resource's own table, and all its child tables. */
@@ -26,7 +26,7 @@ interface GoneRows {
  * Returns the statements that mark rows as deleted, delete their child rows, and add a version that marks the delete;
  * earlier versions keep the content.
  */
-export function goneStatements({ own, rows }: TableAccess, gone: GoneRows): CompiledQuery[] {
+export function softDeleteStatements({ own, rows }: TableAccess, gone: SoftDelete): CompiledQuery[] {
   return inParts(gone.keys).flatMap((part) =>
     statementsFor(rows.named, gone, sql.join(part)).map((statement) => statement.compile(own)),
   );
@@ -34,7 +34,7 @@ export function goneStatements({ own, rows }: TableAccess, gone: GoneRows): Comp
 
 function statementsFor(
   named: TableAccess['rows']['named'],
-  { resource, history, table, children, at, deletedAt }: GoneRows,
+  { resource, history, table, children, at, deletedAt }: SoftDelete,
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
   const key = sql.id(table.key[0] ?? '');

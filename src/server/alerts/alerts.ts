@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { readSentAlerts, saveSentAlert, type ToldAlert } from '../../database/state/server-state.ts';
+import { readSentAlerts, saveSentAlert, type SentAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
@@ -175,7 +175,7 @@ class AlertChannel {
     }
   }
 
-  async #save(rows: readonly ToldAlert[]): Promise<void> {
+  async #save(rows: readonly SentAlert[]): Promise<void> {
     const { name, store } = this.#options;
     await store.write(rows);
     this.status.open = store.rows(name).filter(isOpen).length;
@@ -212,9 +212,9 @@ class AlertChannel {
 class AlertStore {
   readonly #options: AlertsOptions;
   /** By channel, source and alert. Each source is read once while this process leads it, as its only writer. */
-  readonly #rows = new Map<string, ToldAlert>();
+  readonly #rows = new Map<string, SentAlert>();
   readonly #readSources = new Set<string>();
-  readonly #unwritten = new Set<ToldAlert>();
+  readonly #unwritten = new Set<SentAlert>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
@@ -238,12 +238,12 @@ class AlertStore {
   }
 
   /** What a channel has reported. */
-  rows(channel: string): ToldAlert[] {
+  rows(channel: string): SentAlert[] {
     return [...this.#rows.values()].filter((row) => row.channel === channel);
   }
 
   /** Writes rows, and those that could not be written before. Never rejects. */
-  async write(rows: readonly ToldAlert[]): Promise<void> {
+  async write(rows: readonly SentAlert[]): Promise<void> {
     for (const row of rows) {
       this.#rows.set(rowKey(row), row);
       this.#unwritten.add(row);
@@ -261,7 +261,7 @@ class AlertStore {
   }
 }
 
-function rowKey(row: ToldAlert): string {
+function rowKey(row: SentAlert): string {
   return `${row.channel}\n${keyOf(row)}`;
 }
 

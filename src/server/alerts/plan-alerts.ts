@@ -1,5 +1,5 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
@@ -110,7 +110,7 @@ export interface AlertsInput {
   settings: ChannelSettings;
   judgement: Judgement;
   /** What this channel has reported. */
-  told: readonly ToldAlert[];
+  told: readonly SentAlert[];
   /** When each change that is not reported yet was first seen, by `keyOf`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
   now: number;
@@ -122,9 +122,9 @@ export interface PlannedAlerts {
   /** To report as begun, or again. */
   begun: Condition[];
   /** To report as ended. */
-  over: ToldAlert[];
+  over: SentAlert[];
   /** To store without a message. */
-  keep: ToldAlert[];
+  keep: SentAlert[];
   /** `pending` for the next check. */
   pending: ReadonlyMap<string, number>;
 }
@@ -140,7 +140,7 @@ const MAX_WAITS = 10;
 const ENDLESS: ReadonlySet<string> = new Set<AlertKind>(['schema_change', 'deprecation']);
 
 /** Identifies an alert among those of all sources. */
-export function keyOf({ source, alert }: Pick<ToldAlert, 'source' | 'alert'>): string {
+export function keyOf({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
   return `${source}\n${alert}`;
 }
 
@@ -160,7 +160,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(keyOfCondition(condition)), input));
   const gone = told.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
-  const isSilent = ({ alert, source }: ToldAlert): boolean => {
+  const isSilent = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source) || (ENDLESS.has(kind) && judgement.knownSources.has(source));
   };
@@ -181,7 +181,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
 }
 
 /** True if the end of a reported alert is not reported yet; changes of tables have none. */
-export function isOpen({ alert, over_at }: ToldAlert): boolean {
+export function isOpen({ alert, over_at }: SentAlert): boolean {
   return over_at === null && !alert.startsWith('schema_change');
 }
 
@@ -200,19 +200,19 @@ function coveredConditions(settings: ChannelSettings, all: readonly Condition[])
 }
 
 /** A table change is new if it is later than the last reported one; without a row for it, none is. */
-function isNew({ kind, since }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isNew({ kind, since }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (kind === 'schema_change') return row !== undefined && since > row.since;
   if (row === undefined) return true;
   return row.over_at !== null && now - row.told_at >= (settings.repeat ?? RETURN_INTERVAL_MS);
 }
 
-function isToRepeat({ kind }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (settings.repeat === null || row === undefined || row.over_at !== null || ENDLESS.has(kind)) return false;
   return now - row.told_at >= settings.repeat;
 }
 
 /** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
-function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): ToldAlert[] {
+function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
   const { channel, settings, judgement, now } = input;
   return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
     const row = { channel, source, alert: `schema_change ${resource}`, what: '', since, told_at: now, over_at: null };
@@ -221,7 +221,7 @@ function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): T
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
-export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): ToldAlert[] {
+export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): SentAlert[] {
   const open = new Map(told.filter(isOpen).map((row) => [keyOf(row), row]));
   return begun
     .toSorted((a, b) => a.since - b.since)

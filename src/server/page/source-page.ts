@@ -1,4 +1,4 @@
-import type { RunDetails } from '../../database/state/run-history.ts';
+import type { RunDetails } from '../../database/state/runs.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';

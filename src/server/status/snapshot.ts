@@ -1,7 +1,6 @@
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus, RunRow } from '../../database/own-tables.ts';
-import type { StoredWarning } from '../../database/state/run-history.ts';
-import type { RunFigures } from '../../database/state/runs.ts';
+import type { RunFigures, StoredWarning } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';

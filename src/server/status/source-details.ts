@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
-import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/run-history.ts';
+import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/runs.ts';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

@@ -6,7 +6,7 @@ import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
-import { readRuns, type RunRecord } from '../../database/state/run-history.ts';
+import { readRuns, type RunRecord } from '../../database/state/runs.ts';
 import { readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { type Looked, type Reference, referencesAfter } from '../../database/state/file-contents.ts';
+import { type FileSelection, type Reference, referencesAfter } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
@@ -74,7 +74,7 @@ export interface Compared {
 export async function* compareStore(
   { own }: Warehouse,
   store: ObjectStore,
-  looked: Omit<Looked, 'store'>,
+  looked: Omit<FileSelection, 'store'>,
 ): AsyncGenerator<Compared> {
   const references = allReferences(own, { ...looked, store: store.name });
   const objects = store.list()[Symbol.asyncIterator]();
@@ -103,7 +103,7 @@ function least(a: string | undefined, b: string | undefined): string {
   return a < b ? a : b;
 }
 
-async function* allReferences(own: Warehouse['own'], looked: Looked): AsyncGenerator<Reference> {
+async function* allReferences(own: Warehouse['own'], looked: FileSelection): AsyncGenerator<Reference> {
   for (let after = ''; ;) {
     const references = await referencesAfter(own, looked, after, PER_STEP);
     yield* references;

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import {
-  contentsAmong,
-  filesShowing,
-  foundObjects,
-  knownStores,
-  type Reference,
-  referencesAfter,
-  refetchContents,
-  type Showing,
-} from '../../database/state/file-contents.ts';
+import { contentsAmong, type ContentUse, filesShowing, foundObjects, knownStores, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -35,7 +26,7 @@ export interface FaultyFile {
   /** Null for all of a store. */
   sha256: string | null;
   /** Files that show it, or did; the first ones. */
-  files: readonly Showing[];
+  files: readonly ContentUse[];
 }
 
 /** What a verification of files has found; sizes in bytes. */

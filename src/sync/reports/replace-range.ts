@@ -1,7 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
-import { goneStatements } from '../../database/state/stored-rows.ts';
+import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
@@ -319,7 +319,7 @@ function deleteStatements(
   const { resource } = owned;
   const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [
-    ...goneStatements(warehouse, gone),
+    ...softDeleteStatements(warehouse, gone),
     ...(profile.mask === null ? [] : [forgetSourceTexts(warehouse.own, resource)]),
   ];
 }

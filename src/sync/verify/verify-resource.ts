@@ -4,8 +4,7 @@ import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
-import { saveVerification } from '../../database/state/run-history.ts';
-import { lastScanStart } from '../../database/state/runs.ts';
+import { lastScanStart, saveVerification } from '../../database/state/runs.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import type { KeyedRecord } from '../../load/key-records.ts';
@@ -22,13 +21,7 @@ import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import {
-  readFromListing,
-  readingContext,
-  readListing,
-  readOpenWindows,
-  type VerifyContext,
-} from './service-listing.ts';
+import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;

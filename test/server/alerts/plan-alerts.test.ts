@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { ToldAlert } from '../../../src/database/state/server-state.ts';
-import {
-  type Condition,
-  type Judgement,
-  keyOf,
-  planAlerts,
-  reportedRows,
-} from '../../../src/server/alerts/plan-alerts.ts';
+import type { SentAlert } from '../../../src/database/state/server-state.ts';
+import { type Condition, type Judgement, keyOf, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
 const STEP_MS = 5_000;
@@ -28,7 +22,7 @@ class AlertStory {
   unread = false;
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
-  #told = new Map<string, ToldAlert>();
+  #told = new Map<string, SentAlert>();
   #pending: ReadonlyMap<string, number> = new Map();
   #ms = 0;
 
@@ -66,7 +60,7 @@ class AlertStory {
     if (over.length > 0) this.messages.push({ minute: this.minute, begun: 0, over: over.length });
   }
 
-  #remember(rows: readonly ToldAlert[]): void {
+  #remember(rows: readonly SentAlert[]): void {
     for (const row of rows) this.#told.set(keyOf(row), row);
   }
 }

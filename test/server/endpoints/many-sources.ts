@@ -1,4 +1,4 @@
-import type { RunDetails } from '../../../src/database/state/run-history.ts';
+import type { RunDetails } from '../../../src/database/state/runs.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import type { SourceDetails } from '../../../src/server/status/source-details.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from './sample-status.ts';

@@ -1,7 +1,7 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { webhookSchema } from '../../../src/config/settings.ts';
-import { placeOfProcess } from '../../../src/database/state/leases.ts';
+import { processNamespace } from '../../../src/database/state/leases.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -152,7 +152,7 @@ describe('what the warehouse says', () => {
     const { content, file, warehouse } = await stage();
     await loading(warehouse);
     asOther(file, (db) => {
-      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(placeOfProcess(false));
+      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(processNamespace(false));
       db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
         VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
     });

@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { readRunDetails, readRuns, type RunRecord } from '../../../src/database/state/run-history.ts';
-import { lastScanStart } from '../../../src/database/state/runs.ts';
-import { type TestDatabase, DATABASES, warehouseOn } from '../../support/databases.ts';
+import { lastScanStart, readRunDetails, readRuns, type RunRecord } from '../../../src/database/state/runs.ts';
+import { DATABASES, type TestDatabase, warehouseOn } from '../../support/databases.ts';
 import { ownService } from '../../support/own-service.ts';
 import { smallStage, type SmallStage } from '../../support/small-stage.ts';
 
