@@ -42,18 +42,12 @@ function statusCommand(context: CliContext): Command {
     });
 }
 
-type VerifyFilesOptions = FilesOptions & { repair?: true };
-
 function verifyCommand(context: CliContext): Command {
   return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
-    .argument('[resource...]', 'Only files of these resources (default: all, which finds orphans too)')
     .option('--repair', 'Have the next run fetch missing and damaged files again')
-    .action(async (names: string[], { repair, ...options }: VerifyFilesOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const resources = names.length === 0 ? null : chosen.resources;
-        const verified = await withFiles(context, chosen, (kept) =>
-          verifyFiles(kept, { resources, isRepaired: repair === true }),
-        );
+    .action(async ({ repair, ...options }: FilesOptions & { repair?: true }) => {
+      await forEachSource(context, options, [], async (chosen) => {
+        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, repair === true));
         const { name } = chosen.source;
         printReport(context, { source: name, ...verified }, verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -61,19 +55,16 @@ function verifyCommand(context: CliContext): Command {
     });
 }
 
-type PruneOptions = FilesOptions & { dryRun?: true };
-
 function pruneCommand(context: CliContext): Command {
-  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`')
-    .option('--dry-run', 'Only show what would be removed')
-    .action(async ({ dryRun, ...options }: PruneOptions) => {
+  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`').action(
+    async (options: FilesOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
-        const isDry = dryRun === true;
-        const pruned = await withFiles(context, chosen, (kept) => pruneFiles({ ...kept, profile, isDry }));
-        printReport(context, { source: name, dry_run: isDry, ...pruned }, prunedText(name, pruned, isDry));
+        const pruned = await withFiles(context, chosen, (kept) => pruneFiles(kept, profile));
+        printReport(context, { source: name, ...pruned }, prunedText(name, pruned));
       });
-    });
+    },
+  );
 }
 
 /** Opens the warehouse and, as they are needed, the stores. Throws `ConfigError` where no files are kept, or nothing was copied yet. */
@@ -104,18 +95,14 @@ async function withFiles<T>(
   );
 }
 
-function prunedText(
-  source: string,
-  { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned,
-  isDry: boolean,
-): string {
+function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned): string {
   const removed = [
     `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
     countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
-    ...(unfinished === null ? [] : [countOf(unfinished, 'unfinished download')]),
+    countOf(unfinished, 'unfinished download'),
   ];
   const lines = [
-    `${source}: ${isDry ? 'would remove' : 'removed'} ${removed.join(', ')}`,
+    `${source}: removed ${removed.join(', ')}`,
     ...stores.map((store) => `  nothing of ${store}: the settings no longer name it`),
   ];
   return lines.map(visibleText).join('\n');

@@ -11,33 +11,14 @@ export interface Reference {
   shown: number;
 }
 
-/** Selects files of a store. */
-export interface FileSelection {
-  store: string;
-  /** Null for those of all. */
-  resources: readonly string[] | null;
-  /** Leaves out former contents of these resources that ended before a time. */
-  leaving?: { resources: readonly string[]; before: TimestampText };
-}
-
-/** Contents that files name, in the order of their hashes after `after`. */
+/** Contents of a store that files name, in the order of their hashes after `after`. */
 export async function referencesAfter(
   own: Kysely<OwnTables>,
-  { store, resources, leaving }: FileSelection,
+  store: string,
   after: string,
   limit: number,
 ): Promise<Reference[]> {
-  let named = own.selectFrom('_sync_files').where('store', '=', store).where('sha256', '>', after);
-  if (resources !== null) named = named.where('resource', 'in', resources);
-  if (leaving !== undefined && leaving.resources.length > 0) {
-    named = named.where((where) =>
-      where.or([
-        where('valid_to', 'is', null),
-        where('valid_to', '>=', leaving.before),
-        where('resource', 'not in', leaving.resources),
-      ]),
-    );
-  }
+  const named = own.selectFrom('_sync_files').where('store', '=', store).where('sha256', '>', after);
   const rows = await named
     .select(({ fn }) => [
       'sha256',
