@@ -4,7 +4,7 @@ import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { askedFor, type CheckFinding, type ExtraQuery, filterQuery, filterSince, filterText, keyIn, type ListedPage, type ListedRecord, listingScan, type RequestContext, requestFirstPage, toListed } from './listing-scan.ts';
+import { askedFor, type CheckFinding, type ExtraQuery, fail, filterQuery, filterSince, filterText, keyIn, type ListedPage, type ListedRecord, listingScan, ok, type RequestContext, requestFirstPage, toListed, warn } from './listing-scan.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
@@ -159,7 +159,7 @@ export async function filterFinding(
   const name = filterName(incremental);
   let plain = toListed(page, profile);
   if (plain.records.length === 0) {
-    return { check, status: 'warn', detail: `${name} cannot be tried on an empty listing` };
+    return warn(check, `${name} cannot be tried on an empty listing`);
   }
   const now = page.serverDate ?? clock.now();
   const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
@@ -174,17 +174,16 @@ export async function filterFinding(
     if (again !== 'refused') plain = again;
     verdict = await judge(incremental);
   }
-  if (verdict.is === 'works') return { check, status: 'ok', detail: `${name} ${verdict.detail}` };
-  const isAccepted = verdict.is === 'ignored' || profile.accept.includes('filter');
-  const found = { check, status: isAccepted ? ('warn' as const) : ('fail' as const), detail: verdict.detail };
+  if (verdict.is === 'works') return ok(check, `${name} ${verdict.detail}`);
+  const finding = verdict.is === 'ignored' || profile.accept.includes('filter') ? warn : fail;
   if (chooseMoment(plain.records, incremental.lookback) !== null) {
     for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
       if ((await judge({ ...incremental, format })).is !== 'works') continue;
       const hint = `set incremental.format to "${format}" in the profile: with that it lists what it should`;
-      return { ...found, hint };
+      return finding(check, verdict.detail, hint);
     }
   }
-  return { ...found, hint: verdict.hint };
+  return finding(check, verdict.detail, verdict.hint);
 }
 
 /** The request for what changed since a time, as a sync makes it. */
@@ -309,13 +308,11 @@ export async function orderFinding(context: RequestContext, plain: Page): Promis
   const isPassedBy = timesIn(plain, profile).some((at) => at > newest);
   const why = order.broken ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
   if (why !== null) {
-    const status = profile.accept.includes('filter') ? 'warn' : 'fail';
-    return { check, status, detail: `the listing is not newest first: ${why}`, hint: HINT };
+    const finding = profile.accept.includes('filter') ? warn : fail;
+    return finding(check, `the listing is not newest first: ${why}`, HINT);
   }
-  if (new Set(times).size < 2) {
-    return { check, status: 'warn', detail: 'too few records have a time of change to show their order' };
-  }
-  return { check, status: 'ok', detail: `${times.length} records on ${pages} pages descend by time of change` };
+  if (new Set(times).size < 2) return warn(check, 'too few records have a time of change to show their order');
+  return ok(check, `${times.length} records on ${pages} pages descend by time of change`);
 }
 
 function timesIn({ records }: Page, profile: ResourceProfile): number[] {

@@ -74,14 +74,7 @@ export function listingScan(
   const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
   const oldest = profile.incremental?.lookback;
-  const options = {
-    ...asked,
-    runAhead: 0,
-    acceptsEnd,
-    acceptsStates,
-    isFiltered,
-    ...(oldest === undefined ? {} : { oldest }),
-  };
+  const options = { ...asked, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, oldest };
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 
@@ -179,6 +172,18 @@ export interface CheckFinding {
   hint?: string | undefined;
   /** Of a test that failed with one. */
   error?: ErrorReport;
+}
+
+export function ok(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'ok', detail, hint };
+}
+
+export function warn(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'warn', detail, hint };
+}
+
+export function fail(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'fail', detail, hint };
 }
 
 /** The finding of a test that threw. */

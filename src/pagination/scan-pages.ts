@@ -46,7 +46,7 @@ export interface ScanOptions extends RequestOptions {
   /** True if the consumer keeps pages and releases the memory of each; else it ends with the request for the next one. */
   keepsPages?: boolean;
   /** Milliseconds that a page out of a cache may be old; absent: any. */
-  oldest?: number;
+  oldest?: number | undefined;
   /**
    * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
    */

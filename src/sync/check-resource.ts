@@ -4,10 +4,13 @@ import { itemFinding } from '../checks/item.ts';
 import {
   type CheckFinding,
   type ExtraQuery,
+  fail,
   failure,
   listingScan,
+  ok,
   type RequestContext,
   samplePartition,
+  warn,
 } from '../checks/listing-scan.ts';
 import {
   clockFinding,
@@ -101,11 +104,7 @@ async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
   for await (const page of scanPages({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
 }
 
-const NO_PARENT: CheckFinding = {
-  check: 'listing',
-  status: 'warn',
-  detail: 'the service lists no record of the parent, so there is no listing to ask for',
-};
+const NO_PARENT = warn('listing', 'the service lists no record of the parent, so there is no listing to ask for');
 
 /** Runs one test; what it throws becomes its finding. */
 async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
@@ -133,7 +132,7 @@ export async function relationFindings(
     const [relation] = resolveRelations({ [source]: target }, shapes);
     if (relation === undefined) {
       const detail = `${name} is left out: ${unresolved(source, target, shapes)}`;
-      found.push({ check: 'relation', status: 'warn', detail, hint: LEFT_OUT });
+      found.push(warn('relation', detail, LEFT_OUT));
       continue;
     }
     const { from, to } = relation;
@@ -155,14 +154,13 @@ function danglingFinding(
   name: string,
   { references, dangling, example }: Awaited<ReturnType<TableAccess['rows']['dangling']>>,
 ): CheckFinding {
-  if (dangling === 0)
-    return { check: 'relation', status: 'ok', detail: `${name}: all ${references} references lead to a record` };
+  if (dangling === 0) return ok('relation', `${name}: all ${references} references lead to a record`);
   const detail = `${name}: ${dangling} of ${references} references lead to no live record, such as ${visibleText(example ?? '')}`;
   const hint =
     dangling === references
       ? 'they may be keys of something else: correct the relation in the profile'
       : 'their records are deleted, or not to be seen by this credential; joins leave these rows out';
-  return { check: 'relation', status: 'warn', detail, hint };
+  return warn('relation', detail, hint);
 }
 
 /** Pages of a window that are read at most: more say nothing else. */
@@ -221,10 +219,9 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'
       : 'set windows.zone, or windows.format with the time of day';
-    return { check, status: 'fail', detail, hint };
+    return fail(check, detail, hint);
   }
-  if (records.length > 0)
-    return { check, status: 'ok', detail: `${records.length} rows for ${asked}, all of these days` };
+  if (records.length > 0) return ok(check, `${records.length} rows for ${asked}, all of these days`);
   const hint = 'an empty report proves nothing: check windows.field, from_param, to_param, format and zone';
-  return { check, status: 'warn', detail: `nothing is listed for ${asked}`, hint };
+  return warn(check, `nothing is listed for ${asked}`, hint);
 }

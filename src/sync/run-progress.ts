@@ -2,7 +2,7 @@ import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/ru
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import type { ScanMode } from '../model/vocabulary.ts';
-import { ColumnPresence } from './column-presence.ts';
+import { ColumnPresence } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 

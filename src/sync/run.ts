@@ -22,7 +22,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
-import { columnWarnings } from './gone-columns.ts';
+import { columnWarnings } from './column-warnings.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
 import {
   correctFutureTimes,

@@ -7,7 +7,7 @@ import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { warnOfGoneColumns } from './gone-columns.ts';
+import { warnOfGoneColumns } from './column-warnings.ts';
 import type { ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';

@@ -44,20 +44,6 @@ describe.each(STYLES)('%s: a walk', (style) => {
     }
   });
 
-  it('F060 goes on from any page it was cut off after, and asks for none of the pages before it', async () => {
-    const server = await startListing(serve(style, numbered(40)));
-    const whole = await collect(walkOver(server, pageProfile(style, 10)));
-    for (const cut of whole.pages.slice(0, -1)) {
-      const again = await startListing(serve(style, numbered(40)));
-      const rest = await collect(walkOver(again, pageProfile(style, 10), { from: cut.next, pagesBefore: cut.number }));
-      expect(rest.error).toBeNull();
-      expect(idsOf(rest.pages)).toEqual(idsOf(whole.pages.slice(cut.number)));
-      expect(rest.pages[0]?.number).toBe(cut.number + 1);
-      expect(again.requests[0]).toBe(cut.next?.url);
-      for (const { position } of whole.pages.slice(0, cut.number)) expect(again.requests).not.toContain(position.url);
-    }
-  });
-
   it('stops at once when it is told to, and asks for nothing more', async () => {
     const server = await startListing(serve(style, numbered(40)));
     const stop = new AbortController();
@@ -199,14 +185,6 @@ describe('F038 a position that the service no longer knows', () => {
     });
   });
 
-  it('is cursor_expired right after a resume, too', async () => {
-    const server = await startListing(() => ({ status: 410 }));
-    const { error } = await collect(
-      walkOver(server, pageProfile('cursor', 10), { from: { url: '/v1/content?cursor=x' } }),
-    );
-    expect(error).toMatchObject({ code: 'cursor_expired' });
-  });
-
   it.each([
     [404, 'not_found'],
     [207, 'listing_missing'],
@@ -214,55 +192,5 @@ describe('F038 a position that the service no longer knows', () => {
     const server = await startListing(() => ({ status, body: {} }));
     const { error } = await collect(walkOver(server, pageProfile('cursor', 10)));
     expect(error).toMatchObject({ code });
-  });
-});
-
-describe('F210 control characters in what is sent', () => {
-  it('refuses them in the filter before any request', async () => {
-    const server = await startListing(() => ({ body: { data: [], next_cursor: null } }));
-    const page = pageProfile('cursor', 1);
-    const filter = await collect(walkOver(server, page, { extraQuery: { since: '2024\r\n' } }));
-    expect(filter.error).toMatchObject({ code: 'bad_query_value' });
-    expect(server.requests).toEqual([]);
-  });
-});
-
-describe.each(STYLES)('%s: a listing that moves while it is walked', (style) => {
-  /** Changes the listing once, after the second page. */
-  async function walkMoving(change: (records: { id: number; v?: number }[]) => void) {
-    const records: { id: number; v?: number }[] = numbered(30);
-    const server = await startListing((url, count) => {
-      if (count === 3) change(records);
-      return serve(style, records)(url, count);
-    });
-    const moving = await collect(walkOver(server, pageProfile(style, 5), { runAhead: 1 }));
-    const quiet = await collect(walkOver(server, pageProfile(style, 5)));
-    return { moving, quiet };
-  }
-
-  it('F044 loses nothing when records appear at its head', async () => {
-    const { moving } = await walkMoving((records) => void records.unshift({ id: 101 }, { id: 102 }));
-    expect(moving.error).toBeNull();
-    expect(new Set(idsOf(moving.pages))).toEqual(new Set(numbered(30).map((record) => record.id)));
-  });
-
-  it('F045 ends well when a record at its head goes, and the next walk finds what slipped through', async () => {
-    const { moving, quiet } = await walkMoving((records) => void records.splice(0, 1));
-    expect(moving.error).toBeNull();
-    expect(idsOf(quiet.pages)).toEqual(
-      numbered(30)
-        .map((record) => record.id)
-        .slice(1),
-    );
-  });
-
-  it('F046 hands out a record that moved to the end in its last version', async () => {
-    const { moving } = await walkMoving(
-      (records) => void records.push({ ...(records.splice(20, 1)[0] ?? { id: 0 }), v: 2 }),
-    );
-    expect(moving.error).toBeNull();
-    expect(moving.pages.at(-1)?.records.length === 0 ? moving.pages.at(-2) : moving.pages.at(-1)).toMatchObject({
-      records: expect.arrayContaining([expect.objectContaining({ value: { id: 21, v: 2 } })]),
-    });
   });
 });

@@ -48,16 +48,6 @@ describe('a request of a listing', () => {
     });
   });
 
-  it('leaves out what has a variable without a value', () => {
-    const of = parts({
-      method: 'POST',
-      query: { from: '{since}' },
-      headers: { 'X-From': '{since}' },
-      body: { filter: [{ from: '{since}' }], page: {} },
-    });
-    expect(sent(of, firstPosition(of))).toMatchObject({ at: '/posts', headers: {}, body: '{"page":{}}' });
-  });
-
   it('needs a value for a variable in its path', () => {
     expect(() => firstPosition(parts({ path: '/posts/{cursor}' }))).toThrow(/without a value/);
   });
