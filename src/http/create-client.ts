@@ -8,7 +8,8 @@ import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/visible-text.ts';
-import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
+import { createCredentials } from './auth/create-credentials.ts';
+import type { KeepSecret } from './auth/credentials.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
@@ -109,17 +110,15 @@ export function createClient(options: ClientOptions): Client {
 /** Tokens that are remembered as secrets: those before have run out. */
 const MAX_ISSUED_SECRETS = 200;
 
-/** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
-function createSecretKeeper(secrets: string[]): SecretKeeper {
-  const issued: string[] = [];
-  const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
-  return {
-    forGood: add,
-    forAWhile(secret) {
-      if (!add(secret) || issued.push(secret) <= MAX_ISSUED_SECRETS) return;
-      const ended = new Set(issued.splice(0, MAX_ISSUED_SECRETS / 2));
-      secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
-    },
+/** Adds texts to the list of secrets, each once; of those that expire the older half goes when they become many. */
+function createSecretKeeper(secrets: string[]): KeepSecret {
+  const expiring: string[] = [];
+  return (secret, expires = false) => {
+    if (secrets.includes(secret)) return;
+    secrets.push(secret);
+    if (!expires || expiring.push(secret) <= MAX_ISSUED_SECRETS) return;
+    const ended = new Set(expiring.splice(0, MAX_ISSUED_SECRETS / 2));
+    secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
   };
 }
 

@@ -106,7 +106,6 @@ const SCHEMES = [
         'Whether `key` is a secret, or an id and a secret',
         ['id:secret'],
       ),
-      reuse: documented(z.boolean().default(true))('One JWT for its lifetime; false: one per request', [false]),
       ...jwtFields,
       ...carrier,
     })
