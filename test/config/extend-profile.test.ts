@@ -48,25 +48,3 @@ describe('a profile over the one that it extends', () => {
 function loadProfile(profile: string) {
   return loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
 }
-
-describe('the former name of lookback', () => {
-  it('is read as lookback, below another profile as well, and reported with its line', () => {
-    const settings = loadProfile(`extends: content-service
-resources:
-  content: { incremental: { param: since, overlap: 2h } }
-`);
-    expect(settings.sources['blog']?.profile.resources['content']?.incremental).toMatchObject({ lookback: 7_200_000 });
-    expect(settings.deprecated).toEqual([
-      'p.yaml:3  resources.content.incremental.overlap: deprecated: write lookback instead of overlap',
-    ]);
-  });
-
-  it('is refused beside lookback', () => {
-    expect(() =>
-      loadProfile(`extends: content-service
-resources:
-  content: { incremental: { param: since, overlap: 2h, lookback: 1h } }
-`),
-    ).toThrow('take it out, because lookback is its name');
-  });
-});

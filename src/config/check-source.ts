@@ -1,66 +1,135 @@
-import type { SettingsFinding } from './file/yaml-file.ts';
+import { dirname } from 'node:path';
+import type { Profile } from './profile/profile.ts';
+import { checkValue } from './file/check-value.ts';
+import { holdsLiteralSecret, interpolate, type Surroundings } from './file/interpolate.ts';
+import {
+  type Fault,
+  type FieldPath,
+  type LocatedValue,
+  pathKey,
+  type SettingsFinding,
+  valueAt,
+} from './file/yaml-file.ts';
+import type { profileReader } from './load-profile.ts';
+import { networkFindings } from './network.ts';
 import { authPlan, type AuthPlan, type AuthSettings, type Grant, type SchemeOf } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
-import type { Profile } from './profile/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
-import type { ScheduleSettings, SourcesFile, WebhookSettings } from './settings.ts';
-import { grammarOf } from './warehouse-address.ts';
+import { namedSourceSchema, type ScheduleSettings, type SourceFields, type WebhookSettings } from './settings.ts';
+import { isLoopback } from './warehouse-address.ts';
 
-/** Checks that concern several fields of a source, or a source and its profile, together. */
-export function crossCheck(
-  sources: SourcesFile,
-  profiles: ReadonlyMap<string, Profile>,
-  hasPrivacyKey: boolean,
-): SettingsFinding[] {
-  return Object.entries(sources).flatMap(([name, source]) => {
-    const profile = profiles.get(name);
-    return profile === undefined ? [] : sourceFindings(name, source, profile, hasPrivacyKey);
-  });
+/** One source as it is written: an entry of the config file, or a file of its own. */
+export interface SourceEntry extends LocatedValue {
+  name: string;
+  /** The file as shown to a user, and its absolute path. */
+  file: string;
+  path: string;
+  /** Why the file cannot be read. */
+  faults: Fault[];
 }
 
-/** Checks that each source has a place of its own in the warehouse. `isOpen` if sources may be added at any time. */
-export function placementFindings(warehouse: string, sources: readonly string[], isOpen: boolean): SettingsFinding[] {
-  const grammar = grammarOf(warehouse);
-  if (grammar === undefined) return [];
-  if ((isOpen || sources.length > 1) && !grammar.hasPlacePerSource(warehouse)) {
-    const { where, what } = grammar.place;
-    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
-    return [{ path: ['warehouse'], part: 'value', message }];
-  }
-  return sources.flatMap((name): SettingsFinding[] => {
-    const message = grammar.sourceFault(warehouse, name, sources);
-    return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
-  });
+/** Where the settings are, and what the check of a source needs of the settings of all. */
+export interface SourcePlace extends Surroundings {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+  /** The path of a file as messages show it. */
+  shown(path: string): string;
+  readProfile: ReturnType<typeof profileReader>;
+  hasPrivacyKey: boolean;
 }
 
+/** A source with its faults; one with faults may have settings all the same. */
+export interface CheckedSource extends SourceEntry {
+  source: { settings: SourceFields; profile: Profile } | null;
+  /** Texts from secret files and the profile that must not be logged. */
+  secrets: string[];
+  /** True if the file itself contains a secret. */
+  holdsSecret: boolean;
+}
+
+/** Fills in the placeholders of a source, checks it, and loads its profile, even if other fields are wrong. */
+export function checkSource(entry: SourceEntry, place: SourcePlace): CheckedSource {
+  if (entry.faults.length > 0) return { ...entry, source: null, secrets: [], holdsSecret: false };
+  const { name, path: file, locate } = entry;
+  const filled = interpolate({ sources: { [name]: entry.value } }, place);
+  const { data, findings } = checkValue(namedSourceSchema, filled.value, filled.paths);
+  const settings = data?.sources[name] ?? null;
+  const profilePath = ['sources', name, 'profile'];
+  const wanted = valueAt(filled.value, profilePath);
+  const isNamed = typeof wanted === 'string' && wanted !== '' && !filled.unset.has(pathKey(profilePath));
+  const loaded = isNamed ? place.readProfile(wanted, dirname(file), place) : null;
+  const profile = loaded !== null && 'profile' in loaded ? loaded.profile : null;
+  const crossed = settings === null ? [] : sourceFindings(name, settings, profile, place);
+  // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
+  const isSet = ({ path }: SettingsFinding): boolean =>
+    !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
+  const missing: SettingsFinding[] =
+    loaded !== null && 'missing' in loaded ? [{ path: profilePath, part: 'value', message: loaded.missing }] : [];
+  const all = [...filled.findings, ...[...(findings ?? []), ...crossed].filter(isSet), ...missing];
+  const ofProfile = loaded !== null && 'faults' in loaded ? loaded : { faults: [], secrets: [] };
+  return {
+    ...entry,
+    source: settings === null || profile === null ? null : { settings, profile },
+    faults: [...all.map(locate), ...ofProfile.faults],
+    secrets: [...filled.secrets, ...ofProfile.secrets],
+    holdsSecret: holdsLiteralSecret({ sources: { [name]: entry.value } }, filled.paths),
+  };
+}
+
+/** Checks that concern several fields of a source, its profile, or files that it names. */
 function sourceFindings(
   name: string,
-  source: SourcesFile[string],
-  profile: Profile,
-  hasPrivacyKey: boolean,
+  source: SourceFields,
+  profile: Profile | null,
+  place: SourcePlace,
 ): SettingsFinding[] {
+  const found = [
+    ...networkFindings(source.http, place.cwd, ['http']),
+    ...(source.allow_insecure ? [] : insecureFindings(name, source, profile)),
+    ...(profile === null ? [] : profileFindings(source, profile, place)),
+  ];
+  return found.map((finding) => ({ ...finding, path: ['sources', name, ...finding.path] }));
+}
+
+function profileFindings(source: SourceFields, profile: Profile, place: SourcePlace): SettingsFinding[] {
   const known = Object.keys(profile.resources);
-  const unknown = (resource: string, path: (string | number)[], part: SettingsFinding['part']): SettingsFinding[] => {
-    if (known.includes(resource)) return [];
+  const unknown = (resource: string, path: FieldPath, part: SettingsFinding['part']): SettingsFinding[] => {
     const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}`;
-    return [{ path: ['sources', name, ...path], part, message }];
+    return known.includes(resource) ? [] : [{ path, part, message }];
   };
   return [
     ...(source.resources ?? []).flatMap((resource, at) => unknown(resource, ['resources', at], 'value')),
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
       unknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
-    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile).map(below(name))),
-    ...authFindings(source.auth, profile).map(below(name)),
-    ...webhookFindings(source.webhook, profile.webhooks.signature).map(below(name)),
-    ...(hasPrivacyKey ? [] : hashFindings(source, profile).map(below(name))),
+    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)),
+    ...authFindings(source.auth, profile),
+    ...webhookFindings(source.webhook, profile.webhooks.signature),
+    ...(place.hasPrivacyKey ? [] : hashFindings(source, profile)),
   ];
 }
 
-/** Moves a finding's path below its source. */
-function below(source: string): (finding: SettingsFinding) => SettingsFinding {
-  return (finding) => ({ ...finding, path: ['sources', source, ...finding.path] });
+/** Addresses to which the credential would be sent without encryption. */
+function insecureFindings(name: string, source: SourceFields, profile: Profile | null): SettingsFinding[] {
+  return credentialUrls(source, profile).flatMap(({ path, url }): SettingsFinding[] => {
+    const { protocol, hostname } = new URL(url);
+    if (protocol === 'https:' || isLoopback(hostname)) return [];
+    const message = `expected https, because the credential would cross the network unencrypted, got http (in a network that you trust, set sources.${name}.allow_insecure: true)`;
+    return [{ path, part: 'value', message }];
+  });
+}
+
+/** Where the credential goes, by the field of the source that says so. */
+function credentialUrls({ base_url, auth }: SourceFields, profile: Profile | null): { path: FieldPath; url: string }[] {
+  if (auth === undefined || auth.type === 'none') return [];
+  const base = { path: ['base_url'], url: base_url };
+  if (auth.type !== 'oauth') return [base];
+  if (auth.token_url !== undefined) return [base, { path: ['auth', 'token_url'], url: auth.token_url }];
+  const inProfile = (profile?.auth ?? []).flatMap((scheme) =>
+    scheme.type === 'oauth' ? (scheme.token_url ?? []) : [],
+  );
+  return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
 }
 
 /** A resource without a filter needs times of full syncs: without them it would be read only once. */
@@ -72,7 +141,7 @@ function scheduleFindings(resource: string, schedule: ScheduleSettings, profile:
 }
 
 /** Hashes need a key: without one everybody could find the values by trying. */
-function hashFindings({ hash_key }: SourcesFile[string], { resources }: Profile): SettingsFinding[] {
+function hashFindings({ hash_key }: SourceFields, { resources }: Profile): SettingsFinding[] {
   if (hash_key !== undefined) return [];
   const hashed = Object.entries(resources).flatMap(([resource, { fields }]) =>
     Object.entries(fields).flatMap(([path, { hash }]) => (hash ? [`${resource}.${path}`] : [])),
