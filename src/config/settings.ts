@@ -226,19 +226,12 @@ const commonFields = {
 /** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
 export const settingsSchema = z.strictObject({
   warehouse: warehouseSchema,
-  sources: z.union([z.record(z.string(), z.unknown()), z.string().min(1)], 'expected a map, or the path of a folder'),
+  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
   ...commonFields,
 });
 
 /** One source, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
-
-/** The whole file as it is written, for editors. */
-export const anySettingsSchema = z.strictObject({
-  warehouse: warehouseSchema,
-  sources: z.union([sourcesSchema, folderSchema]),
-  ...commonFields,
-});
 
 /** The settings of one source as they are written, with their defaults. */
 export type SourceFields = z.output<typeof sourceSchema>;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { extendProfile } from '../../src/config/load-profile.ts';
-import { config, load as loadFiles } from './in-folder.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([
@@ -44,7 +43,3 @@ describe('a profile over the one that it extends', () => {
     expect([base, over]).toEqual([{ resources: { a: { b: 1 } } }, { resources: { a: { b: 2 } } }]);
   });
 });
-
-function loadProfile(profile: string) {
-  return loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
-}
