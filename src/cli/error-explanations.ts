@@ -37,9 +37,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Restore the key under which the records were erased.',
     },
     {
-      codes: 'bad_header bad_query_value bad_url',
-      cause: 'A header, parameter or address cannot be sent.',
-      fix: 'Remove control characters and line breaks. Put credentials into `auth`, not into a header.',
+      codes: 'bad_query_value bad_url',
+      cause: 'A parameter or address cannot be sent.',
+      fix: 'Remove control characters and line breaks.',
     },
     {
       codes: 'bad_template_value template_unset',

@@ -12,7 +12,7 @@ import {
 } from './file/yaml-file.ts';
 import type { profileReader } from './load-profile.ts';
 import { networkFindings } from './network.ts';
-import { authPlan, type AuthPlan, type AuthSettings, type Grant, type SchemeOf } from './profile/auth.ts';
+import { authPlan, type AuthPlan, type AuthSettings, type Grant } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
@@ -166,38 +166,28 @@ function webhookFindings(webhook: WebhookSettings | undefined, scheme: Signature
   return findings;
 }
 
-/** The names of the secrets that a scheme requires, and of those that it also accepts. */
-interface Needs {
-  needs: readonly string[];
-  takes: readonly string[];
-}
-
-/** By the grant; each also accepts scope and token_url. */
-const OAUTH_NEEDS: Readonly<Record<Grant, Needs>> = {
-  client_credentials: { needs: ['client_id', 'client_secret'], takes: [] },
-  refresh_token: { needs: ['client_id', 'refresh_token'], takes: ['client_secret'] },
-  password: { needs: ['username', 'password'], takes: ['client_id', 'client_secret'] },
-  jwt_bearer: { needs: ['key'], takes: ['client_id', 'client_secret', 'key_id', 'username'] },
+/** The secrets that each grant needs. */
+const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
+  client_credentials: ['client_id', 'client_secret'],
+  refresh_token: ['client_id', 'refresh_token'],
+  password: ['username', 'password'],
+  jwt_bearer: ['key'],
 };
 
-/** Null for schemes whose secrets the settings schema checks already. */
-function requiredSecrets(scheme: AuthPlan['scheme']): Needs | null {
-  if (scheme.type === 'session') {
-    return { needs: [...new Set(textsIn(scheme.login).flatMap(variablesIn))], takes: [] };
+/** The names of the secrets that a scheme needs; none if the schema of the settings checks them already. */
+function neededSecrets({ scheme, secrets }: AuthPlan): { needs: readonly string[]; given: readonly string[] } {
+  const given = Object.keys(secrets);
+  if (scheme.type === 'session') return { needs: textsIn(scheme.login).flatMap(variablesIn), given };
+  if (scheme.type === 'oauth') {
+    const isPublic = scheme.client_auth === 'none';
+    return { needs: OAUTH_NEEDS[scheme.grant].filter((name) => !isPublic || name !== 'client_secret'), given };
   }
-  if (scheme.type !== 'oauth') return null;
-  const { needs, takes } = OAUTH_NEEDS[scheme.grant];
-  const isPublic = scheme.client_auth === 'none';
-  return {
-    needs: needs.filter((name) => !isPublic || name !== 'client_secret'),
-    takes: [...takes, 'scope', 'token_url'],
-  };
+  if (scheme.type !== 'headers' || secrets.type !== 'headers') return { needs: [], given };
+  const sent = Object.keys(secrets.headers).map((name) => name.toLowerCase());
+  return { needs: scheme.names?.map((name) => name.toLowerCase()) ?? [], given: sent };
 }
 
-/**
- * Whether the secrets of a source are those that the profile's scheme wants. `auth` is absent where the settings have
- * none. Paths are below the source.
- */
+/** Whether the secrets that the profile's scheme needs are there; `auth` is absent if the settings have none. */
 function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile): SettingsFinding[] {
   const types = schemes?.map(({ type }) => type) ?? [];
   if (auth === undefined) {
@@ -212,56 +202,15 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
         : `${types.join(' or ')}, as the profile's auth has it`;
     return [{ path: ['auth', 'type'], part: 'value', message: `expected ${why}, got ${auth.type}` }];
   }
-  const { scheme, secrets } = plan;
-  const isHeaders = scheme.type === 'headers' && secrets.type === 'headers';
-  return isHeaders ? headerFindings(scheme, secrets.headers) : nameFindings(plan);
-}
-
-function nameFindings({ scheme, secrets }: AuthPlan): SettingsFinding[] {
-  const listed = requiredSecrets(scheme);
-  if (listed === null) return [];
-  const { needs, takes } = listed;
-  const of = scheme.type === 'oauth' ? `${scheme.type}, grant ${scheme.grant}` : scheme.type;
-  const given = Object.keys(secrets).filter((name) => name !== 'type');
-  const known = [...needs, ...takes];
-  return [
-    ...missing(needs, given, ['auth'], of),
-    ...given
-      .filter((name) => !known.includes(name))
-      .map((name) => unneeded(name, ['auth', name], `${known.join(', ')}, as the profile's auth (${of}) has it`)),
-  ];
-}
-
-/** The names of headers are case-insensitive. */
-function headerFindings(scheme: SchemeOf<'headers'>, headers: Readonly<Record<string, string>>): SettingsFinding[] {
-  const given = Object.keys(headers);
-  if (scheme.names === undefined)
-    return given.length > 0 ? [] : missing(['a header'], [], ['auth', 'headers'], 'headers');
-  const known = scheme.names.map((name) => name.toLowerCase());
-  return [
-    ...missing(
-      known,
-      given.map((name) => name.toLowerCase()),
-      ['auth', 'headers'],
-      'headers',
-    ),
-    ...given
-      .filter((name) => !known.includes(name.toLowerCase()))
-      .map((name) =>
-        unneeded(name, ['auth', 'headers', name], `${scheme.names?.join(', ')}, as the profile's auth has it`),
-      ),
-  ];
-}
-
-function missing(needs: readonly string[], given: readonly string[], path: string[], of: string): SettingsFinding[] {
-  const message = (name: string): string => `expected ${name}, as the profile's auth (${of}) needs it, got nothing`;
-  return needs
+  const { needs, given } = neededSecrets(plan);
+  const of = plan.scheme.type === 'oauth' ? `oauth, grant ${plan.scheme.grant}` : plan.scheme.type;
+  return [...new Set(needs)]
     .filter((name) => !given.includes(name))
-    .map((name) => ({ path: [...path, name], part: 'value', message: message(name) }));
-}
-
-function unneeded(name: string, path: string[], expected: string): SettingsFinding {
-  return { path, part: 'key', message: `expected ${expected}, got ${JSON.stringify(name)}` };
+    .map((name) => ({
+      path: ['auth', ...(plan.type === 'headers' ? ['headers'] : []), name],
+      part: 'value',
+      message: `expected ${name}, as the profile's auth (${of}) needs it, got nothing`,
+    }));
 }
 
 function textsIn(value: unknown): string[] {

@@ -1,12 +1,10 @@
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
-import { isOwnHeader } from '../config/profile/basic-fields.ts';
 import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
 import type { HttpProfile, Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/visible-text.ts';
 import { createCredentials } from './auth/create-credentials.ts';
 import type { KeepSecret } from './auth/credentials.ts';
@@ -58,12 +56,11 @@ export interface Client extends ApiClient {
 }
 
 /**
- * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for settings
- * under which nothing may be sent.
+ * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for a
+ * credential that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {
   const { profile, clock, rateLimiter, memory = answerMemory } = options;
-  refuseUncheckedTls();
   const secrets = options.secrets ?? [];
   const { network } = options;
   const agent = createAgent(profile.http, network);
@@ -122,14 +119,6 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
   };
 }
 
-/** Node applies this variable deep inside TLS, and it is rarely set with this program in mind. */
-function refuseUncheckedTls(): void {
-  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
-  throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
-    hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
-  });
-}
-
 /** Headers with names in lower case: those for any allowed origin, and those for the home origin. */
 function requestHeaders(profile: Readonly<Record<string, string>>) {
   const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
@@ -140,16 +129,8 @@ function requestHeaders(profile: Readonly<Record<string, string>>) {
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
   };
-  for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;
+  for (const [name, value] of Object.entries(profile)) homeHeaders[name.toLowerCase()] = value;
   return { plainHeaders, homeHeaders };
-}
-
-/** The name in lower case; throws for what would break out of its line or is not the profile's to set. */
-function headerName(name: string, value: string): string {
-  if (isOwnHeader(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return name.toLowerCase();
-  throw new ConfigError('bad_header', `the header ${JSON.stringify(name)} of the profile cannot be sent`, {
-    hint: 'Header values hold printable characters and no line break; Authorization belongs into auth.',
-  });
 }
 
 /** Parameters that say which page or since when: they help in a message and hold no secret. */
