@@ -26,11 +26,8 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 const WITHOUT_SOURCES = new Set([
   'init',
   'config probe',
-  'config profiles list',
-  'config profiles show',
   'demo',
   'demo sandbox',
-  'config schema',
   'config alerts test',
   'export monitoring',
   'export deployment',

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configJsonSchema, profileJsonSchema } from '../src/cli/config.ts';
+import { configJsonSchema, profileJsonSchema } from './support/json-schemas.ts';
 import { updateTables } from './support/generated-tables.ts';
 import { PAGES } from './support/readme.ts';
 

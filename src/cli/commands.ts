@@ -87,8 +87,8 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./export.ts')).exportCommand,
   },
   config: {
-    about: 'Work with the config file: schema, known profiles, probe, test of alerts',
-    load: async () => (await import('./config.ts')).configCommand,
+    about: 'Work with the config file: probe, test of alerts',
+    load: () => createGroup('config'),
   },
   explain: {
     about: 'Print cause and fix of an error code',
@@ -146,7 +146,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   alerts: {
     about: 'Send a test message to each alert channel of the config',
     in: 'config',
-    load: async () => (await import('./config.ts')).alertsCommand,
+    load: async () => (await import('./alerts.ts')).alertsCommand,
   },
   backup: {
     about: 'Write warehouse and inbox into one file while `serve` runs',
@@ -168,11 +168,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Run a content service on this machine to experiment with',
     in: 'demo',
     load: async () => (await import('./demo.ts')).sandboxCommand,
-  },
-  profiles: {
-    about: 'List the shipped profiles, or show one',
-    in: 'config',
-    load: async () => (await import('./config.ts')).profilesCommand,
   },
 };
 

@@ -20,24 +20,16 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync init`, or name your file with `--config`.',
     },
     {
-      codes: 'settings_invalid config_invalid',
-      cause: 'The config file or a profile has errors. The message lists each with its file, line and field.',
-      fix: 'Correct these lines. `warehouse` is `sqlite:<path>` or `postgres://...`.',
+      codes: 'settings_invalid config_invalid env_file_unreadable',
+      cause:
+        'The config file or a profile has errors, which the message lists with file, line and field, or `.env` cannot be read.',
+      fix: 'Correct these lines, or let the user that runs content-sync read `.env`. `warehouse` is `sqlite:<path>` or `postgres://...`.',
     },
     {
-      codes: 'env_file_unreadable',
-      cause: 'The file `.env` exists and cannot be read.',
-      fix: 'Let the user that runs content-sync read it, or remove it.',
-    },
-    {
-      codes: 'profile_changed',
-      cause: 'A profile field changed that gives stored rows another meaning.',
-      fix: 'Undo the change, or run `content-sync warehouse rebuild <resource>` or `content-sync backfill <resource> --restart`.',
-    },
-    {
-      codes: 'rebuild_without_bodies',
-      cause: 'No record bodies are stored from which tables could be rebuilt.',
-      fix: 'Run `content-sync backfill <resource> --restart`, or set `history`.',
+      codes: 'profile_changed rebuild_without_bodies',
+      cause:
+        'A profile field changed that gives stored rows another meaning, or no record bodies are stored from which tables could be rebuilt.',
+      fix: 'Undo the change, or run `content-sync warehouse rebuild <resource>`; without stored bodies (`history`), `content-sync backfill <resource> --restart`.',
     },
     {
       codes: 'privacy_key',
@@ -45,9 +37,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Restore the key under which the records were erased.',
     },
     {
-      codes: 'bad_header bad_query_value bad_url',
-      cause: 'A header, parameter or address cannot be sent.',
-      fix: 'Remove control characters and line breaks. Put credentials into `auth`, not into a header.',
+      codes: 'bad_query_value bad_url',
+      cause: 'A parameter or address cannot be sent.',
+      fix: 'Remove control characters and line breaks.',
     },
     {
       codes: 'bad_template_value template_unset',
@@ -55,8 +47,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check the record that the value comes from. Put `{since}` and `{until}` into the query, and give `{cursor}` a `first_cursor`.',
     },
     {
-      codes: 'file_exists',
-      cause: '`init` or `probe` would replace a file.',
+      codes: 'file_exists file_unwritable',
+      cause: '`init` or `probe` would replace a file, or cannot write it.',
       fix: 'Name another file, or add `--force`.',
     },
     {
@@ -67,14 +59,10 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Credentials: [
     {
-      codes: 'auth_failed',
-      cause: 'The service or its token endpoint refused the credential.',
+      codes: 'auth_failed identity_refused',
+      cause:
+        'The service or its token endpoint refused the credential, or the `identity` request does not confirm the account.',
       fix: 'Check `auth`: the credential is wrong, expired or revoked. A service with its own header needs `headers` in the profile.',
-    },
-    {
-      codes: 'identity_refused',
-      cause: 'The `identity` request does not confirm the account.',
-      fix: 'Check `auth`, and `identity` in the profile.',
     },
     {
       codes: 'forbidden',
@@ -97,19 +85,14 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `key` in the settings, and `algorithm` and `key_encoding` in the profile.',
     },
     {
-      codes: 'bad_token token_redirect token_unavailable',
-      cause: 'The token endpoint does not respond, or not with a token.',
+      codes: 'bad_token token_redirect token_unavailable insecure_token_url',
+      cause: 'The token endpoint does not respond, or not with a token, or is not `https:` although `base_url` is.',
       fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
     },
     {
-      codes: 'insecure_token_url',
-      cause: '`token_url` is not `https:`, although `base_url` is.',
-      fix: 'Write `https:`.',
-    },
-    {
       codes: 'webhook_secret webhook_public_url',
-      cause: 'The signature scheme needs another secret or the public address.',
-      fix: 'Set `webhook.secrets` or `webhook.public_url`.',
+      cause: 'The signature scheme needs another secret, or the public address.',
+      fix: 'Set `webhook.secrets`, or `webhook.public_url`.',
     },
   ],
   'Connection to the service': [
@@ -171,24 +154,15 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If every attempt fails alike, report it to the service, or check the proxy in between.',
     },
     {
-      codes: 'unsupported_charset unsupported_encoding',
-      cause: 'The response has a charset or compression that is not supported.',
-      fix: 'Have the service send UTF-8, and gzip, deflate, br or zstd.',
+      codes: 'unsupported_charset unsupported_encoding headers_too_large',
+      cause: 'The response has a charset or compression that is not supported, or more than 16 KiB of headers.',
+      fix: 'Have the service send UTF-8, and gzip, deflate, br or zstd. Look for cookies that a proxy adds.',
     },
     {
-      codes: 'headers_too_large',
-      cause: 'The response has more than 16 KiB of headers.',
-      fix: 'Look for cookies that a proxy adds.',
-    },
-    {
-      codes: 'body_too_large too_many_values too_many_digits',
-      cause: 'The response exceeds `http.max_body`, `http.max_values` or `http.max_digits`.',
-      fix: 'Request smaller pages (`page.size`), or raise the limit.',
-    },
-    {
-      codes: 'body_too_heavy memory_full',
-      cause: 'The response needs more memory than is available.',
-      fix: 'Request smaller pages (`page.size`), or give the process more memory.',
+      codes: 'body_too_large too_many_values too_many_digits body_too_heavy memory_full',
+      cause:
+        'The response exceeds `http.max_body`, `http.max_values` or `http.max_digits`, or needs more memory than is available.',
+      fix: 'Request smaller pages (`page.size`), raise the limit, or give the process more memory.',
     },
     {
       codes: 'error_in_body partial_answer',
@@ -196,20 +170,17 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If this body means something else, describe it in `outcomes`.',
     },
     {
-      codes: 'bad_page page_too_short',
-      cause: 'A page has no list of records, or fewer records than it states.',
-      fix: 'Check `records` of the resource. If it is right, report it to the service.',
+      codes:
+        'bad_page page_too_short guard_repeated_cursor guard_cycle guard_empty_pages guard_page_repeated guard_loop',
+      cause:
+        'A page has no list of records, or fewer records than it states, or the listing repeats itself or has no end.',
+      fix: 'Check `records` and `page` of the resource. If they are right, report it to the service.',
     },
     {
       codes:
         'pagination_missing pagination_invalid pagination_start pagination_total pagination_offset bad_cursor bad_next bad_link_header foreign_next',
       cause: 'The next page is missing, unreadable or at another service, or page numbers are not as the profile says.',
       fix: 'Check `page` of the resource. `content-sync check` shows what the service sends.',
-    },
-    {
-      codes: 'guard_repeated_cursor guard_cycle guard_empty_pages guard_page_repeated guard_loop',
-      cause: 'The listing repeats itself or has no end.',
-      fix: 'Check `page` of the resource. If it is right, report it to the service.',
     },
     {
       codes: 'guard_unsorted',
@@ -285,9 +256,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
     {
-      codes: 'warehouse_corrupt',
-      cause: 'The file is damaged or not a SQLite database.',
-      fix: 'Restore a backup, or move the file away and run `content-sync backfill`.',
+      codes: 'warehouse_corrupt bad_position state_invalid',
+      cause: 'The file or the stored state is damaged, or the file is not a SQLite database.',
+      fix: 'Restore a backup, move the file away and run `content-sync backfill`, or run `content-sync backfill <resource> --restart`.',
     },
     {
       codes: 'warehouse_gone warehouse_opening inbox_closed',
@@ -298,11 +269,6 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       codes: 'state_newer warehouse_newer warehouse_older',
       cause: 'Another version wrote the warehouse.',
       fix: 'Run the newer version. A command that writes, such as `sync`, upgrades an older warehouse.',
-    },
-    {
-      codes: 'bad_position state_invalid',
-      cause: 'Stored state cannot be used.',
-      fix: 'Restore a backup, or run `content-sync backfill <resource> --restart`.',
     },
     {
       codes: 'schema_unsafe',
@@ -353,14 +319,10 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Raise `max_bytes` or `max_pixels`, add its type to `types` under `files` of the resource, or correct it at the service.',
     },
     {
-      codes: 'file_expired',
-      cause: 'A signed URL expired, and the record cannot be fetched individually for a new one.',
-      fix: 'Set `item` of the resource, or wait for the next scan.',
-    },
-    {
-      codes: 'file_gone file_unasked',
-      cause: 'The service has no such file, or responds "not modified" to a request that did not ask for it.',
-      fix: 'Nothing to do: the file is requested again. Report the second case to the service.',
+      codes: 'file_expired file_gone file_unasked',
+      cause:
+        'A signed URL expired, the service has no such file, or it responds "not modified" to a request that did not ask for it.',
+      fix: 'Nothing to do: the file is requested again. Set `item` of the resource, so that an expired URL is renewed at once.',
     },
     {
       codes: 'file_address',
@@ -378,20 +340,11 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Give each copy its own `files.store`. If the other copy no longer exists, remove `.owner` from the store.',
     },
     {
-      codes: 'file_store_absent',
-      cause: 'The store does not exist.',
-      fix: 'Check `files.store`, and that its volume is mounted.',
-    },
-    {
-      codes: 'file_store_full',
-      cause: 'The store has no room for more files.',
-      fix: 'Make room; downloads resume. `content-sync files prune` removes unused files.',
-    },
-    {
       codes:
-        'file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
-      cause: 'The store cannot be used: rights, credentials, bucket, volume or network.',
-      fix: 'Follow the hint. Files are tried again.',
+        'file_store_absent file_store_full file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
+      cause:
+        'The store does not exist, has no room, or cannot be used: rights, credentials, bucket, volume or network.',
+      fix: 'Follow the hint: check `files.store` and its volume. Files are tried again; `content-sync files prune` removes unused ones.',
     },
   ],
   Export: [
@@ -401,14 +354,10 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Choose one of those in the hint.',
     },
     {
-      codes: 'export_place_taken export_busy',
-      cause: 'The target contains something else or the export of another source, or another export is writing there.',
-      fix: 'Name an empty or new target, or wait.',
-    },
-    {
-      codes: 'export_unwritable export_refused export_credentials export_bucket_missing',
-      cause: 'The target cannot be written: rights, credentials or the bucket are missing.',
-      fix: 'Follow the hint.',
+      codes: 'export_place_taken export_busy export_unwritable export_refused export_credentials export_bucket_missing',
+      cause:
+        'The target contains something else, another export is writing there, or rights, credentials or the bucket are missing.',
+      fix: 'Name an empty or new target, wait, or follow the hint.',
     },
     {
       codes: 'export_full export_failed export_misfit export_unreachable snapshot_lost',
@@ -423,14 +372,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync control resume`.',
     },
     {
-      codes: 'serve_missing serve_gone serve_silent serve_version',
-      cause: 'No `serve` is running, it did not respond, or it is of another version.',
-      fix: 'Start or restart `serve` with the same version and the same `control` setting, and run the command again.',
-    },
-    {
-      codes: 'control_denied',
-      cause: 'The control socket belongs to another user.',
-      fix: 'Run the command as the user that runs `serve`.',
+      codes: 'serve_missing serve_gone serve_silent serve_version control_denied',
+      cause: 'No `serve` is running, it did not respond, is of another version, or belongs to another user.',
+      fix: 'Start or restart `serve` with the same version, user and `control` setting, and run the command again.',
     },
     {
       codes: 'lease_held lease_lost',

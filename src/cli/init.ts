@@ -2,12 +2,11 @@ import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFi
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { isMap, parseDocument, stringify } from 'yaml';
-import { placementFindings } from '../config/cross-check.ts';
 import { ENV_FILE } from '../config/env-file.ts';
 import { readSecretFile } from '../config/file/interpolate.ts';
 import { settingsError } from '../config/file/yaml-file.ts';
 import { packagedProfiles, profileReader, readPackagedProfile } from '../config/load-profile.ts';
-import { loadSettings } from '../config/load-settings.ts';
+import { loadSettings, placementFindings } from '../config/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
 import { DEFAULT_WAREHOUSE } from '../config/warehouse-address.ts';
 import { ConfigError } from '../model/errors.ts';

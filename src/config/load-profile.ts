@@ -8,7 +8,6 @@ import {
   isPlainMap,
   partAt,
   readYamlFile,
-  replaceAt,
   type SettingsFinding,
   valueAt,
   type YamlFile,
@@ -21,8 +20,6 @@ export interface LoadedProfile {
   faults: Fault[];
   /** Texts that must not be logged. */
   secrets: string[];
-  /** ProfileFields under a former name, each with its file and line. */
-  deprecated: string[];
 }
 
 /** The environment in which profiles are loaded. */
@@ -38,7 +35,6 @@ export type ProfileFields = Record<string, unknown>;
 interface Layer {
   file: YamlFile;
   fields: ProfileFields;
-  deprecated: string[];
 }
 
 const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
@@ -62,8 +58,7 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   const path = profilePath(name, folder);
   if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
   const { layers, faults } = readLayers(path, place, []);
-  const deprecated = layers.flatMap((layer) => layer.deprecated);
-  if (faults.length > 0) return { profile: null, faults, secrets: [], deprecated };
+  if (faults.length > 0) return { profile: null, faults, secrets: [] };
   const extended = layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
   const inherited = inheritResources(extended);
   const filled = interpolate(inherited.value, place);
@@ -73,7 +68,7 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
   const located = findings.map((finding) =>
     locateInLayers(layers, { ...finding, path: findOrigin(extended, finding.path) }),
   );
-  return { profile: located.length === 0 ? checked.data : null, faults: located, secrets, deprecated };
+  return { profile: located.length === 0 ? checked.data : null, faults: located, secrets };
 }
 
 /** Reads a shipped profile. */
@@ -108,9 +103,8 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
     const message = 'expected a map with the fields of a profile, got something else';
     return { layers: [], faults: [file.locate({ path: [], part: 'value', message })] };
   }
-  const { fields, renamed } = withCurrentNames(file.value);
-  const layer: Layer = { file, fields, deprecated: renamed.map((field) => formatDeprecated(file.locate(field))) };
-  const { value: base } = interpolate(fields['extends'], place);
+  const layer: Layer = { file, fields: file.value };
+  const { value: base } = interpolate(file.value['extends'], place);
   if (typeof base !== 'string' || base === '') return { layers: [layer], faults: [] };
   const basePath = profilePath(base, dirname(path));
   const message = !existsSync(basePath)
@@ -122,30 +116,6 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
     return { layers: [layer], faults: [file.locate({ path: ['extends'], part: 'value', message })] };
   const rest = readLayers(basePath, place, [...above, path]);
   return { layers: [layer, ...rest.layers], faults: rest.faults };
-}
-
-/** Renames the fields that have a former name (`overlap`); a map that has both names keeps both. */
-function withCurrentNames(profile: ProfileFields): { fields: ProfileFields; renamed: SettingsFinding[] } {
-  const { resources } = profile;
-  const names = isPlainMap(resources) ? Object.keys(resources) : [];
-  const renamed: SettingsFinding[] = [];
-  let current: unknown = profile;
-  for (const resource of [['defaults'], ...names.map((name) => ['resources', name])]) {
-    for (const part of ['incremental', 'delete_feed']) {
-      const path = [...resource, part];
-      const fields = valueAt(profile, path);
-      if (!isPlainMap(fields) || fields['overlap'] === undefined || fields['lookback'] !== undefined) continue;
-      const { overlap: lookback, ...others } = fields;
-      current = replaceAt(current, path, { ...others, lookback });
-      const message = 'deprecated: write lookback instead of overlap';
-      renamed.push({ path: [...path, 'overlap'], part: 'key', message });
-    }
-  }
-  return { fields: isPlainMap(current) ? current : profile, renamed };
-}
-
-function formatDeprecated({ file, line, field, message }: Fault): string {
-  return `${file}:${line}  ${field}: ${message}`;
 }
 
 /** Locates a finding in the uppermost layer that has most of its path; a list or a scalar hides lower layers. */

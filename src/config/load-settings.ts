@@ -1,11 +1,17 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { ConfigError } from '../model/errors.ts';
+import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
-import { type CheckedFile, checkFile, readSourceFolder, type CheckedSourceFile, tlsFaults } from './check-file.ts';
-import { placementFindings } from './cross-check.ts';
+import { type CheckedSource, checkSource, type SourceEntry, type SourcePlace } from './check-source.ts';
 import { filesOf, storeFindings, storesOf, withDefaultStore } from './file-stores.ts';
-import { isReadableByOthers, readSecretFile, withSecretParts } from './file/interpolate.ts';
+import { checkValue } from './file/check-value.ts';
+import {
+  holdsLiteralSecret,
+  interpolate,
+  isReadableByOthers,
+  readSecretFile,
+  withSecretParts,
+} from './file/interpolate.ts';
 import {
   type Fault,
   isPlainMap,
@@ -16,21 +22,11 @@ import {
   valueAt,
   type YamlFile,
 } from './file/yaml-file.ts';
-import { type ProfilePlace, profileReader } from './load-profile.ts';
-import { networkFindings, networkOf, networkSecrets } from './network.ts';
+import { profileReader } from './load-profile.ts';
+import { networkOf, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
-import type { Profile } from './profile/profile.ts';
-import {
-  controlPath,
-  folderSettingsSchema,
-  type RefusedSource,
-  type Settings,
-  type SettingsFile,
-  settingsSchema,
-  type SourceSettings,
-  type SourcesFile,
-} from './settings.ts';
-import { addressSecrets, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
+import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
+import { addressSecrets, sharingFault, sourceNameFault, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -53,8 +49,7 @@ export interface SettingsPlace {
  *   one per line: `file:line:column  field: expected …, got …`. It contains no secret. A source that has a file of
  *   its own, and faults in it, is `refused` alone as long as another one can be used.
  */
-export function loadSettings(settingsPlace: SettingsPlace): Settings {
-  const { path, env, cwd, source: only, secretsOptional = false } = settingsPlace;
+export function loadSettings({ path, env, cwd, source: only = '', secretsOptional = false }: SettingsPlace): Settings {
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) {
@@ -64,195 +59,237 @@ export function loadSettings(settingsPlace: SettingsPlace): Settings {
   }
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
-  const readers = { readSecret: readSecretFile, readProfile: profileReader() };
-  const place: ConfigPlace = { env, cwd, only, secretsOptional, shown, ...readers };
-  const isFolder = typeof valueAt(read.value, ['sources']) === 'string';
-  const loaded = (isFolder ? readFolder : readWhole)(read, place);
-  const all = [...loaded.faults, ...tlsFaults(env)];
-  if (loaded.settings === null || all.length > 0) throw settingsError({ faults: all });
-  return deepFreeze(loaded.settings);
+  const place: SourcePlace = {
+    env,
+    cwd,
+    secretsOptional,
+    shown,
+    readSecret: readSecretFile,
+    readProfile: profileReader(),
+    hasPrivacyKey: valueAt(read.value, ['privacy_key']) !== undefined,
+  };
+  const listed = listSources(read, place);
+  const names = listed.entries.map(({ name }) => name);
+  const chosen = listed.entries.filter(({ name }) => !names.includes(only) || name === only);
+  const checked = chosen.map((entry) => checkSource(entry, place));
+  const common = checkCommon(read, place, checked, names);
+  const sources = checked.map((each) => withOwnFaults(each, common.ofSources));
+  const good = sources.filter((each) => each.source !== null && each.faults.length === 0);
+  const all = [...listed.faults, ...common.faults, ...tlsFaults(env)];
+  const isUsable = good.length === sources.length || (listed.isFolder && good.length > 0);
+  if (common.data === null || all.length > 0 || !isUsable) {
+    throw settingsError({ faults: [...all, ...sources.flatMap((each) => each.faults)] });
+  }
+  return deepFreeze(assemble(read, { ...common, data: common.data }, sources, place));
 }
 
-interface ConfigPlace extends ProfilePlace {
-  env: NodeJS.ProcessEnv;
-  cwd: string;
-  /** Name of the only source to read. */
-  only: string | undefined;
-  readProfile: ReturnType<typeof profileReader>;
-}
-
-interface LoadedSettings {
-  settings: Settings | null;
+interface ListedSources {
+  /** True if each source has a file of its own: then a fault of one stops only that source. */
+  isFolder: boolean;
+  entries: SourceEntry[];
   faults: Fault[];
 }
 
-/** All sources in one file: a fault of one stops all of them. */
-function readWhole(file: YamlFile, place: ConfigPlace): LoadedSettings {
-  const readProfile = (name: string) => place.readProfile(name, dirname(file.path), place);
-  const all = valueAt(file.value, ['sources']);
-  const names = isPlainMap(all) ? Object.keys(all) : [];
-  const { only = '' } = place;
-  const value = names.includes(only)
-    ? replaceAt(file.value, ['sources'], { [only]: valueAt(all, [only]) })
-    : file.value;
-  const checked = checkFile(settingsSchema, { ...file, value }, place, readProfile);
-  const { data, profiles } = checked;
-  if (data === null) return { settings: null, faults: checked.faults };
-  const found = [
-    ...warehouseFindings(data.warehouse, names, false, place.env),
-    ...Object.entries(data.sources).flatMap((source) => wayFindings(source, place)),
-    ...alertFindings(data.alerts, names),
-    ...storeFindings(Object.entries(data.sources), profiles, place.cwd),
-  ];
-  const faults = [...checked.faults, ...found.map((finding) => file.locate(finding))];
-  if (faults.length > 0) return { settings: null, faults };
-  const exposed = exposedFile(file, checked);
-  const parts = {
-    ...data,
-    profiles,
-    refused: [],
-    secrets: checked.secrets,
-    exposed,
-    deprecated: checked.deprecated,
-  };
-  return { settings: assemble(file.path, parts, place), faults };
+/** The sources of the config file, or of the folder that it names, in the order of their names. */
+function listSources(config: YamlFile, place: SourcePlace): ListedSources {
+  const written = interpolate(valueAt(config.value, ['sources']), place).value;
+  if (isPlainMap(written)) {
+    const sources = valueAt(config.value, ['sources']);
+    const { file, path, locate } = config;
+    const entries = Object.keys(written).map((name) => ({
+      name,
+      file,
+      path,
+      value: valueAt(sources, [name]),
+      locate,
+      faults: [],
+    }));
+    const message = 'expected at least one source, got a map';
+    const empty = entries.length > 0 ? [] : [config.locate({ path: ['sources'], part: 'value', message })];
+    return { isFolder: false, entries, faults: empty };
+  }
+  if (typeof written !== 'string') return { isFolder: false, entries: [], faults: [] };
+  const folder = resolve(dirname(config.path), written);
+  try {
+    // In a mounted ConfigMap the files are links, so the kind of an entry is not checked.
+    const files = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
+    if (files.length === 0) throw new Error('at least one <name>.yaml in the folder');
+    const entries = files.toSorted().map((name) => readSourceFile(join(folder, name), name, place.shown));
+    return { isFolder: true, entries, faults: [] };
+  } catch (error) {
+    const reason = messageOf(error).replace(/^([A-Z]+)\b.*/s, 'a readable folder ($1)');
+    const fault = config.locate({ path: ['sources'], part: 'value', message: `expected ${reason}` });
+    return { isFolder: true, entries: [], faults: [fault] };
+  }
 }
 
-/** A file per source: a fault of one stops only that source. */
-function readFolder(file: YamlFile, place: ConfigPlace): LoadedSettings {
-  const checked = checkFile(folderSettingsSchema, file, place, () => ({ missing: '' }));
-  if (checked.data === null) return { settings: null, faults: checked.faults };
-  const folder = resolve(dirname(file.path), checked.data.sources);
-  const folderPlace = { ...place, hasPrivacyKey: checked.data.privacy_key !== undefined };
-  const read = readSourceFolder(folder, folderPlace, (name) => place.readProfile(name, folder, place));
-  const all = 'files' in read ? read.files : [];
-  const names = all.map(({ name }) => name);
-  const sources = names.includes(place.only ?? '') ? all.filter(({ name }) => name === place.only) : all;
-  const readable = sources.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
+function readSourceFile(path: string, fileName: string, shown: (path: string) => string): SourceEntry {
+  const name = fileName.replace(/\.ya?ml$/, '');
+  const file = shown(path);
+  const locate = ({ message }: SettingsFinding): Fault => ({ file, line: 1, column: 1, field: '', message });
+  const unreadable = { name, file, path, value: undefined, locate };
+  if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
+    const message = `expected a file name such as blog.yaml, in lower case, got ${JSON.stringify(fileName)}`;
+    return { ...unreadable, faults: [locate({ path: [], part: 'value', message })] };
+  }
+  const { read, faults } = readYamlFile(path, file);
+  if (read === null) return { ...unreadable, faults };
+  // The file is checked as if it stood in the config file, so that the same rules hold for its fields.
+  return {
+    ...unreadable,
+    value: read.value,
+    faults,
+    locate: (finding) => read.locate({ ...finding, path: finding.path.slice(2) }),
+  };
+}
+
+interface CheckedCommon<Data> {
+  data: Data;
+  /** Of the settings besides the sources. */
+  faults: Fault[];
+  /** Faults of sources that only show beside the other sources. */
+  ofSources: SettingsFinding[];
+  secrets: string[];
+  /** True if the config file itself contains a secret, outside of its sources. */
+  holdsSecret: boolean;
+}
+
+type CommonSettings = ReturnType<typeof settingsSchema.parse>;
+
+/** Checks all settings besides the sources, and the sources against them and each other. */
+function checkCommon(
+  { value: whole, locate }: YamlFile,
+  place: SourcePlace,
+  checked: readonly CheckedSource[],
+  names: readonly string[],
+): CheckedCommon<CommonSettings | null> {
+  const written = valueAt(whole, ['sources']);
+  const value = isPlainMap(written) ? replaceAt(whole, ['sources'], {}) : whole;
+  const filled = interpolate(value, place);
+  const { data, findings } = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
+  const formal = findings?.filter(({ path }) => !filled.findings.some((each) => each.path.join() === path.join()));
+  const usable = checked.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
   const found = [
-    ...warehouseFindings(checked.data.warehouse, names, true, place.env),
+    ...filled.findings,
+    ...(formal ?? []),
+    ...(data === null ? [] : warehouseFindings(data.warehouse, names, typeof written === 'string', place.env)),
+    ...(data === null ? [] : alertFindings(data.alerts, names)),
     ...storeFindings(
-      readable.map(({ name, settings }) => [name, settings]),
-      new Map(readable.map(({ name, profile }) => [name, profile])),
+      usable.map(({ name, settings }) => [name, settings]),
+      new Map(usable.map(({ name, profile }) => [name, profile])),
       place.cwd,
     ),
-    ...sources.flatMap(({ name, source }) => (source === null ? [] : wayFindings([name, source.settings], place))),
   ];
-  const files = sources.map((each) => withOwnFaults(each, found));
-  const faults = [
-    ...checked.faults,
-    ...alertFindings(checked.data.alerts, names).map((finding) => file.locate(finding)),
-    ...found.filter(({ path }) => path[0] === 'warehouse').map((finding) => file.locate(finding)),
-    ...('problem' in read ? [file.locate({ path: ['sources'], part: 'value', message: read.problem })] : []),
-  ];
-  const good = files.flatMap(({ name, source, faults: own }) =>
-    source === null || own.length > 0 ? [] : [{ name, ...source }],
-  );
-  if (faults.length > 0 || good.length === 0) {
-    return { settings: null, faults: [...faults, ...files.flatMap((each) => each.faults)] };
-  }
-  const parts = {
-    ...checked.data,
-    sources: Object.fromEntries(good.map(({ name, settings }) => [name, settings])),
-    profiles: new Map(good.map(({ name, profile }) => [name, profile])),
-    refused: files.filter((each) => each.faults.length > 0).map(({ name, faults: own }) => ({ name, faults: own })),
-    secrets: [...checked.secrets, ...files.flatMap(({ secrets }) => secrets)],
-    exposed: [...exposedFile(file, checked), ...files.filter(({ isExposed }) => isExposed).map((each) => each.file)],
-    deprecated: files.flatMap(({ deprecated }) => deprecated),
+  const isOfSource = ({ path }: SettingsFinding): boolean => path[0] === 'sources' && path.length > 1;
+  return {
+    data,
+    faults: found.filter((finding) => !isOfSource(finding)).map(locate),
+    ofSources: found.filter(isOfSource),
+    secrets: filled.secrets,
+    holdsSecret: holdsLiteralSecret(value, filled.paths),
   };
-  return { settings: assemble(file.path, parts, place), faults };
 }
 
-/** Checks the warehouse's address against the names of the sources; `isOpen` if sources may be added at any time. */
+/** Checks the address of the warehouse, and that each source has a place of its own in it. */
 function warehouseFindings(
   warehouse: string,
   sources: readonly string[],
-  isOpen: boolean,
+  mayGrow: boolean,
   env: NodeJS.ProcessEnv,
 ): SettingsFinding[] {
   const message = warehouseTransportFault(warehouse, env);
   const insecure: SettingsFinding[] = message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
-  return [...placementFindings(warehouse, sources, isOpen), ...insecure];
+  return [...placementFindings(warehouse, sources, mayGrow), ...insecure];
 }
 
-function wayFindings([name, { http }]: [string, SourcesFile[string]], { cwd }: ConfigPlace): SettingsFinding[] {
-  return networkFindings(http, cwd, ['sources', name, 'http']);
-}
-
-function exposedFile({ path, file }: YamlFile, { holdsSecret }: CheckedFile<unknown>): string[] {
-  return holdsSecret && isReadableByOthers(path) ? [file] : [];
+/** Checks that each source has a place of its own in the warehouse. `mayGrow` if sources may be added at any time. */
+export function placementFindings(warehouse: string, sources: readonly string[], mayGrow: boolean): SettingsFinding[] {
+  const shared = mayGrow || sources.length > 1 ? sharingFault(warehouse) : null;
+  if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
+  return sources.flatMap((name): SettingsFinding[] => {
+    const message = sourceNameFault(warehouse, name, sources);
+    return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
+  });
 }
 
 /** Adds those findings that concern this source. */
-function withOwnFaults(source: CheckedSourceFile, found: readonly SettingsFinding[]): CheckedSourceFile {
-  const own = found.filter(({ path }) => path[0] === 'sources' && path[1] === source.name);
-  const faults = own.map(({ message }): Fault => ({ file: source.file, line: 1, column: 1, field: '', message }));
-  return { ...source, faults: [...source.faults, ...faults] };
+function withOwnFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
+  const own = found.filter(({ path }) => path[1] === source.name).map(source.locate);
+  return { ...source, faults: [...source.faults, ...own] };
 }
 
-interface SettingsParts extends Omit<SettingsFile, 'sources'> {
-  profiles: ReadonlyMap<string, Profile>;
-  secrets: readonly string[];
-  sources: SourcesFile;
-  refused: readonly RefusedSource[];
-  exposed: readonly string[];
-  deprecated: readonly string[];
+/** The fault of an environment in which no certificate would be checked. */
+function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
+  const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const message =
+    'expected to be unset, got 0: certificates would not be checked; for a certificate authority of your own, set NODE_EXTRA_CA_CERTS';
+  return [{ file: 'environment', line: 1, column: 1, field, message }];
 }
 
-function assemble(path: string, parts: SettingsParts, { env, cwd }: ConfigPlace): Settings {
-  const { warehouse, profiles, refused, exposed, file_mode, serve, worker, alerts, log, memory } = parts;
-  const { keep_runs, privacy_key } = parts;
-  const sources = Object.entries(parts.sources).map(([name, source]): [string, SourceSettings] => {
-    const declared = profiles.get(name);
-    if (declared === undefined) throw new Error(`no profile was loaded for ${name}`);
-    const profile = withDefaultStore(declared, source.files);
-    const resources = Object.keys(profile.resources).filter((one) => source.resources?.includes(one) ?? true);
-    const webhook = source.webhook ?? null;
-    const { auth = { type: 'none' } } = source;
-    const { http, ...rest } = source;
-    const hash_key = source.hash_key ?? privacy_key;
-    const keys = { ...(hash_key && { hash_key }), ...(privacy_key && { privacy_key }) };
-    const files = filesOf({ ...source, name, profile, resources }, { cwd, env, fileMode: file_mode });
-    const own = { auth, name, profile, resources, files, webhook, network: networkOf(http, cwd, env) };
-    return [name, { ...rest, ...own, ...keys, keep_runs, warehouse: sourceAddress(warehouse, name, cwd) }];
+function assemble(
+  config: YamlFile,
+  { data, secrets, holdsSecret }: CheckedCommon<CommonSettings>,
+  checked: readonly CheckedSource[],
+  { env, cwd }: SourcePlace,
+): Settings {
+  const { warehouse, sources: _, control, privacy_key, keep_runs, ...common } = data;
+  const usable = checked.filter(({ faults }) => faults.length === 0);
+  const sources = usable.flatMap(({ name, source }): SourceSettings[] => {
+    if (source === null) return [];
+    const { http, ...settings } = source.settings;
+    const profile = withDefaultStore(source.profile, settings.files);
+    const resources = Object.keys(profile.resources).filter((one) => settings.resources?.includes(one) ?? true);
+    const hash_key = settings.hash_key ?? privacy_key;
+    const filesPlace = { cwd, env, fileMode: common.file_mode };
+    return [
+      {
+        ...settings,
+        ...(hash_key && { hash_key }),
+        ...(privacy_key && { privacy_key }),
+        name,
+        profile,
+        resources,
+        auth: settings.auth ?? { type: 'none' },
+        files: filesOf({ ...settings, name, profile, resources }, filesPlace),
+        webhook: settings.webhook ?? null,
+        network: networkOf(http, cwd, env),
+        keep_runs,
+        warehouse: sourceAddress(warehouse, name, cwd),
+      },
+    ];
   });
-  const ways = sources.flatMap(([, { network }]) => networkSecrets(network));
-  const secrets = withSecretParts([
-    ...parts.secrets,
-    ...credentialsIn(parts),
-    ...ways,
-    ...addressSecrets(warehouse, env),
-    ...(sources.some(([, { files }]) => storesOf(files).some(({ kind }) => kind === 's3')) ? bucketSecrets(env) : []),
-  ]);
+  const exposing = [...(holdsSecret ? [config] : []), ...checked.filter((each) => each.holdsSecret)];
   return {
-    path,
-    sources: Object.fromEntries(sources),
-    refused,
-    exposed,
-    deprecated: [...new Set(parts.deprecated)],
-    file_mode,
-    serve,
-    worker,
-    alerts,
-    control: controlPath({ control: parts.control, warehouse, config: path, cwd, env }),
-    log,
-    memory,
-    secrets,
+    ...common,
+    path: config.path,
+    sources: Object.fromEntries(sources.map((source) => [source.name, source])),
+    refused: checked.filter(({ faults }) => faults.length > 0).map(({ name, faults }) => ({ name, faults })),
+    exposed: [...new Set(exposing.filter(({ path }) => isReadableByOthers(path)).map(({ file }) => file))],
+    control: controlPath({ control, warehouse, config: config.path, cwd, env }),
+    secrets: withSecretParts([
+      ...secrets,
+      ...checked.flatMap((each) => each.secrets),
+      ...sources.flatMap(credentialsIn),
+      ...(common.serve.auth === undefined ? [] : [common.serve.auth.password]),
+      ...alertSecrets(common.alerts),
+      ...(privacy_key === undefined ? [] : [privacy_key]),
+      ...addressSecrets(warehouse, env),
+      ...(sources.some(({ files }) => storesOf(files).some(({ kind }) => kind === 's3')) ? bucketSecrets(env) : []),
+    ]),
   };
 }
 
-/** Credentials in the settings, as texts that must not be written. */
-function credentialsIn({ sources, serve, alerts, privacy_key }: SettingsParts): string[] {
-  const found = [...(serve.auth === undefined ? [] : [serve.auth.password]), ...alertSecrets(alerts)];
-  if (privacy_key !== undefined) found.push(privacy_key);
-  for (const { auth, webhook, ping, hash_key } of Object.values(sources)) {
-    if (hash_key !== undefined) found.push(hash_key);
-    found.push(...(auth === undefined ? [] : secretsOf(auth)));
-    for (const { value } of webhook?.secrets ?? []) found.push(value);
+/** Credentials in the settings of a source, as texts that must not be written. */
+function credentialsIn({ auth, webhook, ping, hash_key, network }: SourceSettings): string[] {
+  return [
+    ...(hash_key === undefined ? [] : [hash_key]),
+    ...secretsOf(auth),
+    ...(webhook?.secrets ?? []).map(({ value }) => value),
     // Anyone who knows the address of a monitor can silence it.
-    for (const url of Object.values(ping)) if (url !== undefined) found.push(url);
-  }
-  return found;
+    ...Object.values(ping).filter((url) => url !== undefined),
+    ...networkSecrets(network),
+  ];
 }
 
 /** What signs requests to a bucket, which the environment alone holds. */

@@ -48,10 +48,6 @@ const workerSchema = z
     port: documented(z.int().min(0).max(65_535).nullable().default(8081))(
       'Its port; 0 picks a free one, null listens nowhere',
     ),
-    range_pages: z.unknown().optional().meta({
-      deprecated: true,
-      description: 'Deprecated and ignored: each listing is read by one process.',
-    }),
   })
   .meta({ description: 'Health and metrics of `worker`; hosts and auth are those of serve' });
 
@@ -207,10 +203,7 @@ const sourceSchema = z.strictObject({
 export const SOURCE_NAME = /^[a-z][a-z0-9_-]{0,40}$/;
 
 const sourcesSchema = z
-  .record(z.string().regex(SOURCE_NAME, 'expected a lower-case name such as blog'), sourceSchema, {
-    error: (issue) => (issue.code === 'invalid_type' ? 'expected a map, or the path of a folder' : undefined),
-  })
-  .refine((sources) => Object.keys(sources).length > 0, 'expected at least one source')
+  .record(z.string().regex(SOURCE_NAME, 'expected a lower-case name such as blog'), sourceSchema)
   .meta({ description: 'Content service accounts by name; each has its own file or schema in the warehouse' });
 
 const folderSchema = documented(z.string().min(1))(
@@ -225,34 +218,23 @@ const commonFields = {
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
-  memory: z.unknown().optional().meta({ deprecated: true, description: 'Deprecated and ignored' }),
   keep_runs: timeSpan
     .prefault('90d')
     .meta({ description: 'How long runs are stored; the last one of a resource always is' }),
 };
 
-/** The config file as it is written (`z.input`); unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({ warehouse: warehouseSchema, sources: sourcesSchema, ...commonFields });
-
-/** A config file whose sources are files in a folder. */
-export const folderSettingsSchema = z.strictObject({
+/** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
+export const settingsSchema = z.strictObject({
   warehouse: warehouseSchema,
-  sources: folderSchema,
+  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
   ...commonFields,
 });
 
-/** One of those files, under its name. */
+/** One source, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 
-/** Either form, for editors, which use one schema. */
-export const anySettingsSchema = z.strictObject({
-  warehouse: warehouseSchema,
-  sources: z.union([sourcesSchema, folderSchema]),
-  ...commonFields,
-});
-
-export type SettingsFile = z.output<typeof settingsSchema>;
-export type SourcesFile = SettingsFile['sources'];
+/** The settings of one source as they are written, with their defaults. */
+export type SourceFields = z.output<typeof sourceSchema>;
 export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
 export type PingSettings = z.output<typeof pingSchema>;
@@ -261,7 +243,7 @@ type WorkerSettings = z.output<typeof workerSchema>;
 
 /** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
-  Omit<SourcesFile[string], 'auth' | 'files' | 'http' | 'profile' | 'resources' | 'webhook'>
+  Omit<SourceFields, 'auth' | 'files' | 'http' | 'profile' | 'resources' | 'webhook'>
 > {
   readonly name: string;
   /** Of the type `none` where the settings have no secret. */
@@ -299,16 +281,12 @@ export interface Settings {
   readonly file_mode: number;
   /** Files of the settings that others may read and that hold secrets, as shown to a person. */
   readonly exposed: readonly string[];
-  /** Fields of profiles under a former name, each with its file and line. */
-  readonly deprecated: readonly string[];
   readonly serve: ServeSettings;
   /** Absolute path of the control socket; null for none. */
   readonly control: string | null;
   readonly worker: WorkerSettings;
   readonly alerts: AlertsSettings;
   readonly log: { readonly level: LogLevel };
-  /** Has no effect any more. */
-  readonly memory?: unknown;
   /** All credentials in the settings: texts that must not be logged or printed. */
   readonly secrets: readonly string[];
 }

@@ -1,14 +1,13 @@
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
-import { isOwnHeader } from '../config/profile/basic-fields.ts';
 import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
 import type { HttpProfile, Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError } from '../model/errors.ts';
 import { isSecretName } from '../model/visible-text.ts';
-import { createCredentials, type SecretKeeper } from './auth/create-credentials.ts';
+import { createCredentials } from './auth/create-credentials.ts';
+import type { KeepSecret } from './auth/credentials.ts';
 import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
@@ -57,12 +56,11 @@ export interface Client extends ApiClient {
 }
 
 /**
- * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for settings
- * under which nothing may be sent.
+ * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for a
+ * credential that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {
   const { profile, clock, rateLimiter, memory = answerMemory } = options;
-  refuseUncheckedTls();
   const secrets = options.secrets ?? [];
   const { network } = options;
   const agent = createAgent(profile.http, network);
@@ -109,26 +107,16 @@ export function createClient(options: ClientOptions): Client {
 /** Tokens that are remembered as secrets: those before have run out. */
 const MAX_ISSUED_SECRETS = 200;
 
-/** Adds texts to the list of secrets, each once; of those that run out the older half goes when they become many. */
-function createSecretKeeper(secrets: string[]): SecretKeeper {
-  const issued: string[] = [];
-  const add = (secret: string): boolean => !secrets.includes(secret) && secrets.push(secret) > 0;
-  return {
-    forGood: add,
-    forAWhile(secret) {
-      if (!add(secret) || issued.push(secret) <= MAX_ISSUED_SECRETS) return;
-      const ended = new Set(issued.splice(0, MAX_ISSUED_SECRETS / 2));
-      secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
-    },
+/** Adds texts to the list of secrets, each once; of those that expire the older half goes when they become many. */
+function createSecretKeeper(secrets: string[]): KeepSecret {
+  const expiring: string[] = [];
+  return (secret, expires = false) => {
+    if (secrets.includes(secret)) return;
+    secrets.push(secret);
+    if (!expires || expiring.push(secret) <= MAX_ISSUED_SECRETS) return;
+    const ended = new Set(expiring.splice(0, MAX_ISSUED_SECRETS / 2));
+    secrets.splice(0, secrets.length, ...secrets.filter((text) => !ended.has(text)));
   };
-}
-
-/** Node applies this variable deep inside TLS, and it is rarely set with this program in mind. */
-function refuseUncheckedTls(): void {
-  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
-  throw new ConfigError('insecure_tls', 'NODE_TLS_REJECT_UNAUTHORIZED=0 turns the check of certificates off', {
-    hint: "Unset it; for a private authority, name the file with its certificate in the environment's NODE_EXTRA_CA_CERTS.",
-  });
 }
 
 /** Headers with names in lower case: those for any allowed origin, and those for the home origin. */
@@ -141,16 +129,8 @@ function requestHeaders(profile: Readonly<Record<string, string>>) {
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
   };
-  for (const [name, value] of Object.entries(profile)) homeHeaders[headerName(name, value)] = value;
+  for (const [name, value] of Object.entries(profile)) homeHeaders[name.toLowerCase()] = value;
   return { plainHeaders, homeHeaders };
-}
-
-/** The name in lower case; throws for what would break out of its line or is not the profile's to set. */
-function headerName(name: string, value: string): string {
-  if (isOwnHeader(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return name.toLowerCase();
-  throw new ConfigError('bad_header', `the header ${JSON.stringify(name)} of the profile cannot be sent`, {
-    hint: 'Header values hold printable characters and no line break; Authorization belongs into auth.',
-  });
 }
 
 /** Parameters that say which page or since when: they help in a message and hold no secret. */

@@ -5,7 +5,7 @@ import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
-import { type Credentials, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
+import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
@@ -156,15 +156,16 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
 /** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
 async function takeSlot(parts: LoopParts, state: RequestProgress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
+  let credential = NO_CREDENTIAL;
   if (state.hop.credentialed) {
     try {
-      await parts.credentials.ready(lane, signal);
+      credential = await parts.credentials.get(lane, signal);
     } catch (error) {
       await retryCredential(parts, state, error);
       return null;
     }
   }
-  return parts.limiterFor(state.hop.url).run(lane, (dialect) => attempt(parts, state, dialect), signal);
+  return parts.limiterFor(state.hop.url).run(lane, (dialect) => attempt(parts, state, credential, dialect), signal);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -173,15 +174,15 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 async function attempt(
   parts: LoopParts,
   state: RequestProgress,
+  own: SentCredential,
   dialect: RateDialect,
 ): Promise<Attempted<AttemptResult>> {
-  const { credentials } = parts;
   const { request, hop, hold } = state;
   const { meter, into, signal, body } = request;
-  const credential = hop.credentialed ? credentialFor(request, credentials) : NO_CREDENTIAL;
-  // Only the source's own credential is renewed when it is refused, not that of `request.as`.
-  const isOwn = hop.credentialed && request.as === undefined;
-  const sent = isOwn ? credential : null;
+  const { as: caller } = request;
+  const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
+  // Only the source's own credential is renewed when it is refused.
+  const sent = hop.credentialed && caller === undefined ? own : null;
   meter.requests += 1;
   // Gives back the memory of the attempt before.
   hold.resize(0);
@@ -204,11 +205,6 @@ async function attempt(
     result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
-}
-
-function credentialFor({ as }: ApiRequest, credentials: Credentials): SentCredential {
-  if (as === undefined) return credentials.current();
-  return as === 'nobody' ? NO_CREDENTIAL : credentials.falseCredential();
 }
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */

@@ -89,15 +89,7 @@ export function createReloader({ settings, load, apply, clock, log }: ReloaderOp
 }
 
 /** Not compared: what identifies the file itself, and what is compared source by source. */
-const NOT_COMPARED: ReadonlySet<string> = new Set([
-  'path',
-  'sources',
-  'refused',
-  'exposed',
-  'deprecated',
-  'secrets',
-  'memory',
-]);
+const NOT_COMPARED: ReadonlySet<string> = new Set(['path', 'sources', 'refused', 'exposed', 'secrets']);
 /** What takes effect with the next start only. */
 const NEEDS_RESTART: ReadonlySet<string> = new Set([
   'serve.host',

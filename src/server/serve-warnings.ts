@@ -53,18 +53,10 @@ function expiredSecrets({ name, webhook }: SourceSettings, now: number): ServeWa
   return [{ source: name, message, hint: 'remove from webhook.secrets what the sender does not use any more' }];
 }
 
-/** Warns of settings files with secrets that other users may read, and of settings that have no effect. */
-export function settingsWarnings({ exposed, deprecated, worker, memory }: Settings): readonly ServeWarning[] {
-  const ignored = Object.entries({ 'worker.range_pages': worker.range_pages, memory });
-  return [
-    ...exposed.map((file) => ({
-      message: `${file} holds secrets, and users other than its owner may read it`,
-      hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
-    })),
-    ...deprecated.map((message) => ({ message, hint: 'rename the field' })),
-    ...ignored.flatMap(([name, value]) => {
-      const message = `${name} in the settings is deprecated and has no effect`;
-      return value === undefined ? [] : [{ message, hint: 'remove the line' }];
-    }),
-  ];
+/** Warns of settings files with secrets that other users may read. */
+export function settingsWarnings({ exposed }: Settings): readonly ServeWarning[] {
+  return exposed.map((file) => ({
+    message: `${file} holds secrets, and users other than its owner may read it`,
+    hint: `take the secrets from the environment or from files (\${…}, \${file:…}), or: chmod 600 ${file}`,
+  }));
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { extendProfile } from '../../src/config/load-profile.ts';
-import { config, load as loadFiles } from './in-folder.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([
@@ -42,31 +41,5 @@ describe('a profile over the one that it extends', () => {
     const over = { resources: { a: { b: 2 } } };
     extendProfile(base, over);
     expect([base, over]).toEqual([{ resources: { a: { b: 1 } } }, { resources: { a: { b: 2 } } }]);
-  });
-});
-
-function loadProfile(profile: string) {
-  return loadFiles({ 'config.yaml': config({ 'content-service': './p.yaml' }), 'p.yaml': profile });
-}
-
-describe('the former name of lookback', () => {
-  it('is read as lookback, below another profile as well, and reported with its line', () => {
-    const settings = loadProfile(`extends: content-service
-resources:
-  content: { incremental: { param: since, overlap: 2h } }
-`);
-    expect(settings.sources['blog']?.profile.resources['content']?.incremental).toMatchObject({ lookback: 7_200_000 });
-    expect(settings.deprecated).toEqual([
-      'p.yaml:3  resources.content.incremental.overlap: deprecated: write lookback instead of overlap',
-    ]);
-  });
-
-  it('is refused beside lookback', () => {
-    expect(() =>
-      loadProfile(`extends: content-service
-resources:
-  content: { incremental: { param: since, overlap: 2h, lookback: 1h } }
-`),
-    ).toThrow('take it out, because lookback is its name');
   });
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { configJsonSchema, profileJsonSchema } from '../../src/cli/config.ts';
+import { configJsonSchema, profileJsonSchema } from '../support/json-schemas.ts';
 import { packageRoot } from '../../src/config/load-profile.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { config } from './in-folder.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { configJsonSchema, profileJsonSchema } from '../../src/cli/config.ts';
+import { configJsonSchema, profileJsonSchema } from '../support/json-schemas.ts';
 import { schemaFields } from '../support/schema-fields.ts';
 
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url));

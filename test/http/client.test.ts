@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { newMeter, type AttemptEvent } from '../../src/http/client.ts';
-import { createClient } from '../../src/http/create-client.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { PAGE, clientFor, errorOf, get, json, openRateLimiter, serve, testProfile } from './stage.ts';
 
 describe('one request', () => {
@@ -108,24 +106,6 @@ describe('one request', () => {
 });
 
 describe('what is refused before anything is sent', () => {
-  it('F215 NODE_TLS_REJECT_UNAUTHORIZED=0', () => {
-    const options = {
-      baseUrl: new URL('https://127.0.0.1:9'),
-      profile: testProfile(),
-      auth: { type: 'api_key', key: 'k' } as const,
-      rateLimiter: openRateLimiter(),
-      clock: systemClock,
-    };
-    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
-    try {
-      expect(() => createClient(options)).toThrow(
-        expect.objectContaining({ name: 'ConfigError', code: 'insecure_tls' }),
-      );
-    } finally {
-      delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
-    }
-  });
-
   it.each([
     ['a line break in a value', { 'x-a': 'b\r\nevil: 1' }],
     ['a line feed in a value', { 'x-a': 'b\nevil: 1' }],
@@ -134,9 +114,7 @@ describe('what is refused before anything is sent', () => {
     ['a value outside Latin-1', { 'x-a': '😀' }],
     ['an Authorization of its own', { Authorization: 'Bearer x' }],
   ])('F210 a profile header with %s', (_name, headers) => {
-    expect(() => clientFor('http://127.0.0.1:9', { profile: { ...testProfile(), headers } })).toThrow(
-      expect.objectContaining({ name: 'ConfigError', code: 'bad_header' }),
-    );
+    expect(() => testProfile({ headers })).toThrow(/expected/);
   });
 
   it.each([

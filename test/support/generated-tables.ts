@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { configJsonSchema } from '../../src/cli/config.ts';
+import { configJsonSchema } from './json-schemas.ts';
 import { ERROR_EXPLANATIONS } from '../../src/cli/error-explanations.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 import { FAULTS } from '../sandbox/service/faults/fault-script.ts';

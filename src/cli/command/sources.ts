@@ -4,7 +4,6 @@ import { settingsError } from '../../config/file/yaml-file.ts';
 import { loadSettings } from '../../config/load-settings.ts';
 import { type Settings, type SourceSettings, umaskOf } from '../../config/settings.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { visibleText } from '../../model/visible-text.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
@@ -68,7 +67,6 @@ export async function forEachSource(
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
   const codes = await tellRefused(context, settings);
-  warnOfDeprecated(context, settings, options);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
@@ -84,16 +82,6 @@ export async function forEachSource(
   const code = worstExitCode(codes);
   context.exit(code);
   return code;
-}
-
-/** On a terminal the log is off, so the warnings are printed. */
-function warnOfDeprecated(context: CliContext, settings: Settings, options: SourceOptions): void {
-  const { stderr, secrets } = context;
-  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
-  for (const message of settings.deprecated) {
-    if (stderr.isTTY === true) stderr.write(`${visibleText(message)}\n`);
-    else log.warn(message);
-  }
 }
 
 function chooseSources(

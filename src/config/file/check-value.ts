@@ -72,7 +72,7 @@ function explainIssues(issues: readonly Issue[], context: ExplainContext, above:
     const path = [...above, ...fieldPath(issue.path)];
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, path, context));
     if (issue.code === 'invalid_key') return explainKey(issue, path);
-    if (issue.code === 'invalid_union') return explainUnion(issue, path, context);
+    if (issue.code === 'invalid_union' && !hasOwnMessage(issue)) return explainUnion(issue, path, context);
     const message = `${expectation(issue)}, got ${got(path, context)}${quotingHint(issue, path, context)}`;
     return [{ path, part: 'value' as const, message }];
   });
@@ -208,7 +208,7 @@ function matchesConstants(branch: JsonSchema, value: unknown): boolean {
   return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
 }
 
-/** Removed fields of profiles by path (`*` is any key), and what to do instead. */
+/** Removed settings and fields of profiles by path (`*` is any key), and what to do instead. */
 const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['oauth', 'write auth: { type: oauth, token_path: ..., client_auth: ... }'],
   ['rate_limit.quotas', 'take it out: the limits of the answers are followed'],
@@ -228,10 +228,11 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
     'resources.*.incremental.body',
     'name the place in `param`, such as body:filter.from, or write {since} into body of the resource',
   ],
-  ...['incremental', 'delete_feed'].map(
-    (part) =>
-      [`resources.*.${part}.overlap`, 'take it out, because lookback is its name and is there as well'] as const,
-  ),
+  ['resources.*.incremental.overlap', 'write lookback'],
+  ['resources.*.delete_feed.overlap', 'write lookback'],
+  ['memory', 'take it out: it had no effect'],
+  ['worker.range_pages', 'take it out: it had no effect'],
+  ['auth.reuse', 'take it out: a JWT is used for most of its lifetime'],
   ['version.prefix', 'write it as version_prefix'],
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];

@@ -38,7 +38,7 @@ export interface Fault {
 /** All faults in one message, one per line: `file:line:column  field: expected …, got …`. */
 export function settingsError(...faulty: readonly { readonly faults: readonly Fault[] }[]): ConfigError {
   return new ConfigError('settings_invalid', renderFaults(faulty.flatMap(({ faults }) => faults)), {
-    hint: 'Correct the lines above; `content-sync config schema` prints what an editor needs to help with it.',
+    hint: 'Correct the lines above. Editors find a JSON Schema in config/content-sync.schema.json of the package.',
   });
 }
 

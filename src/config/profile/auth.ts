@@ -106,7 +106,6 @@ const SCHEMES = [
         'Whether `key` is a secret, or an id and a secret',
         ['id:secret'],
       ),
-      reuse: documented(z.boolean().default(true))('One JWT for its lifetime; false: one per request', [false]),
       ...jwtFields,
       ...carrier,
     })
@@ -222,12 +221,14 @@ export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('headers'),
     headers: documented(
-      z.record(
-        authHeaderName,
-        z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
-          error: 'expected a secret of printable characters without line breaks',
-        }),
-      ),
+      z
+        .record(
+          authHeaderName,
+          z.string().regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, {
+            error: 'expected a secret of printable characters without line breaks',
+          }),
+        )
+        .refine((headers) => Object.keys(headers).length > 0, 'expected at least one header'),
     )('The secret headers by name', [{ 'X-App-Id': 'blog', 'X-App-Key': '${CONTENT_APP_KEY}' }]),
   }),
   z.strictObject({

@@ -13,23 +13,13 @@ export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zon
 /** The first occurrence after a time, both in epoch milliseconds; Infinity if it never occurs. */
 export type Occurrences = (after: number) => number;
 
-/** Gaps between occurrences that are kept: a resource asks about the next two. */
-const REMEMBERED = 3;
-
 /**
  * The occurrences of a cron expression in a zone. A time that a clock change leaves out occurs at the end of the gap, a
  * time that comes twice occurs once, and a field with `*` runs in real time through both.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
   const cron = shared(expression, timezone);
-  let gaps: { from: number; to: number }[] = [];
-  return (after) => {
-    const known = gaps.find(({ from, to }) => from <= after && after < to);
-    if (known !== undefined) return known.to;
-    const to = cron.nextRun(new Date(after))?.getTime() ?? Infinity;
-    gaps = [{ from: after, to }, ...gaps.slice(0, REMEMBERED - 1)];
-    return to;
-  };
+  return (after) => cron.nextRun(new Date(after))?.getTime() ?? Infinity;
 }
 
 /** Lists and ranges are times like a single value: `30 2,14 * * *` must not lose its 2:30 to the clock change. */
@@ -38,13 +28,13 @@ function parse(expression: string, timezone: string): Cron {
 }
 
 const parsed = new Map<string, Cron>();
-const MOST_PARSED = 100;
+const MAX_PARSED = 100;
 
-/** Each takes some 80 kB, and hundreds of sources mostly have the same schedule. Asking it changes nothing in it. */
+/** Each takes some 80 kB, and hundreds of sources mostly have the same schedule. It has no state. */
 function shared(expression: string, timezone: string): Cron {
   const key = `${timezone} ${expression}`;
   const cron = parsed.get(key) ?? parse(expression, timezone);
-  if (parsed.size >= MOST_PARSED) parsed.clear();
+  if (parsed.size >= MAX_PARSED) parsed.clear();
   parsed.set(key, cron);
   return cron;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { OUTCOMES } from '../../model/vocabulary.ts';
-import { byteSize, documented, duration, withExamples } from './basic-fields.ts';
+import { byteSize, documented, duration, isOwnHeader, withExamples } from './basic-fields.ts';
 
 /** Bounds of requests and answers: the field `http` of a profile. */
 export const httpSchema = z.strictObject({
@@ -93,7 +93,9 @@ function statusPattern() {
   return z.string().regex(/^[1-5](\d\d|xx)$/, 'expected a status such as "404" or "5xx", in quotes');
 }
 
-export const headerName = z.string().regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header');
+export const headerName = z
+  .string()
+  .refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
 export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
 /** Beginning of every path, below `base_url`. */

@@ -134,40 +134,18 @@ export function asksSince({ incremental, query, headers, body }: Requested): boo
 /** A part of a pattern: a field of a time, by its letters, or a literal text. */
 export type PatternPart = { field: string } | { text: string };
 
-interface Field {
-  /** Milliseconds of the smallest step that it shows; null for an offset. */
-  step: number | null;
-  write: (local: Date, offsetMinutes: number) => string;
-}
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
-/** The numeric fields of Unicode TR35 (as in date-fns and Luxon). */
-const FIELDS: Readonly<Record<string, Field>> = {
-  yyyy: { step: Infinity, write: (local) => padded(local.getUTCFullYear(), 4) },
-  MM: { step: Infinity, write: (local) => padded(local.getUTCMonth() + 1, 2) },
-  M: { step: Infinity, write: (local) => String(local.getUTCMonth() + 1) },
-  dd: { step: DAY, write: (local) => padded(local.getUTCDate(), 2) },
-  d: { step: DAY, write: (local) => String(local.getUTCDate()) },
-  HH: { step: HOUR, write: (local) => padded(local.getUTCHours(), 2) },
-  H: { step: HOUR, write: (local) => String(local.getUTCHours()) },
-  mm: { step: MINUTE, write: (local) => padded(local.getUTCMinutes(), 2) },
-  ss: { step: SECOND, write: (local) => padded(local.getUTCSeconds(), 2) },
-  S: { step: 100, write: (local) => fraction(local, 1) },
-  SS: { step: 10, write: (local) => fraction(local, 2) },
-  SSS: { step: 1, write: (local) => fraction(local, 3) },
-  SSSSSS: { step: 1, write: (local) => fraction(local, 6) },
-  XXX: { step: null, write: (_, minutes) => (minutes === 0 ? 'Z' : offsetText(minutes, ':')) },
-  xxx: { step: null, write: (_, minutes) => offsetText(minutes, ':') },
-  XX: { step: null, write: (_, minutes) => (minutes === 0 ? 'Z' : offsetText(minutes, '')) },
-  xx: { step: null, write: (_, minutes) => offsetText(minutes, '') },
+/** The fields of Unicode TR35 (as in date-fns and Luxon), coarse to fine: their place in ISO 8601, and their step in ms. */
+const FIELDS: Readonly<Record<string, readonly [from: number, to: number, step: number]>> = {
+  yyyy: [0, 4, Infinity],
+  MM: [5, 7, Infinity],
+  dd: [8, 10, 86_400_000],
+  HH: [11, 13, 3_600_000],
+  mm: [14, 16, 60_000],
+  ss: [17, 19, 1_000],
+  SSS: [20, 23, 1],
 };
-
-/** A field and all that is coarser; a pattern that leaves one of these out does not say when. */
-const COARSER = ['y', 'M', 'd', 'H', 'm', 's', 'S'] as const;
+/** Offsets from UTC, and what is between their hours and minutes. */
+const OFFSETS: Readonly<Record<string, string>> = { XXX: ':', XX: '' };
 
 const PART = /'((?:[^']|'')+)'|''|([A-Za-z])\2*|[^A-Za-z']+/g;
 
@@ -182,15 +160,10 @@ export function parsePattern(pattern: string): PatternPart[] | null {
     if (letter !== undefined) return { field: whole };
     return { text: whole === "''" ? "'" : (quoted?.replaceAll("''", "'") ?? whole) };
   });
-  return isMoment(parts) ? parts : null;
-}
-
-function isMoment(parts: readonly PatternPart[]): boolean {
   const fields = patternFields(parts);
-  const letters = new Set(fields.map((field) => field.charAt(0)));
-  const shown = COARSER.map((letter) => letters.has(letter));
+  const shown = Object.keys(FIELDS).map((field) => fields.includes(field));
   const isWhole = shown.lastIndexOf(true) >= 2 && !shown.slice(0, shown.lastIndexOf(true)).includes(false);
-  return isWhole && fields.every((field) => Object.hasOwn(FIELDS, field));
+  return isWhole && fields.every((field) => field in FIELDS || field in OFFSETS) ? parts : null;
 }
 
 function patternFields(parts: readonly PatternPart[]): string[] {
@@ -199,12 +172,12 @@ function patternFields(parts: readonly PatternPart[]): string[] {
 
 /** Milliseconds of the smallest step that the pattern shows. */
 export function patternStep(parts: readonly PatternPart[]): number {
-  return Math.min(...patternFields(parts).map((field) => FIELDS[field]?.step ?? Infinity));
+  return Math.min(...patternFields(parts).map((field) => FIELDS[field]?.[2] ?? Infinity));
 }
 
 /** True if the pattern shows the offset from UTC, so that times are unambiguous. */
 export function hasOffset(parts: readonly PatternPart[]): boolean {
-  return patternFields(parts).some((field) => FIELDS[field]?.step === null);
+  return patternFields(parts).some((field) => field in OFFSETS);
 }
 
 /**
@@ -212,21 +185,17 @@ export function hasOffset(parts: readonly PatternPart[]): boolean {
  * `offsetMinutes` is by how much the place is ahead of UTC.
  */
 export function writePattern(parts: readonly PatternPart[], local: number, offsetMinutes = 0): string {
-  const date = new Date(local);
-  return parts
-    .map((part) => ('text' in part ? part.text : (FIELDS[part.field]?.write(date, offsetMinutes) ?? '')))
-    .join('');
+  const iso = new Date(local).toISOString();
+  const write = (field: string): string => {
+    const colon = OFFSETS[field];
+    return colon === undefined ? iso.slice(FIELDS[field]?.[0], FIELDS[field]?.[1]) : formatOffset(offsetMinutes, colon);
+  };
+  return parts.map((part) => ('text' in part ? part.text : write(part.field))).join('');
 }
 
-function padded(value: number, digits: number): string {
-  return String(value).padStart(digits, '0');
-}
-
-function fraction(local: Date, digits: number): string {
-  return padded(local.getUTCMilliseconds(), 3).padEnd(digits, '0').slice(0, digits);
-}
-
-function offsetText(minutes: number, colon: string): string {
+function formatOffset(minutes: number, colon: string): string {
+  if (minutes === 0) return 'Z';
+  const digits = (value: number): string => String(value).padStart(2, '0');
   const size = Math.abs(minutes);
-  return `${minutes < 0 ? '-' : '+'}${padded(Math.floor(size / 60), 2)}${colon}${padded(size % 60, 2)}`;
+  return `${minutes < 0 ? '-' : '+'}${digits(Math.floor(size / 60))}${colon}${digits(size % 60)}`;
 }

@@ -3,73 +3,44 @@ import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import { putInto, type Credentials, falsify, type SentCredential, queryNamesOf } from './credentials.ts';
+import { type Credentials, type KeepSecret, tokenCredentials } from './credentials.ts';
 
 /** The part of its life in which a JWT is used: clocks differ. */
 const USED_FRACTION = 0.8;
 
 /** A JWT that is signed here. Throws `ConfigError` for a key that cannot sign. */
-export function jwtCredentials(
-  { scheme, secrets }: PlanOf<'jwt'>,
-  clock: Clock,
-  keeper: { forGood(secret: string): void; forAWhile(secret: string): void },
-): Credentials {
+export function jwtCredentials({ scheme, secrets }: PlanOf<'jwt'>, clock: Clock, keepSecret: KeepSecret): Credentials {
   const { id, secret } =
     scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id ?? null, secret: secrets.key };
   const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };
   const mint = jwtMint(scheme, secret, values);
-  keeper.forGood(secret);
-  let made: { text: string; credential: SentCredential; at: number } | null = null;
-
-  function current(): SentCredential {
-    const now = clock.monotonic();
-    const usedFor = scheme.reuse ? scheme.lifetime * USED_FRACTION : 0;
-    if (made !== null && now - made.at < usedFor) return made.credential;
-    const text = mint(clock.now());
-    // Within a second the same one comes again.
-    if (text !== made?.text) keeper.forAWhile(text);
-    made = { text, credential: text === made?.text ? made.credential : putInto(scheme, text), at: now };
-    return made.credential;
-  }
-
-  return {
-    ready: async () => undefined,
-    current,
-    falseCredential: () => putInto(scheme, falsify(mint(clock.now()))),
-    queryNames: queryNamesOf(scheme),
-    retry: () => void (made = null),
-    renew(refused, wasRenewed) {
-      if (wasRenewed) return false;
-      if (made?.credential !== refused) return true;
-      // The service may have revoked it, or its clock may differ.
-      made = null;
-      return scheme.reuse;
-    },
-  };
+  keepSecret(secret);
+  const expiresIn = (scheme.lifetime * USED_FRACTION) / 1_000;
+  const request = async () => ({ value: mint(clock.now()), expiresIn });
+  return tokenCredentials({ clock, carrier: scheme, request, keepSecret });
 }
 
 /** How a JWT is made, as a profile has it. */
 type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
-/** Makes a JWT for a time in epoch milliseconds: RFC 7519 in the compact form of RFC 7515. */
-type MintJwt = (now: number) => string;
-
 /**
+ * Returns a function that makes a JWT for a time in epoch milliseconds: RFC 7519 in the compact form of RFC 7515.
  * `values` are those of the variables in header and claims; an entry whose variable has none is left out. Throws
  * `ConfigError` (`bad_auth_key`) for a key that cannot sign.
  */
-export function jwtMint(form: JwtForm, key: string, values: TemplateValues): MintJwt {
-  const sign = signer(form, key);
-  const header = { alg: form.algorithm, typ: 'JWT', ...filledIn(form.header, values) };
-  const claims = filledIn(form.claims, values);
+export function jwtMint(form: JwtForm, key: string, values: TemplateValues): (now: number) => string {
+  const sign = createSigner(form, key);
+  const header = { alg: form.algorithm, typ: 'JWT', ...fillEntries(form.header, values) };
+  const claims = fillEntries(form.claims, values);
+  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
   return (now) => {
     const iat = Math.floor(now / 1_000);
-    const text = [header, { iat, exp: iat + Math.ceil(form.lifetime / 1_000), ...claims }].map(encoded).join('.');
+    const text = [header, { iat, exp: iat + Math.ceil(form.lifetime / 1_000), ...claims }].map(encode).join('.');
     return `${text}.${sign(text).toString('base64url')}`;
   };
 }
 
-function filledIn(entries: JwtForm['claims'], values: TemplateValues): Record<string, string | number | boolean> {
+function fillEntries(entries: JwtForm['claims'], values: TemplateValues): Record<string, string | number | boolean> {
   const filled = Object.entries(entries).flatMap(([name, value]): [string, string | number | boolean][] => {
     const text = typeof value === 'string' ? fillTemplate(value, values, 'body') : value;
     return text === null ? [] : [[name, text]];
@@ -77,14 +48,8 @@ function filledIn(entries: JwtForm['claims'], values: TemplateValues): Record<st
   return Object.fromEntries(filled);
 }
 
-function encoded(part: object): string {
-  return Buffer.from(JSON.stringify(part)).toString('base64url');
-}
-
-type SignText = (text: string) => Buffer;
-
-function signer({ algorithm, key_encoding }: JwtForm, key: string): SignText {
-  const bytes = KEY_BYTES[key_encoding ?? (algorithm === 'HS256' ? 'utf8' : 'pem')](key);
+function createSigner({ algorithm, key_encoding }: JwtForm, key: string): (text: string) => Buffer {
+  const bytes = KEY_DECODERS[key_encoding ?? (algorithm === 'HS256' ? 'utf8' : 'pem')](key);
   if (bytes === null || bytes.length === 0) throw badKey(`is not written as ${key_encoding}`);
   if (algorithm === 'HS256') return (text) => createHmac('sha256', bytes).update(text).digest();
   const privateKey = readPrivateKey(bytes);
@@ -94,7 +59,7 @@ function signer({ algorithm, key_encoding }: JwtForm, key: string): SignText {
   return (text) => signWith('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
-const KEY_BYTES: Readonly<Record<NonNullable<JwtForm['key_encoding']>, (text: string) => Buffer | null>> = {
+const KEY_DECODERS: Readonly<Record<NonNullable<JwtForm['key_encoding']>, (text: string) => Buffer | null>> = {
   utf8: (text) => Buffer.from(text),
   hex: (text) => (/^(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text, 'hex') : null),
   base64: (text) => (/^[A-Za-z0-9+/_-]+=*$/.test(text) ? Buffer.from(text, 'base64') : null),

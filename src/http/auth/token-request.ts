@@ -14,16 +14,15 @@ import type { Grant as GrantName, PlanOf } from '../../config/profile/auth.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
-import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
-import { type IssuedToken, MAX_TOKEN_LENGTH } from './credentials.ts';
+import { judgeTokenAnswer, type OutcomeVerdict } from '../outcome/outcome-table.ts';
+import type { IssuedToken } from './credentials.ts';
 import { jwtMint } from './jwt.ts';
 
-/** How the client proves itself to a token endpoint. */
-type ClientProof = 'body' | 'basic' | 'none';
+/** Longer tokens exceed the usual limits on request headers. */
+export const MAX_TOKEN_LENGTH = 16_384;
 
-/** The address of the token endpoint, how the client proves itself there, and the function that sends the request. */
+/** What a token request is made of besides the settings, and the function that sends it. */
 interface TokenEndpoint extends GrantMaterial {
-  clientAuth: ClientProof;
   send: (request: WireRequest) => Promise<WireAnswer>;
 }
 
@@ -43,9 +42,8 @@ export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Pr
   const grant = GRANTS[scheme.grant];
   const scope = secrets.scope === undefined ? {} : { scope: secrets.scope };
   const parameters = { ...scope, ...scheme.parameters, ...grant.parameters(plan, endpoint) };
-  const proof = clientProof(plan, endpoint.clientAuth);
   try {
-    const response = await genericTokenEndpointRequest(server, client, proof, grant.type, parameters, {
+    const response = await genericTokenEndpointRequest(server, client, clientProof(plan), grant.type, parameters, {
       [allowInsecureRequests]: url.protocol === 'http:',
       [customFetch]: async (to, { headers, body }) =>
         usable(await endpoint.send({ url: new URL(to), method: 'POST', headers, body: String(body) }), url),
@@ -54,7 +52,11 @@ export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Pr
     return { value: bearerToken(read.access_token, url), expiresIn: read.expires_in, refreshToken: read.refresh_token };
   } catch (error) {
     if (scheme.grant === 'refresh_token' && error instanceof ResponseBodyError && error.error === 'invalid_grant') {
-      throw refreshRefused(url);
+      // By RFC 6749, section 5.2, the refresh token is invalid, expired or revoked.
+      throw new SyncError('refresh_token_refused', `${named(url)} refused the refresh token`, {
+        recovery: 'stop',
+        hint: 'It is used up, revoked or expired: get a new one from the service, and set refresh_token under auth in the settings.',
+      });
     }
     throw tokenError(error, url, secretTexts(plan, endpoint));
   }
@@ -64,10 +66,11 @@ export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Pr
 const NOBODY = 'none';
 const noProof: ClientAuth = () => undefined;
 
-function clientProof({ secrets: { client_id: id, client_secret: secret } }: OauthPlan, proof: ClientProof): ClientAuth {
+/** How the client proves itself to the token endpoint. */
+function clientProof({ scheme, secrets: { client_id: id, client_secret: secret } }: OauthPlan): ClientAuth {
   if (id === undefined) return noProof;
-  if (secret === undefined || proof === 'none') return None();
-  return proof === 'basic' ? ClientSecretBasic(secret) : ClientSecretPost(secret);
+  if (secret === undefined || scheme.client_auth === 'none') return None();
+  return scheme.client_auth === 'basic' ? ClientSecretBasic(secret) : ClientSecretPost(secret);
 }
 
 function secretTexts({ secrets }: OauthPlan, { refreshToken }: GrantMaterial): string[] {
@@ -77,20 +80,27 @@ function secretTexts({ secrets }: OauthPlan, { refreshToken }: GrantMaterial): s
 
 /** The answer as the library reads it; an answer that says nothing about the client throws. */
 function usable(answer: WireAnswer, url: URL): Response {
-  const { status, headers, bytes, failure } = answer;
-  const { outcome, code, reason, hint } = judgeTokenAnswer(answer);
-  if (outcome !== 'ok') {
-    const isFinal = outcome === 'stop';
-    const ending = status === 0 ? `failed (${failure})` : `answered ${status}${isFinal ? `, ${reason}` : ''}`;
-    throw new SyncError(code, `${named(url)} ${ending}`, { recovery: isFinal ? 'stop' : 'retry', hint });
-  }
+  const { status, headers, bytes } = answer;
+  const verdict = judgeTokenAnswer(answer);
+  if (verdict.outcome !== 'ok') throw unansweredError(named(url), answer, verdict);
   const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, [value].flat().join(', ')]],
   );
   return new Response(status === 204 || status === 205 ? null : withoutIdToken(bytes), { status, headers: known });
 }
 
-/** Who the token is for is of no concern here, and the library would check it. */
+/** The error for an answer that says nothing about the client. */
+export function unansweredError(
+  from: string,
+  { status, failure }: WireAnswer,
+  { outcome, code, reason, hint }: OutcomeVerdict,
+): SyncError {
+  const isFinal = outcome === 'stop';
+  const ending = status === 0 ? `failed (${failure})` : `answered ${status}, ${reason}`;
+  return new SyncError(code, `${from} ${ending}`, { recovery: isFinal ? 'stop' : 'retry', hint });
+}
+
+/** Removes the identity of the user: it is of no concern here, and the library would check it. */
 function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
   if (!bytes.includes('"id_token"')) return new Uint8Array(bytes);
   try {
@@ -126,14 +136,6 @@ function tokenError(error: unknown, url: URL, secrets: readonly string[]): unkno
     });
   }
   return error;
-}
-
-/** By RFC 6749, section 5.2, the refresh token is invalid, expired or revoked: it is never asked with again. */
-export function refreshRefused(url: URL): SyncError {
-  return new SyncError('refresh_token_refused', `${named(url)} refused the refresh token`, {
-    recovery: 'stop',
-    hint: 'It is used up, revoked or expired, and is not tried again: get a new one from the service, and set refresh_token under auth in the settings.',
-  });
 }
 
 function refused(url: URL, why: string, error: Error): SyncError {

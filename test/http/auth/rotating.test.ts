@@ -77,8 +77,8 @@ describe.each(DATABASES)('a refresh token that is replaced with each use, kept o
       const { asked } = service.tokens();
       const later = await askForPages(address, service.origin);
       expect(later).toBe(next);
-      // What holds is used, and what was refused is not asked about again.
-      expect(service.tokens()).toEqual({ asked, refused });
+      // What is valid is used; what was refused is tried once by each process.
+      expect(service.tokens()).toEqual({ asked: asked + refused, refused: 2 * refused });
     },
     60_000,
   );
@@ -100,7 +100,7 @@ describe.each(DATABASES)('a refresh token that is replaced with each use, kept o
 describe('an answer with a new refresh token that is lost', () => {
   it.each([
     ['with grace the old one is asked with again', true, 'pages 1', 2, 0],
-    ['without, that is told once', false, ALARM, 2, 1],
+    ['without, that is reported by each process', false, ALARM, 3, 2],
   ] as const)(
     '%s',
     async (_, grace, said, asked, refused) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { placementFindings } from '../../src/config/cross-check.ts';
+import { placementFindings } from '../../src/config/load-settings.ts';
 
 describe('the place of several sources', () => {
   it.each([

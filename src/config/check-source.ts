@@ -1,0 +1,219 @@
+import { dirname } from 'node:path';
+import type { Profile } from './profile/profile.ts';
+import { checkValue } from './file/check-value.ts';
+import { holdsLiteralSecret, interpolate, type Surroundings } from './file/interpolate.ts';
+import {
+  type Fault,
+  type FieldPath,
+  type LocatedValue,
+  pathKey,
+  type SettingsFinding,
+  valueAt,
+} from './file/yaml-file.ts';
+import type { profileReader } from './load-profile.ts';
+import { networkFindings } from './network.ts';
+import { authPlan, type AuthPlan, type AuthSettings, type Grant } from './profile/auth.ts';
+import { variablesIn } from './profile/basic-fields.ts';
+import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
+import { secretFault } from './profile/signature-secret.ts';
+import { namedSourceSchema, type ScheduleSettings, type SourceFields, type WebhookSettings } from './settings.ts';
+import { isLoopback } from './warehouse-address.ts';
+
+/** One source as it is written: an entry of the config file, or a file of its own. */
+export interface SourceEntry extends LocatedValue {
+  name: string;
+  /** The file as shown to a user, and its absolute path. */
+  file: string;
+  path: string;
+  /** Why the file cannot be read. */
+  faults: Fault[];
+}
+
+/** Where the settings are, and what the check of a source needs of the settings of all. */
+export interface SourcePlace extends Surroundings {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+  /** The path of a file as messages show it. */
+  shown(path: string): string;
+  readProfile: ReturnType<typeof profileReader>;
+  hasPrivacyKey: boolean;
+}
+
+/** A source with its faults; one with faults may have settings all the same. */
+export interface CheckedSource extends SourceEntry {
+  source: { settings: SourceFields; profile: Profile } | null;
+  /** Texts from secret files and the profile that must not be logged. */
+  secrets: string[];
+  /** True if the file itself contains a secret. */
+  holdsSecret: boolean;
+}
+
+/** Fills in the placeholders of a source, checks it, and loads its profile, even if other fields are wrong. */
+export function checkSource(entry: SourceEntry, place: SourcePlace): CheckedSource {
+  if (entry.faults.length > 0) return { ...entry, source: null, secrets: [], holdsSecret: false };
+  const { name, path: file, locate } = entry;
+  const filled = interpolate({ sources: { [name]: entry.value } }, place);
+  const { data, findings } = checkValue(namedSourceSchema, filled.value, filled.paths);
+  const settings = data?.sources[name] ?? null;
+  const profilePath = ['sources', name, 'profile'];
+  const wanted = valueAt(filled.value, profilePath);
+  const isNamed = typeof wanted === 'string' && wanted !== '' && !filled.unset.has(pathKey(profilePath));
+  const loaded = isNamed ? place.readProfile(wanted, dirname(file), place) : null;
+  const profile = loaded !== null && 'profile' in loaded ? loaded.profile : null;
+  const crossed = settings === null ? [] : sourceFindings(name, settings, profile, place);
+  // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
+  const isSet = ({ path }: SettingsFinding): boolean =>
+    !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
+  const missing: SettingsFinding[] =
+    loaded !== null && 'missing' in loaded ? [{ path: profilePath, part: 'value', message: loaded.missing }] : [];
+  const all = [...filled.findings, ...[...(findings ?? []), ...crossed].filter(isSet), ...missing];
+  const ofProfile = loaded !== null && 'faults' in loaded ? loaded : { faults: [], secrets: [] };
+  return {
+    ...entry,
+    source: settings === null || profile === null ? null : { settings, profile },
+    faults: [...all.map(locate), ...ofProfile.faults],
+    secrets: [...filled.secrets, ...ofProfile.secrets],
+    holdsSecret: holdsLiteralSecret({ sources: { [name]: entry.value } }, filled.paths),
+  };
+}
+
+/** Checks that concern several fields of a source, its profile, or files that it names. */
+function sourceFindings(
+  name: string,
+  source: SourceFields,
+  profile: Profile | null,
+  place: SourcePlace,
+): SettingsFinding[] {
+  const found = [
+    ...networkFindings(source.http, place.cwd, ['http']),
+    ...(source.allow_insecure ? [] : insecureFindings(name, source, profile)),
+    ...(profile === null ? [] : profileFindings(source, profile, place)),
+  ];
+  return found.map((finding) => ({ ...finding, path: ['sources', name, ...finding.path] }));
+}
+
+function profileFindings(source: SourceFields, profile: Profile, place: SourcePlace): SettingsFinding[] {
+  const known = Object.keys(profile.resources);
+  const unknown = (resource: string, path: FieldPath, part: SettingsFinding['part']): SettingsFinding[] => {
+    const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}`;
+    return known.includes(resource) ? [] : [{ path, part, message }];
+  };
+  return [
+    ...(source.resources ?? []).flatMap((resource, at) => unknown(resource, ['resources', at], 'value')),
+    ...Object.keys(source.schedule.resources).flatMap((resource) =>
+      unknown(resource, ['schedule', 'resources', resource], 'key'),
+    ),
+    ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)),
+    ...authFindings(source.auth, profile),
+    ...webhookFindings(source.webhook, profile.webhooks.signature),
+    ...(place.hasPrivacyKey ? [] : hashFindings(source, profile)),
+  ];
+}
+
+/** Addresses to which the credential would be sent without encryption. */
+function insecureFindings(name: string, source: SourceFields, profile: Profile | null): SettingsFinding[] {
+  return credentialUrls(source, profile).flatMap(({ path, url }): SettingsFinding[] => {
+    const { protocol, hostname } = new URL(url);
+    if (protocol === 'https:' || isLoopback(hostname)) return [];
+    const message = `expected https, because the credential would cross the network unencrypted, got http (in a network that you trust, set sources.${name}.allow_insecure: true)`;
+    return [{ path, part: 'value', message }];
+  });
+}
+
+/** Where the credential goes, by the field of the source that says so. */
+function credentialUrls({ base_url, auth }: SourceFields, profile: Profile | null): { path: FieldPath; url: string }[] {
+  if (auth === undefined || auth.type === 'none') return [];
+  const base = { path: ['base_url'], url: base_url };
+  if (auth.type !== 'oauth') return [base];
+  if (auth.token_url !== undefined) return [base, { path: ['auth', 'token_url'], url: auth.token_url }];
+  const inProfile = (profile?.auth ?? []).flatMap((scheme) =>
+    scheme.type === 'oauth' ? (scheme.token_url ?? []) : [],
+  );
+  return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
+}
+
+/** A resource without a filter needs times of full syncs: without them it would be read only once. */
+function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): SettingsFinding[] {
+  const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
+  if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
+  const message = `expected times of full syncs, because ${resource} has no filter for what changed and can only be read in full, got null`;
+  return [{ path: ['schedule', 'full'], part: 'value', message }];
+}
+
+/** Hashes need a key: without one everybody could find the values by trying. */
+function hashFindings({ hash_key }: SourceFields, { resources }: Profile): SettingsFinding[] {
+  if (hash_key !== undefined) return [];
+  const hashed = Object.entries(resources).flatMap(([resource, { fields }]) =>
+    Object.entries(fields).flatMap(([path, { hash }]) => (hash ? [`${resource}.${path}`] : [])),
+  );
+  if (hashed.length === 0) return [];
+  const message = `expected hash_key, a secret such as \${CONTENT_HASH_KEY} (openssl rand -hex 32), because the profile hashes ${hashed.join(', ')}, got none`;
+  return [{ path: [], part: 'key', message }];
+}
+
+/** Checks that deliveries signed by this scheme can be verified with the configured secrets. */
+function webhookFindings(webhook: WebhookSettings | undefined, scheme: SignatureScheme): SettingsFinding[] {
+  if (webhook === undefined) return [];
+  const findings = webhook.secrets.flatMap((secret, at): SettingsFinding[] => {
+    const fault = secretFault(scheme, secret);
+    const message = `${fault}, as the profile's webhooks.signature has it`;
+    return fault === null ? [] : [{ path: ['webhook', 'secrets', at], part: 'value', message }];
+  });
+  if (needsPublicUrl(scheme) && webhook.public_url === undefined) {
+    const message = "expected public_url, because the profile's webhooks.signature signs the address, got none";
+    findings.push({ path: ['webhook'], part: 'key', message });
+  }
+  return findings;
+}
+
+/** The secrets that each grant needs. */
+const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
+  client_credentials: ['client_id', 'client_secret'],
+  refresh_token: ['client_id', 'refresh_token'],
+  password: ['username', 'password'],
+  jwt_bearer: ['key'],
+};
+
+/** The names of the secrets that a scheme needs; none if the schema of the settings checks them already. */
+function neededSecrets({ scheme, secrets }: AuthPlan): { needs: readonly string[]; given: readonly string[] } {
+  const given = Object.keys(secrets);
+  if (scheme.type === 'session') return { needs: textsIn(scheme.login).flatMap(variablesIn), given };
+  if (scheme.type === 'oauth') {
+    const isPublic = scheme.client_auth === 'none';
+    return { needs: OAUTH_NEEDS[scheme.grant].filter((name) => !isPublic || name !== 'client_secret'), given };
+  }
+  if (scheme.type !== 'headers' || secrets.type !== 'headers') return { needs: [], given };
+  const sent = Object.keys(secrets.headers).map((name) => name.toLowerCase());
+  return { needs: scheme.names?.map((name) => name.toLowerCase()) ?? [], given: sent };
+}
+
+/** Whether the secrets that the profile's scheme needs are there; `auth` is absent if the settings have none. */
+function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile): SettingsFinding[] {
+  const types = schemes?.map(({ type }) => type) ?? [];
+  if (auth === undefined) {
+    if (types.length === 0 || types.includes('none')) return [];
+    return [{ path: ['auth'], part: 'key', message: `expected auth with type ${types.join(' or ')}, got nothing` }];
+  }
+  const plan = authPlan(schemes, auth);
+  if (plan === null) {
+    const why =
+      types.length === 0
+        ? 'auth in the profile, which describes it'
+        : `${types.join(' or ')}, as the profile's auth has it`;
+    return [{ path: ['auth', 'type'], part: 'value', message: `expected ${why}, got ${auth.type}` }];
+  }
+  const { needs, given } = neededSecrets(plan);
+  const of = plan.scheme.type === 'oauth' ? `oauth, grant ${plan.scheme.grant}` : plan.scheme.type;
+  return [...new Set(needs)]
+    .filter((name) => !given.includes(name))
+    .map((name) => ({
+      path: ['auth', ...(plan.type === 'headers' ? ['headers'] : []), name],
+      part: 'value',
+      message: `expected ${name}, as the profile's auth (${of}) needs it, got nothing`,
+    }));
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
