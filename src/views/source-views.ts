@@ -136,7 +136,12 @@ export function freshnessView({ resources, dialect, copied }: ViewModel, planned
     ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
     ['last_verification', 'text', asText(lastVerification('verdict')), 'Its result: equal or differs.'],
     // Tables and views of a resource stay after it is removed from the profile or the settings.
-    ['is_copied', 'boolean', `(known."resource" IN (${names}))`, 'False if the resource is no longer copied.'],
+    [
+      'is_copied',
+      'boolean',
+      `(known."resource" IN (${names}))`,
+      'False if it is no longer copied: the rows of its last run stay.',
+    ],
   ];
   const description = 'How fresh and how large the copy is, one row per resource.';
   return sourceView('sync_freshness', description, columns, FRESHNESS_FROM);
