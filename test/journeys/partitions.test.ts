@@ -91,10 +91,7 @@ async function inPieces(stage: Journey, command: 'backfill' | 'sync'): Promise<{
 describe.for(eitherDatabase(import.meta.filename))('the same listing for several values on $name', (database) => {
   it.for([
     ['status 403', { status: 403, body: {} }],
-    ['status 422', { status: 422, body: {} }],
-    ['status 500', { status: 500, body: {} }],
     ['a login page', { headers: { 'content-type': 'text/html' }, body: '<html>log in</html>' }],
-    ['a redirect to another origin', { status: 302, headers: { location: 'http://127.0.0.1:1/login' }, body: '' }],
     ['something else than a list', { body: { data: 'no' } }],
   ] as const)('is read but for the one that is refused with %s', async ([, refusal]) => {
     const state: { isRefused: boolean; isFirstGone: boolean; hasNew: boolean } = {
