@@ -2,14 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import type { StatusSnapshot } from '../../src/server/status/snapshot.ts';
-import { findChromium, startChromium } from '../support/chromium.ts';
 import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
-import { sampled } from '../support/length.ts';
-import { resourceIn, type Serving, servingStage, type ServingStage, sourceIn, uploadFile } from '../support/serving.ts';
-import { contrastFaults } from '../server/endpoints/page-contrast.ts';
-import { layoutFaults } from '../server/endpoints/page-layout.ts';
+import { resourceIn, type Serving, servingStage, type ServingStage, uploadFile } from '../support/serving.ts';
 
 const AUTH = { user: 'ops', password: 'Pass-word-1' };
 const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toString('base64')}`;
@@ -128,51 +124,3 @@ it('files are not shown where nobody proves who he is', { timeout: 60_000 }, asy
   expect(page).toContain('Pictures are shown where serve.auth is set.');
   expect(page).not.toContain('<img');
 });
-
-const executable = findChromium();
-const LOOKS = [
-  ['light', 1280],
-  ['dark', 390],
-] as const;
-
-it.skipIf(executable === null)(
-  'the page shows the newest pictures, with what the records say of them',
-  { timeout: 90_000 },
-  async () => {
-    const all = await shown(SQLITE);
-    const browser = await startChromium(executable ?? '');
-    onTestFinished(() => browser.close());
-    const { username, password } = { username: AUTH.user, password: AUTH.password };
-    // In the short form each page and each look once.
-    for (const [row, at] of ['sources/blog', 'sources/blog/images'].entries()) {
-      for (const [colorScheme, width] of sampled(LOOKS, 2, row)) {
-        const context = await browser.newContext({
-          httpCredentials: { username, password },
-          colorScheme,
-          viewport: { width, height: 900 },
-        });
-        const page = await context.newPage();
-        const complaints: string[] = [];
-        page.on('console', (message) => {
-          if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-        });
-        await page.goto(`${all.serving.url}/${at}`);
-        const images = page.locator('.pictures img');
-        await images.last().scrollIntoViewIfNeeded();
-        // Not `waitForFunction`, which evaluates a text within the page: its policy refuses that.
-        await expect
-          .poll(() => images.evaluateAll((all) => all.map((one) => ('naturalWidth' in one ? one.naturalWidth : null))))
-          .toEqual([320, 320, 320]);
-        // The picture that is a script, and the document, are not among them.
-        expect(await images.count()).toBe(3);
-        expect([...(await layoutFaults(page)), ...(await contrastFaults(page))]).toEqual([]);
-        // What shows a picture alone has a style of its own, which its policy does not let in.
-        expect(complaints).toEqual([]);
-        await images.first().click();
-        await page.waitForURL(/\/files\/blog\/[0-9a-f]{64}$/);
-        await context.close();
-      }
-    }
-    expect(sourceIn(await statusOf(all)).files_stopped).toBeUndefined();
-  },
-);

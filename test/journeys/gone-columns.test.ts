@@ -43,16 +43,6 @@ const CHANGES: readonly [what: string, change: Change, log: readonly string[]][]
     ['renamed? report.seo_note report.seo', 'renamed? report.seo_words report.seo'],
   ],
   [
-    'turns a list into an object',
-    ({ labels, ...rest }) => ({ ...rest, labels: { first: String(labels) } }),
-    ['renamed? report_labels.value report.labels'],
-  ],
-  [
-    'nests an object deeper',
-    ({ seo, ...rest }) => ({ ...rest, meta: { seo } }),
-    ['renamed? report.seo_note report.meta_seo_note', 'renamed? report.seo_words report.meta_seo_words'],
-  ],
-  [
     'writes a time in another way',
     (each, index) => ({ ...each, published_at: `${(index % 28) + 1}.02.2026 10:00` }),
     [],

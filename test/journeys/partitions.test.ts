@@ -333,16 +333,6 @@ describe.for(eitherDatabase(import.meta.filename))('a listing for each row of a 
     expect(JSON.stringify(resources[0]?.warnings)).toContain('all 4 listings');
   });
 
-  it('goes on where it was ended, with parents that came meanwhile', async () => {
-    const { posts, comments, stage } = await blog();
-    await stage.run('backfill', { resources: ['posts'] });
-    await stage.run('backfill', { resources: ['comments'], stopAfter: 4 });
-    posts.set('a0', { id: 'a0', updated_at: MOMENT(30) });
-    comments.set('a0', [{ id: 'c0', title: 'of a new post', updated_at: MOMENT(30) }]);
-    expect(await stage.run('sync')).toMatchObject({ status: 'ok' });
-    expect(await rows(stage, LIVE)).toEqual(truthOf(comments));
-  });
-
   it('is asked for in a sync only if its parent has changed, where the profile says so', async () => {
     const partitions = { parent: 'posts', field: 'post_id', changed_only: true };
     const { posts, comments, stage, service } = await blog({ partitions });
