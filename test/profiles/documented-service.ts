@@ -1,6 +1,6 @@
 import type { Asked, Reply } from '../pagination/listing-server.ts';
 import type { Json } from '../support/expected-rows.ts';
-import type { JsonObject, TrueRecord } from '../services/live-service.ts';
+import type { JsonObject, TrueRecord } from '../services/service-stage.ts';
 
 /** A service that answers as its documentation says, by code that knows nothing of the profile. */
 export interface DocumentedService {
