@@ -60,7 +60,6 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const joined = new Map<string, WatchedSource>();
   const join = (source: SourceSettings): void => {
     const own = log.child({ source: source.name });
-    // Only the leader knows which rate the service allows.
     const activity = new SourceActivity(source.name, clock, metrics);
     const watched = { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
     joined.set(source.name, watched);

@@ -71,14 +71,12 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
 
 /**
  * Recent activity of one source, in memory: its methods are called with everything that happens, the status page shows
- * it, and Prometheus counts it. `allowedPerSecond` is the limit as the rate limiter knows it.
+ * it, and Prometheus counts it.
  */
 export class SourceActivity implements RunWatcher {
   readonly source: string;
   readonly requests = new MinuteSeries();
   readonly limited = new MinuteSeries();
-  /** Requests per second that the service allowed, times 1,000. */
-  readonly allowed = new MinuteSeries();
   readonly received = new MinuteSeries();
   readonly refused = new MinuteSeries();
   /** Milliseconds from the receipt of a webhook to its row. */
@@ -97,24 +95,20 @@ export class SourceActivity implements RunWatcher {
   filesStopped: (Problem & { since: number }) | null = null;
   readonly #clock: Clock;
   readonly #counters: Metrics['counters'];
-  readonly #allowedPerSecond: () => number | null;
   readonly #running = new Map<string, RunningScan>();
   readonly #errors = new Map<string, Problem>();
 
-  constructor(source: string, clock: Clock, { counters }: Metrics, allowedPerSecond: () => number | null = () => null) {
+  constructor(source: string, clock: Clock, { counters }: Metrics) {
     this.source = source;
     this.#clock = clock;
     this.#counters = counters;
-    this.#allowedPerSecond = allowedPerSecond;
   }
 
   /** Called after each HTTP attempt. */
   readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
     const now = this.#clock.now();
-    const allowed = this.#allowedPerSecond();
     this.requests.add(now, latency_ms);
     if (outcome === 'limited') this.limited.add(now);
-    if (allowed !== null) this.allowed.add(now, allowed * 1_000);
     this.#counters.requests.inc({ source: this.source, outcome });
     this.#counters.latency.observe({ source: this.source }, latency_ms / 1_000);
   };
