@@ -27,9 +27,9 @@ const snapshot: ProgressSnapshot = {
 describe('the lines', () => {
   it('at 80 columns', () => {
     expect(progressLines(snapshot, 80)).toEqual([
-      'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
-      'images                                                                  waiting',
-      'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      'content    15,000/30,000  50%  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images     waiting',
+      'analytics  3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
       '180 requests  1 limited  limit 20.0/s  95% of it used  paused for 12s',
     ]);
   });
