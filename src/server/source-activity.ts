@@ -45,7 +45,6 @@ interface EndedScan extends CountedFigures {
   mode: WalkMode;
   status: RunStatus;
   seconds: number;
-  error?: { code: string; message: string; hint?: string | undefined } | undefined;
 }
 
 const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
@@ -96,7 +95,6 @@ export class SourceActivity implements RunWatcher {
   readonly #clock: Clock;
   readonly #counters: Metrics['counters'];
   readonly #running = new Map<string, RunningScan>();
-  readonly #errors = new Map<string, Problem>();
 
   constructor(source: string, clock: Clock, { counters }: Metrics) {
     this.source = source;
@@ -131,11 +129,9 @@ export class SourceActivity implements RunWatcher {
     running.lastPageAt = this.#clock.now();
   };
 
-  readonly ended = ({ resource, mode, status, seconds, error, ...figures }: EndedScan): void => {
+  readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
     this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
     this.#running.delete(resource);
-    if (error === undefined) this.#errors.delete(resource);
-    else this.#errors.set(resource, { code: error.code, message: error.message, hint: error.hint ?? null });
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };
 
@@ -188,11 +184,6 @@ export class SourceActivity implements RunWatcher {
 
   running(resource: string): Readonly<RunningScan> | null {
     return this.#running.get(resource) ?? null;
-  }
-
-  /** The error of the last run in this process, or null. */
-  lastError(resource: string): Problem | null {
-    return this.#errors.get(resource) ?? null;
   }
 
   #countRows(resource: string, via: Via, before: CountedFigures, after: CountedFigures): void {

@@ -41,7 +41,7 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path, page);
-  const content = markup`${headOf(only, view, resource === null)}
+  const content = markup`${attentionOn(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
 ${detailPanels(shown, details, view)}`;
   return framed(frameOf(only, path, trail), page, content);
@@ -92,7 +92,7 @@ function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
 }
 
 /** The state and what needs attention, of the source or resource in `only`. */
-function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
+function attentionOn(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
   const all = attentionOf(only);
   const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;

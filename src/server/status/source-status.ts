@@ -110,7 +110,6 @@ function resourceStatus(
   const running = runningStatus(activity, resource, monotonic);
   const { parked_until: parked } = stored;
   const rows = counts.value?.get(resource);
-  const known = activity.lastError(resource);
   return {
     ...stored,
     resource,
@@ -124,9 +123,7 @@ function resourceStatus(
     runs: stored.runs.map((run) => {
       // Its process was killed.
       const isDead = run.status === 'running' && running === null && owner === null;
-      const isKnown = run.error?.code === known?.code && run.error?.message === known?.message;
-      const status = isDead ? 'interrupted' : run.status;
-      return Object.assign({}, run, { status, error: isKnown ? known : run.error });
+      return isDead ? Object.assign({}, run, { status: 'interrupted' }) : run;
     }),
   };
 }
