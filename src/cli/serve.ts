@@ -22,7 +22,7 @@ import {
   readSettings,
   reloadedSettings,
   type SourceOptions,
-  tellRefused,
+  reportRefused,
   withSourceOptions,
 } from './command/sources.ts';
 
@@ -69,7 +69,7 @@ export interface Serving {
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = readServeSettings(context, options);
-  await tellRefused(context, settings);
+  await reportRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   let current = resolveAddress(settings.serve, options);
   const lost = { count: 0 };

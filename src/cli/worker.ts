@@ -19,7 +19,7 @@ import {
   readSettings,
   reloadedSettings,
   type SourceOptions,
-  tellRefused,
+  reportRefused,
   withSourceOptions,
 } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
@@ -45,7 +45,7 @@ function scanCount(text: string): number {
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
   let settings = readWorkerSettings(context, options);
-  await tellRefused(context, settings);
+  await reportRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { onTestFinished } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import type { CliContext } from '../../src/cli/command/context.ts';
-import { tellError } from '../../src/cli/command/output.ts';
+import { printError } from '../../src/cli/command/output.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { syncCommand } from '../../src/cli/sync.ts';
@@ -393,7 +393,7 @@ async function inProcess(
       .parseAsync([...args, '--config', 'config.yaml', '--log-level', 'trace'], { from: 'user' });
   } catch (error) {
     hasFailed = true;
-    await tellError(context, error);
+    await printError(context, error);
   }
   const { code, stdout, stderr } = ended();
   return { code: hasFailed ? 1 : code, text: `$ ${args.join(' ')}\n${stdout}${stderr}` };

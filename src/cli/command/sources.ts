@@ -16,7 +16,7 @@ import {
   exitCodeOfError,
   worstExitCode,
 } from './context.ts';
-import { tellError } from './output.ts';
+import { printError } from './output.ts';
 
 /** Options of every command for configured sources. */
 export interface SourceOptions {
@@ -67,7 +67,7 @@ export async function forEachSource(
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
-  const codes = await tellRefused(context, settings);
+  const codes = await reportRefused(context, settings);
   warnOfDeprecated(context, settings, options);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
@@ -75,7 +75,7 @@ export async function forEachSource(
       codes.push((await work(chosen, settings)) ?? EXIT_CODES.ok);
     } catch (error) {
       if (isAlone) throw error;
-      await tellError(context, error, chosen.source.name);
+      await printError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
     if (context.signal.aborted) codes.push(EXIT_CODES.interrupted);
@@ -144,8 +144,8 @@ export function reloadedSettings(context: CliContext, read: () => Settings): Set
 }
 
 /** Reports the sources that were left out; returns the exit code of each. */
-export async function tellRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
-  for (const source of refused) await tellError(context, settingsError(source), source.name);
+export async function reportRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
+  for (const source of refused) await printError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
 

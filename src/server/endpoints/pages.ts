@@ -9,7 +9,7 @@ import type { ShownFiles } from '../shown-files.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
+import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH, type ControlEndpoint } from './control-endpoint.ts';
 import { answerFile, FILE_ROUTE } from './file-page.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
@@ -26,7 +26,7 @@ export interface WorkerPagesOptions {
 
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
-  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
+  details: (asked: DetailsQuery) => Promise<SourceDetails | null>;
   files: ShownFiles;
   /** Executes commands of the control socket. */
   control: Control;
@@ -170,8 +170,8 @@ function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
-    const told = controls?.findResult(req.query('told') ?? '') ?? null;
-    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
+    const result = controls?.findResult(req.query('told') ?? '') ?? null;
+    const page = await renderPage(options, req.path, { nonce, may: controls !== null, result });
     if (page === null) return noSuchPage();
     // The icon of the tab is data; only pages with pictures show images of this server.
     const images = page.includes('<img ') ? "data: 'self'" : 'data:';

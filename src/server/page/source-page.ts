@@ -175,10 +175,10 @@ function stateWord(tone: PageTone, word: string): Markup {
 function refusedCounts({ refused_by }: WebhookStatus): Markup {
   const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
-  const told = reasons
+  const counts = reasons
     .toSorted((a, b) => b[1] - a[1])
     .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
-  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${told}</p>`;
+  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${counts}</p>`;
 }
 
 function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {

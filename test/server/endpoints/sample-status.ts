@@ -9,12 +9,24 @@ import type {
 import type { PageView } from '../../../src/server/page/page-frame.ts';
 
 /** A page without controls. */
-export const VIEW: PageView = { nonce: 'n', may: false, told: null };
+export const VIEW: PageView = { nonce: 'n', may: false, result: null };
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+
+/** A scan in progress. */
+export const RUNNING = {
+  mode: 'full',
+  started_at: NOW - 6 * MINUTE,
+  last_page_at: NOW - 300,
+  pages: 744,
+  records: 74_400,
+  total: 120_300,
+  records_per_second: 212.4,
+  eta_seconds: 216,
+} as const;
 
 /** A resource that is as it should be, with other fields laid over. */
 export function resourceWith(resource: string, fields: Partial<ResourceStatus> = {}): ResourceStatus {
@@ -196,25 +208,15 @@ function parkedAnalytics(): ResourceStatus {
 
 function firstCopyOfShop(): SourceStatus {
   const none = { last_success_at: null, last_full_at: null, runs: [] };
-  const running = {
-    mode: 'full',
-    started_at: NOW - 6 * MINUTE,
-    last_page_at: NOW - 300,
-    pages: 744,
-    records: 74_400,
-    total: 120_300,
-    records_per_second: 212.4,
-    eta_seconds: 216,
-  } as const;
   return sourceWith('shop', {
     webhooks: null,
     limit: limitWith({ paused_until: NOW + 14_000 }),
     changes: { by_webhook: 0, by_schedule: 0 },
     resources: [
-      resourceWith('content', { ...none, running, rows: { live: 74_400, deleted: 0, counted_at: NOW } }),
+      resourceWith('content', { ...none, running: RUNNING, rows: { live: 74_400, deleted: 0, counted_at: NOW } }),
       resourceWith('images', {
         ...none,
-        running: { ...running, total: null, records: 1_210, eta_seconds: null },
+        running: { ...RUNNING, total: null, records: 1_210, eta_seconds: null },
         rows: { live: 1_210, deleted: 0, counted_at: NOW },
       }),
       resourceWith('analytics', { ...none, rows: null }),
