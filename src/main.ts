@@ -98,7 +98,7 @@ async function main(): Promise<void> {
   sizeYoungGeneration();
   // Files created before the settings are read, or without any, are for their owner only.
   process.umask(OWNER_ONLY);
-  const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
+  const [{ runCli }, { printError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
     import('./cli/command/output.ts'),
     import('./model/errors.ts'),
@@ -106,7 +106,7 @@ async function main(): Promise<void> {
   const secrets: string[] = [];
   // An uncaught error may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {
-    await tellError({ stderr: process.stderr, secrets }, error);
+    await printError({ stderr: process.stderr, secrets }, error);
     process.exit(EXIT_FAILED);
   });
   const interruption = new AbortController();

@@ -3,7 +3,7 @@ import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError } from './command/context.ts';
-import { FIRST_STEPS, tellError } from './command/output.ts';
+import { FIRST_STEPS, printError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -210,7 +210,7 @@ export async function runCli(
   } catch (error) {
     // Commander has written the message by then.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
-    await tellError(context, error);
+    await printError(context, error);
     return exitCodeOfError(error);
   }
 }

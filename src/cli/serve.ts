@@ -18,7 +18,7 @@ import { recipientOf } from '../server/receiver/webhook.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
+import { readSettings, reloadedSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -63,23 +63,23 @@ export interface Serving {
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = readServeSettings(context, options);
-  await tellRefused(context, settings);
+  await reportRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
-  let current = settings.serve;
+  let current = resolveAddress(settings.serve, options);
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
-  logWarnings(log, settings, clock.now());
+  logWarnings(log, settings, current, clock.now());
   const metrics = createMetrics(version, () => lost.count);
   const load = (): Settings => reloadedSettings(context, () => readServeSettings(context, options));
   const changed = (next: Settings): void => {
     level = options.logLevel ?? next.log.level;
-    logWarnings(log, next, clock.now());
-    current = next.serve;
+    current = resolveAddress(next.serve, options);
+    logWarnings(log, next, current, clock.now());
   };
   const served = await serveSources({ settings, load, changed, version, clock, log, secrets, metrics });
   const pages = createServePages(served, metrics, log, clock, () => current);
   const receiver = await startReceiver({
-    serve: settings.serve,
+    serve: current,
     clock,
     secrets,
     sources: Object.values(settings.sources).flatMap(receivedSource),
@@ -113,17 +113,20 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   };
 }
 
-/** With the address of the command line. Throws `ConfigError`, also if the receiver cannot use a source. */
+/** Throws `ConfigError`, also if the receiver cannot use a source. */
 function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
   for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
-  const { serve } = settings;
-  return { ...settings, serve: { ...serve, host: options.host ?? serve.host, port: options.port ?? serve.port } };
+  return settings;
 }
 
-function logWarnings(log: Logger, settings: Settings, now: number): void {
+function resolveAddress(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
+  return { ...serve, host, port };
+}
+
+function logWarnings(log: Logger, settings: Settings, serve: ServeSettings, now: number): void {
   const sources = Object.values(settings.sources);
-  const warnings = [...serveWarnings(settings.serve, sources, now), ...settingsWarnings(settings)];
+  const warnings = [...serveWarnings(serve, sources, now), ...settingsWarnings(settings)];
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
-import type { Settings, SourceSettings } from '../config/settings.ts';
+import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
@@ -19,7 +19,7 @@ import {
   readSettings,
   reloadedSettings,
   type SourceOptions,
-  tellRefused,
+  reportRefused,
   withSourceOptions,
 } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
@@ -45,30 +45,31 @@ function scanCount(text: string): number {
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
   let settings = readWorkerSettings(context, options);
-  await tellRefused(context, settings);
+  await reportRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
-  const { serve, worker } = settings;
+  const host = (): string => options.host ?? settings.worker.host;
+  const wanted = options.port ?? settings.worker.port;
   const warnings = [
     ...settingsWarnings(settings),
-    ...(worker.port === null ? [] : openPages(worker.host, serve.auth, 'worker', 'the metrics')),
+    ...(wanted === null ? [] : openPages(host(), settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
   const joined = new Map<string, WatchedSource>();
   const join = (source: SourceSettings): void => {
     const own = log.child({ source: source.name });
-    // Only the leader knows which rate the service allows.
     const activity = new SourceActivity(source.name, clock, metrics);
     const watched = { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
     joined.set(source.name, watched);
     cluster.join(watched);
   };
   for (const source of Object.values(settings.sources)) join(source);
-  const parts = { context, log, metrics, cluster, joined, current: () => settings };
-  const receiver = await listen(parts).catch(async (error) => {
+  const serve = () => ({ ...settings.serve, host: host() });
+  const parts = { context, log, metrics, cluster, joined, serve };
+  const receiver = await (wanted === null ? Promise.resolve(null) : listen(parts, wanted)).catch(async (error) => {
     await cluster.stop();
     throw error;
   });
@@ -101,19 +102,16 @@ interface WorkerParts {
   metrics: Metrics;
   cluster: Cluster;
   joined: ReadonlyMap<string, WatchedSource>;
-  /** The settings that hold now. */
-  current: () => Settings;
+  /** The settings of the pages that hold now. */
+  serve: () => ServeSettings;
 }
 
-/** Serves health and metrics; null if the settings have no port for them. */
-async function listen({ context, log, metrics, cluster, joined, current }: WorkerParts): Promise<Receiver | null> {
+/** Serves health and metrics. */
+function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, at: number): Promise<Receiver> {
   const { clock, secrets, signal } = context;
-  const { host, port: wanted } = current().worker;
-  if (wanted === null) return null;
-  const serve = () => ({ ...current().serve, host: current().worker.host });
   return startReceiver({
     setting: 'worker',
-    serve: { host, port: wanted },
+    serve: { host: serve().host, port: at },
     clock,
     secrets,
     sources: [],
@@ -141,14 +139,11 @@ async function listen({ context, log, metrics, cluster, joined, current }: Worke
   });
 }
 
-/** With the address of the command line. Throws `ConfigError` if a source is not in a database that processes share. */
+/** Throws `ConfigError` if a source is not in a database that several processes share. */
 function readWorkerSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = readSettings(context, options);
-  const { sources, worker } = settings;
-  const alone = Object.values(sources).find((source) => !isShared(source));
-  if (alone === undefined) {
-    return { ...settings, worker: { ...worker, host: options.host ?? worker.host, port: options.port ?? worker.port } };
-  }
+  const alone = Object.values(settings.sources).find((source) => !isShared(source));
+  if (alone === undefined) return settings;
   throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
     hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
   });

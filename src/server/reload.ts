@@ -23,7 +23,7 @@ export interface SettingsChange {
   /** Names of the other sources. */
   unchanged: readonly string[];
   /** Changed settings outside of the sources, such as `log` or `serve.auth`. */
-  beside: readonly string[];
+  others: readonly string[];
 }
 
 interface ReloaderOptions {
@@ -104,7 +104,7 @@ function compareSettings(old: Settings, next: Settings): SettingsChange {
     const before = old.sources[source.name];
     return before === undefined ? [] : [{ old: before, source, fields: changedFields(before, source) }];
   });
-  const beside = changedFields(old, next).flatMap((name) =>
+  const others = changedFields(old, next).flatMap((name) =>
     name === 'serve' || name === 'worker'
       ? changedFields(old[name], next[name]).map((own) => `${name}.${own}`)
       : [name],
@@ -114,7 +114,7 @@ function compareSettings(old: Settings, next: Settings): SettingsChange {
     removed: Object.values(old.sources).filter(({ name }) => next.sources[name] === undefined),
     changed: both.filter(({ fields }) => fields.length > 0),
     unchanged: both.filter(({ fields }) => fields.length === 0).map(({ source }) => source.name),
-    beside: beside.filter((name) => !NOT_COMPARED.has(name)),
+    others: others.filter((name) => !NOT_COMPARED.has(name)),
   };
 }
 
@@ -125,12 +125,12 @@ function changedFields(old: object, next: object): string[] {
 }
 
 /** One sentence for a user. */
-function describeChange({ added, removed, changed, unchanged, beside }: SettingsChange): string {
+function describeChange({ added, removed, changed, unchanged, others }: SettingsChange): string {
   const parts = [
     ...added.map(({ name }) => `${name} was added`),
     ...removed.map(({ name }) => `${name} was taken out`),
     ...changed.map(({ source, fields }) => `${source.name} has changed (${fields.join(', ')})`),
-    ...beside.map((name) => (NEEDS_RESTART.has(name) ? `${name} changes with the next start` : `${name} has changed`)),
+    ...others.map((name) => (NEEDS_RESTART.has(name) ? `${name} changes with the next start` : `${name} has changed`)),
   ];
   const rest = unchanged.length > 0 ? [`unchanged: ${unchanged.join(', ')}`] : [];
   return `the settings were read again: ${parts.length === 0 ? 'nothing has changed' : [...parts, ...rest].join('; ')}`;

@@ -171,8 +171,7 @@ class SourceSet {
   /** Created with its first use. */
   activity(name: string): SourceActivity {
     const { clock, metrics } = this.#options;
-    const allowed = (): number | null => this.get(name)?.supervisor.work.governor()?.allowedPerSecond ?? null;
-    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics, allowed);
+    const activity = this.#activities.get(name) ?? new SourceActivity(name, clock, metrics);
     this.#activities.set(name, activity);
     return activity;
   }

@@ -47,7 +47,7 @@ describe('what differs between two readings of the settings', () => {
   it('is nothing where nothing was changed: profiles, secrets and all', async () => {
     const same = { blog: BLOG + WEBHOOK, docs: BLOG.replace('content-service', 'content-service-page') };
     const { message, change } = await reloaded(read(same), read(same));
-    expect(change).toEqual({ added: [], removed: [], changed: [], unchanged: ['blog', 'docs'], beside: [] });
+    expect(change).toEqual({ added: [], removed: [], changed: [], unchanged: ['blog', 'docs'], others: [] });
     expect(message).toBe('the settings were read again: nothing has changed');
   });
 

@@ -7,15 +7,8 @@ import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
-import {
-  type CliContext,
-  type ErrorOutput,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  worstExitCode,
-} from './context.ts';
-import { tellError } from './output.ts';
+import { type CliContext, type ErrorOutput, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './context.ts';
+import { printError } from './output.ts';
 
 /** Options of every command for configured sources. */
 export interface SourceOptions {
@@ -66,14 +59,14 @@ export async function forEachSource(
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
-  const codes = await tellRefused(context, settings);
+  const codes = await reportRefused(context, settings);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
       codes.push((await work(chosen, settings)) ?? EXIT_CODES.ok);
     } catch (error) {
       if (isAlone) throw error;
-      await tellError(context, error, chosen.source.name);
+      await printError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
     if (context.signal.aborted) codes.push(EXIT_CODES.interrupted);
@@ -132,8 +125,8 @@ export function reloadedSettings(context: CliContext, read: () => Settings): Set
 }
 
 /** Reports the sources that were left out; returns the exit code of each. */
-export async function tellRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
-  for (const source of refused) await tellError(context, settingsError(source), source.name);
+export async function reportRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
+  for (const source of refused) await printError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
 

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { parentOf } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import { lastRun } from '../../database/state/runs.ts';
@@ -9,7 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import { formatAge, countOf } from '../../observe/figures.ts';
-import { overallStatus, type RunReport } from '../../sync/report.ts';
+import type { RunReport } from '../../sync/report.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import { forwardToLeader } from './serve-connection.ts';
@@ -27,6 +26,7 @@ import {
 } from './control-request.ts';
 import { decideDeletes, decidedText } from './decide-deletes.ts';
 import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
+import { syncTogether } from './sync-together.ts';
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
@@ -217,34 +217,12 @@ async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Prom
   const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
   const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
   const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const walk = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
-  return { answer, report: together(supervisor.source, resources, walk) };
+  const scan = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
+  return { answer, report: syncTogether(supervisor.source, resources, scan) };
 }
 
 async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<Scheduler | null> {
   const until = clock.monotonic() + OPENING_TIMEOUT_MS;
   while (supervisor.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
   return supervisor.scheduler;
-}
-
-/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
-export async function together(
-  source: SourceSettings,
-  resources: readonly string[],
-  walk: (resource: string) => Promise<RunReport>,
-): Promise<RunReport> {
-  const begun = new Map<string, Promise<RunReport>>();
-  const begin = (resource: string): Promise<RunReport> => {
-    const parent = parentOf(source.profile.resources[resource]);
-    const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
-    const known = begun.get(resource);
-    if (known !== undefined) return known;
-    const report = before === null ? walk(resource) : before.catch(() => undefined).then(() => walk(resource));
-    begun.set(resource, report);
-    return report;
-  };
-  const reports = await Promise.all(resources.map(begin));
-  const status = overallStatus(reports.map((report) => report.status));
-  const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
-  return { source: source.name, run_id: runId, status, resources: reports.flatMap((report) => report.resources) };
 }

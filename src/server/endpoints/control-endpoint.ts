@@ -139,18 +139,18 @@ const MAX_RESULTS = 200;
 
 /** Results for the page that is shown after a form. The address only has an id: else a link could show any text. */
 function storedResults(clock: Clock) {
-  const results = new Map<string, { told: ControlAnswer; at: number }>();
+  const results = new Map<string, { result: ControlAnswer; at: number }>();
   return {
-    add: (told: ControlAnswer): string => {
+    add: (result: ControlAnswer): string => {
       const id = randomBytes(9).toString('base64url');
-      results.set(id, { told, at: clock.monotonic() });
+      results.set(id, { result, at: clock.monotonic() });
       const [oldest] = results.keys();
       if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
       return id;
     },
     find: (id: string): ControlAnswer | null => {
       const found = results.get(id);
-      return found !== undefined && clock.monotonic() - found.at < RESULT_TTL_MS ? found.told : null;
+      return found !== undefined && clock.monotonic() - found.at < RESULT_TTL_MS ? found.result : null;
     },
   };
 }

@@ -8,7 +8,7 @@ import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/sour
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
+import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH, type ControlEndpoint } from './control-endpoint.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
@@ -24,7 +24,7 @@ export interface WorkerPagesOptions {
 
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
-  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
+  details: (asked: DetailsQuery) => Promise<SourceDetails | null>;
   /** Executes commands of the control socket. */
   control: Control;
   /** Null without authentication: then nothing can be controlled over the port. */
@@ -153,8 +153,8 @@ function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
-    const told = controls?.findResult(req.query('told') ?? '') ?? null;
-    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
+    const result = controls?.findResult(req.query('told') ?? '') ?? null;
+    const page = await renderPage(options, req.path, { nonce, may: controls !== null, result });
     if (page === null) return noSuchPage();
     // The only image is the icon of the tab.
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;

@@ -36,7 +36,7 @@ export interface PageView {
   /** True if the reader may control the process: then the page has its form. */
   may: boolean;
   /** The result of a control request on the previous page. */
-  told: ControlAnswer | null;
+  result: ControlAnswer | null;
 }
 
 /** What the sections of a page need. */
@@ -74,7 +74,7 @@ interface Frame {
 }
 
 /** Renders a page with header, footer and the script that keeps it up to date. It loads nothing else. */
-export function framed(frame: Frame, { nonce, may, told }: PageView, content: Markup): string {
+export function framed(frame: Frame, { nonce, may, result }: PageView, content: Markup): string {
   const { title, tone, path, trail, snapshot } = frame;
   const { at, started_at, stopping, version } = snapshot;
   const [tab, root, iso] = [tabIcon(tone), rootOf(path), new Date(at).toISOString()];
@@ -95,7 +95,7 @@ export function framed(frame: Frame, { nonce, may, told }: PageView, content: Ma
 <body><p id="lost" role="alert" hidden></p>
 <main data-title="${title}" data-icon="${tab}"><header><h1>${name}${steps}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
 <p>as of ${asOf}</p></header>
-${told && controlResult(told)}
+${result && controlResult(result)}
 ${form}
 ${content}
 <footer><p>content-sync ${version} · running for ${timeAs('for', started_at, at)} · <span id="zone">all times UTC</span></p>

@@ -23,7 +23,7 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path, page);
-  const content = markup`${headOf(only, view, resource === null)}
+  const content = markup`${attentionOn(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
 ${detailPanels(shown, details, view)}`;
   return framed(frameOf(only, path, trail), page, content);
@@ -74,7 +74,7 @@ function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
 }
 
 /** The state and what needs attention, of the source or resource in `only`. */
-function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
+function attentionOn(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
   const all = attentionOf(only);
   const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
@@ -157,10 +157,10 @@ function stateWord(tone: PageTone, word: string): Markup {
 function refusedCounts({ refused_by }: WebhookStatus): Markup {
   const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
-  const told = reasons
+  const counts = reasons
     .toSorted((a, b) => b[1] - a[1])
     .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
-  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${told}</p>`;
+  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${counts}</p>`;
 }
 
 function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {

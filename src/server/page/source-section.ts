@@ -155,7 +155,6 @@ function sparkline(title: string, values: readonly (number | null)[], marks: rea
 
 function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {
   const { minutes, allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
-  const isKnown = minutes.some((minute) => minute.used !== null);
   const isPaused = paused_until !== null && paused_until > now;
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
@@ -164,12 +163,12 @@ function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Mar
     ...(isPaused ? [markup`paused, resumes ${timeAs('in', paused_until, now)}`] : []),
   ];
   const plot = sparkline(
-    isKnown ? 'Part of the limit used per minute; marked where requests were refused' : 'Requests per minute',
-    minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    'Requests per minute; marked where some were refused',
+    minutes.map((minute) => minute.requests),
     minutes.map((minute) => minute.limited > 0),
   );
-  const value = isKnown && used !== null ? formatPercent(used) : countText(requests);
-  return figure(`${isKnown ? 'Limit used' : 'Requests'} ${period}`, value, notes, plot);
+  if (used === null) return figure(`Requests ${period}`, countText(requests), notes, plot);
+  return figure(`Limit used ${period}`, formatPercent(used), notes, plot);
 }
 
 function webhookFigures({ source, changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {

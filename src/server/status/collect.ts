@@ -11,7 +11,7 @@ import { dueOf, timesOf } from '../schedule/due.ts';
 import { SourceActivity } from '../source-activity.ts';
 import { createCachedReader } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
+import { type DetailsQuery, readDetails, type SourceDetails } from './source-details.ts';
 import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
 import { countRows, readSource, type RowCount } from './stored.ts';
 
@@ -79,7 +79,7 @@ export function createCollector(options: CollectorOptions) {
       };
     },
     /** More about one source; null if there is no such source or resource. Does not throw. */
-    details: async (asked: DetailsAsked): Promise<SourceDetails | null> => {
+    details: async (asked: DetailsQuery): Promise<SourceDetails | null> => {
       const parts = sources().find(({ source }) => source.name === asked.source);
       const { resource } = asked;
       if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;

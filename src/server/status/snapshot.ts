@@ -154,10 +154,10 @@ export interface LimitStatus {
   /** Of the last hour. */
   requests: number;
   limited: number;
-  /** The fraction of the limit used in the last hour, or since the start if that was later. */
+  /** The fraction of the limit used in the last hour, or since the start if that was later; null if it is not known. */
   used: number | null;
-  /** Oldest first, 60 of them. `used` is null if no limit is known. */
-  minutes: { at: number; requests: number; limited: number; used: number | null }[];
+  /** Oldest first, 60 of them. */
+  minutes: { at: number; requests: number; limited: number }[];
 }
 
 export interface WebhookStatus {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import type { DetailsAsked } from '../../../src/server/status/source-details.ts';
+import type { DetailsQuery } from '../../../src/server/status/source-details.ts';
 import { findChromium, startChromium } from '../../support/chromium.ts';
 import { sampled } from '../../support/length.ts';
 import { detailsOf, manySources } from './many-sources.ts';
@@ -16,7 +16,7 @@ const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
-const details = ({ resource, bodies }: DetailsAsked) =>
+const details = ({ resource, bodies }: DetailsQuery) =>
   Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
 
 const withBlog = (fields: object) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import type { ResourceStatus } from '../../../src/server/status/snapshot.ts';
 import { naughtyStrings } from '../../support/corpora.ts';
-import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, VIEW } from './sample-status.ts';
+import { NOW, resourceWith, richSnapshot, RUNNING, runWith, snapshotWith, sourceWith, VIEW } from './sample-status.ts';
 
 /** The text of a page, without tags. */
 function textOf(page: string): string {
@@ -41,22 +41,7 @@ describe('what the page says', () => {
       { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
       'content-sync deletes confirm --source blog content',
     ],
-    [
-      'progress',
-      {
-        running: {
-          mode: 'full',
-          started_at: NOW,
-          last_page_at: NOW,
-          pages: 5,
-          records: 500,
-          total: 2_000,
-          records_per_second: 50,
-          eta_seconds: 30,
-        },
-      },
-      'Full scan 25% 500 of 2,000 · 50.0/s · 30s left',
-    ],
+    ['progress', { running: RUNNING }, 'Full scan 62% 74,400 of 120,300 · 212/s · 3m 36s left'],
   ])('shows %s', (_, resource, text) => {
     expect(textOf(pageWith(resource))).toContain(text);
   });
