@@ -47,7 +47,7 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
 export async function noteVerified(context: RunContext, walked: WholeScan): Promise<void> {
   const { profile, warehouse, owned } = context;
   const stored = profile.unverified.length === 0 ? null : await readCheckpoint(warehouse.own, owned.resource);
-  if (stored === null || !walked.isProved) return;
+  if (stored === null || !walked.isComplete) return;
   const { records, rejected } = context.progress.figures;
   if (records === 0 || rejected > 0) return;
   const { endProof, evidence } = walked;

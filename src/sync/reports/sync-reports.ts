@@ -63,7 +63,7 @@ interface ReportScan {
   /** False once totals were seen to count what is never listed: then a range that lacks some is not split for it. */
   splitsByTotals: boolean;
   /** False once something may be missing that no later range brings. */
-  isProved: boolean;
+  isComplete: boolean;
   /** The windows that the service refused, by their first days, and the error of the first one. */
   refusals: { days: Day[]; error: SyncError | null; inARow: number; isAnyRead: boolean };
   /** Reported at the end, one of each kind. */
@@ -87,7 +87,7 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
     pages: 0,
     records: 0,
     serverDate: null,
-    isProved: scan.isProved,
+    isComplete: scan.isComplete,
     updated: [],
   };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
@@ -129,11 +129,11 @@ async function beginScan(
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
     reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
-    options: { windows, hasEnd, lane, kept: checkpoint.kept_size, maxWindows: Infinity, until },
+    options: { windows, hasEnd, lane, fullPageSize: checkpoint.kept_size, maxWindows: Infinity, until },
     today,
     checkpoint,
     splitsByTotals: true,
-    isProved: true,
+    isComplete: true,
     refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
     warnings: new Map(),
   };
@@ -193,7 +193,7 @@ async function syncRange(
     const halves = halve(range);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
-    scan.isProved = false;
+    scan.isComplete = false;
     return deferWindow(context, scan, range, answer.error);
   }
   try {
@@ -271,7 +271,7 @@ async function applyAnswer(
   const records = distinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
   const verdict = judgeScan(end, profile, former?.end ?? null);
-  if (!verdict.isProved && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
+  if (!verdict.isComplete && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
     const again = { ...task, responses, former: { end, endedAt: clock.now() } };
     await clock.sleep(end.cacheWaitMs ?? 0, signal);
     return [again];
@@ -285,7 +285,7 @@ async function applyAnswer(
   const response = {
     range,
     page,
-    isWhole: verdict.isProved && verdict.allowsDeletes && !isFull,
+    isWhole: verdict.isComplete && verdict.allowsDeletes && !isFull,
     isCapped: isFull,
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };
@@ -293,9 +293,9 @@ async function applyAnswer(
   // A response that deletes too much is requested again; then an operator has to accept it.
   if (losses.size > 0 && !task.wasExcessive) return [{ ...task, responses, wasExcessive: true }];
   await replaceWindows(context, scan, response, losses);
-  if (!verdict.isProved) scan.isProved = false;
+  if (!verdict.isComplete) scan.isComplete = false;
   for (const warning of endWarnings(verdict)) scan.warnings.set(warning.code, warning);
-  if (page.kept > 0) scan.options.kept = Math.max(scan.options.kept ?? 0, page.kept);
+  if (page.fullPageSize > 0) scan.options.fullPageSize = Math.max(scan.options.fullPageSize ?? 0, page.fullPageSize);
   return [];
 }
 
@@ -318,12 +318,20 @@ async function replaceWindows(
 ): Promise<void> {
   const { warehouse, clock, owned, progress, run, watcher } = context;
   const { page, range } = response;
-  const { serverDate, kept, parts } = page;
+  const { serverDate, fullPageSize, parts } = page;
   let next = scan.checkpoint;
   const { outcome, deleted } = await replaceRange(context, scan.reports, response, held, (replaced) => {
     const { records } = replaced.outcome;
     const position = JSON.stringify({ url: `/~reports/${range.from}` });
-    const passed = { next: position, isLast: false, pages: parts.length, records, serverDate, kept, updated: [] };
+    const passed = {
+      next: position,
+      isLast: false,
+      pages: parts.length,
+      records,
+      serverDate,
+      fullPageSize,
+      updated: [],
+    };
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;

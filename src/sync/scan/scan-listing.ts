@@ -26,11 +26,11 @@ export async function scanListing(context: RunContext, plan: ScanPlan, isFilterT
     if (isFilterTrusted) await testFilter(context, full);
   }
   const { incremental } = profile;
-  if (incremental !== null && scan.isProved && isFilterTrusted && plan.mode === 'full') {
+  if (incremental !== null && scan.isComplete && isFilterTrusted && plan.mode === 'full') {
     const missed = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
     if (missed !== null) await verifyFilter(context, missed, await scanUntilComplete(context, missed), true);
   }
-  if (full?.isProved === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
+  if (full?.isComplete === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
 }
 
 /** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */

@@ -30,7 +30,7 @@ import { endWarnings } from './judge-scan.ts';
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan {
   /** See `ScanVerdict`. */
-  isProved: boolean;
+  isComplete: boolean;
   allowsDeletes: boolean;
   needsCatchUp: boolean;
   checkpoint: CheckpointRow;
@@ -58,7 +58,7 @@ const MAX_CACHE_WAIT_MS = 600_000;
 export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFilter = true): Promise<WholeScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
-  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isProved: false } };
+  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isVerified: false } };
   const { evidence } = collected;
   const planned = await withRows(context, asked);
   let plan = planned;
@@ -69,24 +69,24 @@ export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFil
   for (;;) {
     const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
     const loaded = await scanOnce(context, one);
-    const { end, proof } = loaded;
-    const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
-    const { isProved } = completed?.proof ?? proof;
+    const { end, verdict } = loaded;
+    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, one, former);
+    const { isComplete } = completed?.verdict ?? verdict;
     repeated.all += 1;
     // A scan that was given cached pages has only shown that there is a cache.
-    repeated.whole += proof.isKept ? 0 : 1;
+    repeated.whole += verdict.isCached ? 0 : 1;
     const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
     cacheWaitMs = longerOf(cacheWaitMs, end.cacheWaitMs);
-    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, proof.isKept);
-    if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
-      const { checkpoint, proof: concluded } = completed ?? loaded;
+    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, verdict.isCached);
+    if (isComplete || !verdict.mayRepeat || isEnough || waitMs === null) {
+      const { checkpoint, verdict: concluded } = completed ?? loaded;
       progress.warnings.push(...endWarnings(concluded));
       const { allowsDeletes, needsCatchUp } = concluded;
       const { disorder } = evidence;
-      const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
+      const isUnsorted = isComplete && plan.mode === 'full' && disorder !== null;
       return {
         checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, needsCatchUp) : checkpoint,
-        isProved,
+        isComplete,
         allowsDeletes,
         isEmpty: end.records === 0,
         endProof: end.proof,
@@ -119,12 +119,12 @@ export const MAX_FETCHED_ALONE = 100;
  */
 async function supplyMissing(
   context: RunContext,
-  { end, proof, ifProved }: LoadedScan,
+  { end, verdict, ifProved }: LoadedScan,
   one: OneScan,
   former: readonly ScanEnd[],
-): Promise<Pick<LoadedScan, 'checkpoint' | 'proof'> | null> {
+): Promise<Pick<LoadedScan, 'checkpoint' | 'verdict'> | null> {
   const missing = end.shortfall?.count ?? 0;
-  const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
+  const isOnlyShort = verdict.doubts.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
   const added = new KeySet();
   const { cursor, cursor_seen_at: endedAt } = ifProved;
@@ -140,14 +140,14 @@ async function supplyMissing(
   const checkpoint = { ...ifProved, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = {
-    ...proof,
-    isProved: true,
+    ...verdict,
+    isComplete: true,
     allowsDeletes: false,
     doubts: [],
     needsCatchUp: false,
     mayRepeat: false,
   };
-  return { checkpoint, proof: concluded };
+  return { checkpoint, verdict: concluded };
 }
 
 /** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
