@@ -6,7 +6,7 @@ import { inParts } from '../../database/state/in-parts.ts';
 import { saveFigures } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readDeleteCandidates } from '../../database/state/suspects.ts';
-import { forgetWindows, readWindows, saveWindows } from '../../database/state/windows.ts';
+import { readWindows, saveWindows } from '../../database/state/windows.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import type { SyncError } from '../../model/errors.ts';
@@ -49,7 +49,6 @@ import {
   localDay,
   type ReportRange,
   type ReportWindow,
-  strayRows,
 } from './report-windows.ts';
 
 /** A scan of reports in progress. */
@@ -117,7 +116,8 @@ async function beginScan(
   const { profile, clock, warehouse, owned } = context;
   // The response for a window counts, also where a record has an older time of change than its row.
   const loader = await openPageLoader(context, { acceptsOlder: true });
-  const rows = await readStoredWindows(context, windows);
+  const stored = await readWindows(warehouse.own, owned.resource);
+  const rows = new Map(stored.map((row) => [row.window_start, row]));
   const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const suspected = new Set(candidates.map(({ record_id }) => record_id));
   const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
@@ -146,20 +146,6 @@ async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iter
   if (profile.item !== null) return false;
   const present = [...rows].filter(({ dropped_at }) => dropped_at === null);
   return (await warehouse.rows.count(owned.resource)) === present.reduce((sum, row) => sum + row.rows, 0);
-}
-
-/** By first day. Windows of another granularity, from before the profile was changed, are forgotten. */
-async function readStoredWindows(
-  { warehouse, owned }: RunContext,
-  windows: ReportWindows,
-): Promise<Map<string, WindowRow>> {
-  const rows = await readWindows(warehouse.own, owned.resource);
-  const stray = new Set(strayRows(rows, windows).map(({ window_start }) => window_start));
-  if (stray.size > 0) {
-    const forgotten = forgetWindows(warehouse.own, owned.resource, [...stray]);
-    await owned.takeTurn(() => warehouse.apply(forgotten, owned.lease()));
-  }
-  return new Map(rows.filter(({ window_start: start }) => !stray.has(start)).map((row) => [row.window_start, row]));
 }
 
 /** Scans of one range in all, if records move between its pages. */
@@ -225,10 +211,8 @@ async function deferWindow(
   if (refusals.inARow >= MAX_REFUSALS_IN_A_ROW) throw refusals.error;
   refusals.days.push(from);
   const { days } = refusals;
-  const which =
-    days.length === 1 ? `the window of ${from} was` : `${days.length} windows (${days.slice(0, 3).join(', ')}) were`;
   const code = error.code === 'window_too_large' ? error.code : 'window_unread';
-  const message = `${which} not read, and the rows stay as they were: ${error.message}`;
+  const message = `${nameWindows(days)} ${days.length === 1 ? 'was' : 'were'} not read, and the rows stay as they were: ${error.message}`;
   warnings.set(code, { code, message, hint: `${error.hint ?? ''} The next run requests it again.`.trimStart() });
   const row = reports.rows.get(from);
   if (row?.is_final !== 1) return [];
@@ -401,38 +385,44 @@ async function dropWindow(context: RunContext, reports: Reports, row: WindowRow)
 
 /** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
 function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
-  const present = rows.filter(({ dropped_at }) => dropped_at === null);
-  const held = present.filter(({ held_at }) => held_at !== null);
-  const capped = present.filter((row) => row.capped === 1);
-  const differing = present.filter(({ totals }) => totals !== null);
-  const warnings: Warning[] = [];
-  if (held.length > 0) {
-    warnings.push({
-      code: 'window_held',
-      message: `${nameWindows(held)} kept as ${held.length === 1 ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`,
-      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
-    });
-  }
-  if (capped.length > 0) {
-    warnings.push({
-      code: 'window_capped',
-      message: `${nameWindows(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
-      hint: 'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
-    });
-  }
-  if (differing.length > 0) {
-    warnings.push({
-      code: 'window_total_differs',
-      message: `${nameWindows(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
-      hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
-    });
-  }
-  return warnings;
+  const warn = (
+    code: Warning['code'],
+    found: (row: WindowRow) => boolean,
+    describe: (first: WindowRow, isOne: boolean) => string,
+    hint: string,
+  ): Warning[] => {
+    const days = rows.filter((row) => row.dropped_at === null && found(row));
+    const [first] = days;
+    if (first === undefined) return [];
+    const isOne = days.length === 1;
+    const name = nameWindows(days.map(({ window_start }) => window_start));
+    return [{ code, message: `${name} ${isOne ? 'is' : 'are'} ${describe(first, isOne)}`, hint }];
+  };
+  return [
+    ...warn(
+      'window_held',
+      ({ held_at }) => held_at !== null,
+      ({ held }, isOne) =>
+        `kept as ${isOne ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held ?? ''}`,
+      `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+    ),
+    ...warn(
+      'window_capped',
+      ({ capped }) => capped === 1,
+      () => `as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
+      'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
+    ),
+    ...warn(
+      'window_total_differs',
+      ({ totals }) => totals !== null,
+      ({ totals }) => `counted otherwise than the service tells: ${totals ?? ''}`,
+      'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
+    ),
+  ];
 }
 
-/** As in `3 windows (...) are` and `the window of 2026-01-31 is`. */
-function nameWindows(rows: readonly WindowRow[]): string {
-  const days = rows.map(({ window_start }) => window_start);
-  if (days.length === 1) return `the window of ${days[0] ?? ''} is`;
-  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''}) are`;
+/** As in `3 windows (...)` and `the window of 2026-01-31`. */
+function nameWindows(days: readonly string[]): string {
+  if (days.length === 1) return `the window of ${days[0] ?? ''}`;
+  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''})`;
 }
