@@ -48,7 +48,7 @@ interface EndedScan {
 export interface LoadedScan extends EndedScan {
   checkpoint: CheckpointRow;
   /** The checkpoint that it would have if it had seen every record. */
-  ifProved: CheckpointRow;
+  ifComplete: CheckpointRow;
 }
 
 /**
@@ -79,7 +79,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
-  let ifProved = start;
+  let ifComplete = start;
   let ended: EndedScan | null = null;
   for await (const page of pages) {
     ended = page.end === null ? null : endedBy(context, page, page.end, one);
@@ -90,7 +90,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
       addPage(one.evidence, facts);
       one.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
-      if (verdict !== null) ifProved = checkpointAfterPage(context, checkpoint, page, facts, true);
+      if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
       const isWholeCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
@@ -110,7 +110,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   }
   one.evidence.disorder ??= order?.broken ?? null;
   if (ended === null) throw new Error('a scan came to no end');
-  return { checkpoint, ifProved, ...ended };
+  return { checkpoint, ifComplete, ...ended };
 }
 
 /** A page that names where the changes continue is thereby the last one. */
