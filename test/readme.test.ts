@@ -5,7 +5,7 @@ import { EXIT_CODES } from '../src/cli/command/context.ts';
 import { runCli } from '../src/cli/commands.ts';
 import { ERROR_EXPLANATIONS } from '../src/cli/error-explanations.ts';
 import { RATE_PRESET_NAMES } from '../src/config/profile/rate-dialect.ts';
-import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from '../src/config/profile/signature-presets.ts';
+import { SIGNATURE_PRESET_NAMES } from '../src/config/profile/signature-presets.ts';
 import { DELIVERY_STATES } from '../src/database/inbox.ts';
 import { LOG_LEVELS, OUTCOMES, RUN_STATUSES } from '../src/model/vocabulary.ts';
 import { FLOORS } from './support/floors.ts';
@@ -175,16 +175,6 @@ describe('the docs', () => {
     for (const word of [...choices.flat(), ...profiles]) expect(text).toContain(`\`${word}\``);
   });
 
-  it('say how a sender that signs nothing is set up', () => {
-    const signatures = readPage('config/profile-webhooks.md').section('Signatures');
-    const sentence = /[^.]*`Authorization: Bearer <secret>`/.exec(signatures)?.[0] ?? '';
-    const alike = Object.entries(SIGNATURE_PRESETS).filter(
-      ([, preset]) => 'base' in preset && preset.base === 'bearer',
-    );
-    expect(alike.length).toBeGreaterThan(0);
-    for (const [name] of alike) expect(sentence).toContain(`\`${name}\``);
-  });
-
   it('have the exit codes', () => {
     const rows = tableRows(errors.section('Exit codes')).map(([code, name]) => [name, Number(code)]);
     expect(Object.fromEntries(rows)).toEqual(EXIT_CODES);
@@ -267,15 +257,6 @@ describe('the docs', () => {
     );
     expect(named.length).toBeGreaterThan(1);
     expect(named.filter((link) => !leadsSomewhere(link, '', ''))).toEqual([]);
-  });
-
-  it('name a place for every typical change', () => {
-    const rows = tableRows(source.section('Where a change belongs'));
-    expect(rows.length).toBeGreaterThan(9);
-    const bare = rows.filter(
-      ([, places = '']) => !codeIn(places).some((code) => /^(src|migrations|config)\//.test(code)),
-    );
-    expect(bare).toEqual([]);
   });
 });
 

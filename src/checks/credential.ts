@@ -1,7 +1,7 @@
 import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
-import { failure, type CheckFinding } from './listing-walk.ts';
+import { type CheckFinding, fail, failure, ok, warn } from './listing-scan.ts';
 
 /** A request to the identity path. */
 interface IdentityRequest {
@@ -57,14 +57,13 @@ export async function identityFinding(request: IdentityRequest): Promise<CheckFi
     await requestIdentity(request, 'stranger');
   } catch (error) {
     if (!(error instanceof SyncError) || error.code !== 'identity_refused') throw error;
-    return { check, status: 'ok', detail: `${request.path} answers this credential only` };
+    return ok(check, `${request.path} answers this credential only`);
   }
-  return {
+  return fail(
     check,
-    status: 'fail',
-    detail: `${request.path} answers a false credential as well: it proves nothing`,
-    hint: 'name a path as identity that answers only who is known, such as the account of the caller',
-  };
+    `${request.path} answers a false credential as well: it proves nothing`,
+    'name a path as identity that answers only who is known, such as the account of the caller',
+  );
 }
 
 /** What a caller gets: the number of records, and a text that differs between different listings; null if refused. */
@@ -84,9 +83,8 @@ const NAME_IDENTITY =
 export function credentialFinding(views: CallerViews, isIdentified: boolean): CheckFinding {
   const check = 'credential';
   const doubt = credentialDoubt(views);
-  if (doubt === null) return { check, status: 'ok', detail: 'without it, or with a false one, all is refused' };
-  if (isIdentified) return { check, status: 'ok', detail: `${doubt}; the identity path proves it` };
-  return { check, status: 'warn', detail: doubt, hint: NAME_IDENTITY };
+  if (doubt === null) return ok(check, 'without it, or with a false one, all is refused');
+  return isIdentified ? ok(check, `${doubt}; the identity path proves it`) : warn(check, doubt, NAME_IDENTITY);
 }
 
 /** Why a wrong credential would not be noticed; null if it would be. */

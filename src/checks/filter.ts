@@ -2,24 +2,9 @@ import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/pr
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
-import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { recordKey } from '../rows/records/record-key.ts';
-import {
-  askedFor,
-  type CheckFinding,
-  type ExtraQuery,
-  filterQuery,
-  filterSince,
-  filterText,
-  keyIn,
-  type ListedPage,
-  type ListedRecord,
-  listingWalk,
-  type RequestContext,
-  requestFirstPage,
-  toListed,
-} from './listing-walk.ts';
+import { askedFor, type CheckFinding, type ExtraQuery, fail, filterQuery, filterSince, filterText, keyIn, type ListedPage, type ListedRecord, listingScan, ok, type RequestContext, requestFirstPage, toListed, warn } from './listing-scan.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
@@ -29,36 +14,80 @@ const FAR_BACK_MS = 86_400_000;
 export const MAX_EARLIER_MS = 48 * 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** A listing since a time (epoch milliseconds), or that the service refuses the request. */
-interface SinceAnswer {
-  at: number;
-  page: ListedPage | 'refused';
-}
-
-/** What a filter lists, and what the listing shows without it. */
-interface FilterObservations {
-  plain: ListedPage;
-  /** Since a future time: nothing is expected. */
-  ahead: SinceAnswer;
-  /** Since a time before all others: everything is expected. */
-  back: SinceAnswer;
-  /** Since a time between listed records; null if all of them have one time. */
-  middle: SinceAnswer | null;
-}
-
-/** Requests the listing since a time. */
+/** Requests the first page of the listing since a time (epoch milliseconds). */
 export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
-/** Requests nothing, everything and some of a listing. `now` is the service's clock in epoch milliseconds. */
-export async function observeFilter(
+/** A filter to be tried on a page that was listed without it. */
+interface FilterTrial {
+  plain: ListedPage;
+  /** The service's clock in epoch milliseconds. */
+  now: number;
+  lookback: number;
+  /** Formats a time as it is requested. */
+  shown: (at: number) => string;
+}
+
+/**
+ * What a trial shows of a filter. `works`: it lists what changed since a time, and little else. `ignored`: it lists what
+ * it must, and much more: nothing is missed by it, and nothing is saved. `fails`: it leaves out what it must list.
+ */
+interface FilterVerdict {
+  is: 'works' | 'ignored' | 'fails';
+  detail: string;
+  hint?: string;
+  /** Of one that works: how many records it listed since the chosen time, and whether it listed all since 1970. */
+  listed?: number;
+  listsAll?: boolean;
+}
+
+const NO_FILTER = 'set `incremental: null` in the profile: then every sync is a full scan and writes only what changed';
+const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
+
+/** Requests nothing, everything and some of a listing by a filter, and judges what it lists. */
+export async function tryFilter(
   request: RequestSince,
-  { plain, now, lookback }: { plain: ListedPage; now: number; lookback: number },
-): Promise<FilterObservations> {
-  const since = async (at: number): Promise<SinceAnswer> => ({ at, page: await request(at) });
+  { plain, now, lookback, shown }: FilterTrial,
+): Promise<FilterVerdict> {
   const middleAt = chooseMoment(plain.records, lookback);
-  const ahead = await since(now + FAR_AHEAD_MS);
-  const back = await since(FAR_BACK_MS);
-  return { plain, ahead, back, middle: middleAt === null ? null : await since(middleAt) };
+  const aheadAt = now + FAR_AHEAD_MS;
+  const [ahead, back] = [await request(aheadAt), await request(FAR_BACK_MS)];
+  const middle = middleAt === null ? back : await request(middleAt);
+  const at = middleAt ?? FAR_BACK_MS;
+  const is = (verdict: FilterVerdict['is'], detail: string, hint: string) => ({ is: verdict, detail, hint });
+  if (middle === 'refused') return is('fails', `the service refuses ${shown(at)}`, OTHER_FORM);
+  if (back !== 'refused' && back.records.length + middle.records.length === 0)
+    return is('fails', `${shown(FAR_BACK_MS)} lists nothing: the filter matches no record`, OTHER_FORM);
+  const missing = middleAt === null ? null : missingAfter(plain, middleAt, middle);
+  if (missing !== null) {
+    const detail = `${shown(at)} does not list ${missing}: the service reads the moment otherwise`;
+    return is('fails', detail, OTHER_FORM);
+  }
+  const [all, found] = countAll(plain, ahead, back);
+  if (found < all) {
+    const detail = `${shown(FAR_BACK_MS)} lists ${found} of ${all} records: the other ${all - found} can never be found by the filter`;
+    return is('fails', detail, `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`);
+  }
+  const tooMuch = `every sync reads so much: ${OTHER_FORM}`;
+  const tooEarly = earlierThan(ahead, aheadAt).length;
+  const listed = new Set(middleAt === null ? [] : earlierThan(middle, middleAt).map(({ key }) => key));
+  const before = plain.records.filter((record) => record.at > -Infinity && middleAt !== null && record.at < middleAt);
+  if (tooEarly > 0 && before.every(({ key }) => listed.has(key)))
+    return is('ignored', `${shown(aheadAt)} still lists ${tooEarly} records: the service ignores it`, tooMuch);
+  const [early] = middleAt === null ? [] : earlierThan(middle, middleAt - MAX_EARLIER_MS);
+  if (early !== undefined) {
+    const detail = `${shown(at)} also lists what last changed at ${textOf(early.at)}: the service reads the moment otherwise`;
+    return is('ignored', detail, tooMuch);
+  }
+  const none = ahead === 'refused' ? 'a moment to come is refused' : 'none in a year';
+  const count = `${middle.records.length}${isWhole(middle, plain) ? '' : ' and more'}`;
+  const some = middleAt === null ? '' : `, ${count} since ${textOf(middleAt)}`;
+  const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
+  return {
+    is: 'works',
+    detail: `leaves out what did not change: ${none}, ${first}${some}`,
+    listed: middle.records.length,
+    listsAll: back !== 'refused' && back.records.length >= plain.records.length,
+  };
 }
 
 /**
@@ -69,55 +98,14 @@ function chooseMoment(records: readonly ListedRecord[], lookback: number): numbe
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   const gaps = times.slice(1).map((at, index) => ({ before: times[index] ?? at, at }));
   const middle = gaps[Math.ceil((times.length - 1) / 2) - 1] ?? gaps.at(-1);
-  const later = gaps.toSorted((a, b) => b.at - a.at);
-  const chosen = middle && isOneDay(middle) ? middle : (later.find(isOneDay) ?? middle);
-  if (chosen === undefined) return null;
-  return chosen.at - Math.min(lookback, Math.floor((chosen.at - chosen.before) / 2));
-}
-
-function isOneDay({ before, at }: { before: number; at: number }): boolean {
-  return Math.floor(before / DAY_MS) === Math.floor(at / DAY_MS);
-}
-
-/**
- * What observations show of a filter. `works`: it lists what changed since a time, and little else. `ignored`: it
- * lists what it must, and much more: nothing is missed by it, and nothing is saved. `fails`: it leaves out what it must
- * list.
- */
-interface FilterVerdict {
-  is: 'works' | 'ignored' | 'fails';
-  detail: string;
-  hint?: string;
-}
-
-const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
-const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
-
-/** Judges a filter; `shown` writes a time as it was requested. Pure. */
-export function judgeFilter(observed: FilterObservations, shown: (at: number) => string): FilterVerdict {
-  const { plain, back, middle } = observed;
-  const decisive = middle ?? back;
-  if (decisive.page === 'refused')
-    return { is: 'fails', detail: `the service refuses ${shown(decisive.at)}`, hint: OTHER_FORM };
-  if (back.page !== 'refused' && back.page.records.length === 0 && decisive.page.records.length === 0) {
-    return {
-      is: 'fails',
-      detail: `${shown(back.at)} lists nothing: the filter matches no record`,
-      hint: OTHER_FORM,
-    };
-  }
-  const missing = middle === null ? null : missingAfter(plain, { at: middle.at, page: decisive.page });
-  if (missing !== null) {
-    const detail = `${shown(decisive.at)} does not list ${missing}: the service reads the moment otherwise`;
-    return { is: 'fails', detail, hint: OTHER_FORM };
-  }
-  const lacking = back.page === 'refused' ? null : lackingFault(observed, { at: back.at, page: back.page }, shown);
-  if (lacking !== null) return lacking;
-  return listedTooMuch(observed, shown) ?? { is: 'works', detail: worksText(observed) };
+  const isOneDay = ({ before, at }: { before: number; at: number }): boolean =>
+    Math.floor(before / DAY_MS) === Math.floor(at / DAY_MS);
+  const chosen = middle && isOneDay(middle) ? middle : (gaps.findLast(isOneDay) ?? middle);
+  return chosen === undefined ? null : chosen.at - Math.min(lookback, Math.floor((chosen.at - chosen.before) / 2));
 }
 
 /** A record that changed after the time and is not listed. */
-function missingAfter(plain: ListedPage, { at, page }: { at: number; page: ListedPage }): string | null {
+function missingAfter(plain: ListedPage, at: number, page: ListedPage): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = plain.records.filter((record) => record.at > at);
   const first = isWhole(page, plain) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
@@ -125,65 +113,30 @@ function missingAfter(plain: ListedPage, { at, page }: { at: number; page: Liste
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
 
-/** Since a time before all others, all must be listed. */
-function lackingFault(
-  { plain, ahead }: FilterObservations,
-  back: { at: number; page: ListedPage },
-  shown: (at: number) => string,
-): FilterVerdict | null {
-  // A total that counts what is not listed as well says nothing here.
-  const aheadTotal = ahead.page === 'refused' ? null : ahead.page.total;
-  const isTold = plain.total !== null && back.page.total !== null && (aheadTotal ?? 0) < plain.total;
-  const [all, found] = isTold
-    ? [plain.total ?? 0, back.page.total ?? 0]
-    : [plain.records.length, back.page.records.length];
+/** How many records must be listed since a time before all others, and how many are: by the totals, if these count what is listed. */
+function countAll(
+  plain: ListedPage,
+  ahead: ListedPage | 'refused',
+  back: ListedPage | 'refused',
+): readonly [all: number, found: number] {
+  if (back === 'refused') return [0, 0];
+  const aheadTotal = ahead === 'refused' ? 0 : (ahead.total ?? 0);
   // Records without a time of change are reported on their own.
   const untimed = plain.records.filter(({ at }) => at === -Infinity).length;
-  if (all - found <= untimed) return null;
-  return {
-    is: 'fails',
-    detail: `${shown(back.at)} lists ${found} of ${all} records: the other ${all - found} can never be found by the filter`,
-    hint: `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`,
-  };
+  const isStated = plain.total !== null && back.total !== null && aheadTotal < plain.total;
+  const [all, found] = isStated ? [plain.total, back.total] : [plain.records.length, back.records.length];
+  return (all ?? 0) - (found ?? 0) <= untimed ? [0, 0] : [all ?? 0, found ?? 0];
 }
 
-/** Records from before the time are listed: nothing is missed, but every sync reads them. */
-function listedTooMuch(
-  { plain, ahead, middle }: FilterObservations,
-  shown: (at: number) => string,
-): FilterVerdict | null {
-  const hint = `every sync reads so much: ${OTHER_FORM}`;
-  const tooEarly = earlierThan(ahead, 0).length;
-  const before = plain.records.filter(({ at }) => middle !== null && at < middle.at);
-  const listed = new Set(middle === null ? [] : earlierThan(middle, 0).map(({ key }) => key));
-  if (tooEarly > 0 && before.every(({ key, at }) => listed.has(key) || at === -Infinity)) {
-    const detail = `${shown(ahead.at)} still lists ${tooEarly} records: the service ignores it`;
-    return { is: 'ignored', detail, hint };
-  }
-  const [early] = middle === null ? [] : earlierThan(middle, MAX_EARLIER_MS);
-  if (middle === null || early === undefined) return null;
-  const detail = `${shown(middle.at)} also lists what last changed at ${new Date(early.at).toISOString()}: the service reads the moment otherwise`;
-  return { is: 'ignored', detail, hint };
-}
-
-function earlierThan({ at, page }: SinceAnswer, tolerance: number): ListedRecord[] {
-  const records = page === 'refused' ? [] : page.records.filter((record) => record.at < at - tolerance);
-  return records.filter((record) => record.at > -Infinity).toSorted((a, b) => a.at - b.at);
+/** The records that changed before the time, the oldest first. */
+function earlierThan(page: ListedPage | 'refused', at: number): ListedRecord[] {
+  const records = page === 'refused' ? [] : page.records.filter((record) => record.at < at && record.at > -Infinity);
+  return records.toSorted((a, b) => a.at - b.at);
 }
 
 /** A page that is shorter than the one without a filter is the last one, whatever else it says. */
 function isWhole(page: ListedPage, plain: ListedPage): boolean {
   return page.isWhole || page.records.length < plain.records.length;
-}
-
-function worksText({ plain, ahead, back, middle }: FilterObservations): string {
-  const countOf = (page: ListedPage | 'refused'): string => {
-    if (page === 'refused') return 'refused';
-    return isWhole(page, plain) ? String(page.records.length) : `${page.records.length} and more`;
-  };
-  const some = middle === null ? '' : `, ${countOf(middle.page)} since ${new Date(middle.at).toISOString()}`;
-  const none = ahead.page === 'refused' ? 'a moment to come is refused' : 'none in a year';
-  return `leaves out what did not change: ${none}, ${back.page === 'refused' ? '1970 is refused' : 'all since 1970'}${some}`;
 }
 
 /** Formats of a time that are tried if the profile's own does not work. */
@@ -206,14 +159,13 @@ export async function filterFinding(
   const name = filterName(incremental);
   let plain = toListed(page, profile);
   if (plain.records.length === 0) {
-    return { check, status: 'warn', detail: `${name} cannot be tried on an empty listing` };
+    return warn(check, `${name} cannot be tried on an empty listing`);
   }
   const now = page.serverDate ?? clock.now();
   const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
     const query = querySince(context, asked, plain);
-    const request: RequestSince = (at) => requestFirstPage(context, query(at));
-    const observed = await observeFilter(request, { plain, now, lookback: asked.lookback });
-    return judgeFilter(observed, (at) => filterText(asked, query(at)));
+    const shown = (at: number): string => filterText(asked, query(at));
+    return tryFilter((at) => requestFirstPage(context, query(at)), { plain, now, lookback: asked.lookback, shown });
   };
   let verdict = await judge(incremental);
   if (verdict.is === 'fails') {
@@ -222,17 +174,16 @@ export async function filterFinding(
     if (again !== 'refused') plain = again;
     verdict = await judge(incremental);
   }
-  if (verdict.is === 'works') return { check, status: 'ok', detail: `${name} ${verdict.detail}` };
-  const isAccepted = verdict.is === 'ignored' || profile.accept.includes('filter');
-  const found = { check, status: isAccepted ? ('warn' as const) : ('fail' as const), detail: verdict.detail };
+  if (verdict.is === 'works') return ok(check, `${name} ${verdict.detail}`);
+  const finding = verdict.is === 'ignored' || profile.accept.includes('filter') ? warn : fail;
   if (chooseMoment(plain.records, incremental.lookback) !== null) {
     for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
       if ((await judge({ ...incremental, format })).is !== 'works') continue;
       const hint = `set incremental.format to "${format}" in the profile: with that it lists what it should`;
-      return { ...found, hint };
+      return finding(check, verdict.detail, hint);
     }
   }
-  return { ...found, hint: verdict.hint };
+  return finding(check, verdict.detail, verdict.hint);
 }
 
 /** The request for what changed since a time, as a sync makes it. */
@@ -268,75 +219,67 @@ export async function unlistedKeys(
   const missing = new Set(keys);
   let pages = 0;
   let isCut = false;
-  const isEnough: WalkOptions['isEnough'] = () => (page) => {
+  const isEnough: ScanOptions['isEnough'] = () => (page) => {
     for (const { value } of page.records) missing.delete(keyIn(value, profile) ?? '');
     isCut = missing.size > 0 && page.next !== null && (pages += 1) >= maxPages;
     return isCut || missing.size === 0;
   };
   const query = askedFor(profile, keys[0] ?? '', filterQuery(profile, since));
-  const found = walk({ ...listingWalk(context, 'incremental', query), acceptsEnd: true, isEnough });
+  const found = scanPages({ ...listingScan(context, 'incremental', query), acceptsEnd: true, isEnough });
   for await (const page of found) if (page.next === null) break;
   return isCut ? null : [...missing];
 }
 
-/** Follows the order of a listing that is to descend by time of change. */
-interface DescendingOrder {
-  /**
-   * Begins a listing. The returned function takes its pages, and returns true if a page changed wholly before the
-   * requested time, or if the order does not hold.
-   */
-  begin: () => (page: { records: Page['records'] }) => boolean;
-  /** How the order was broken, as a sentence without its final period; null if it holds. */
-  broken: () => string | null;
-}
-
-/** Null if the profile does not say that the listing is newest first. */
-export function orderOf(
-  profile: ResourceProfile,
-  { walk_since }: { walk_since: string | null },
-): DescendingOrder | null {
-  if (!isNewestFirst(profile)) return null;
-  const since = walk_since === null ? -Infinity : momentOf(walk_since, updatedZone(profile));
-  return descendingOrder(profile, since);
-}
-
+/** True if the profile says that the listing can be read newest first. */
 export function isNewestFirst({ incremental }: ResourceProfile): boolean {
   return incremental?.mode === 'newest_first';
 }
 
-/** `since` in epoch milliseconds; -Infinity if all is wanted. */
-function descendingOrder(profile: ResourceProfile, since: number): DescendingOrder {
-  /** What was pushed on by changes at the head comes again, and is newer than what it comes behind. */
-  let met = new Set<string>();
-  let last = { key: '', at: Infinity };
-  let broken: string | null = null;
-  const follow = (value: JsonValue): number => {
-    const found = recordKey(value, profile.id);
-    const at = updatedTime(value, profile)?.at;
-    const key = 'key' in found ? found.key : 'without an id';
+/** Follows the order of a listing that must descend by time of change. */
+export class DescendingOrder {
+  readonly #profile: ResourceProfile;
+  readonly #since: number;
+  /** What changes at the head pushed on is listed again, and is newer than what it comes after. */
+  readonly #seen = new Set<string>();
+  #last = { key: '', at: Infinity };
+  /** How the order was broken, as a sentence without its final period; null if it holds. */
+  broken: string | null = null;
+
+  /** `since`: the requested time as `sinceValue` writes it; null if all is wanted. */
+  constructor(profile: ResourceProfile, since: string | null) {
+    this.#profile = profile;
+    this.#since = since === null ? -Infinity : momentOf(since, updatedZone(profile));
+  }
+
+  /** Begins a listing: returns `add`. */
+  begin(): (page: { records: Page['records'] }) => boolean {
+    this.#seen.clear();
+    this.#last = { key: '', at: Infinity };
+    return (page) => this.add(page);
+  }
+
+  /** Adds a page. Returns true if no other is wanted: it changed wholly before the requested time, or breaks the order. */
+  add({ records }: { records: Page['records'] }): boolean {
+    const times = records.map(({ value }) => this.#follow(value));
+    // All is scanned instead; unless that is accepted, and this scan is all there is.
+    if (this.broken !== null) return this.#since > -Infinity && !this.#profile.accept.includes('filter');
+    return times.length > 0 && times.every((at) => at < this.#since);
+  }
+
+  #follow(value: JsonValue): number {
+    const key = keyIn(value, this.#profile) ?? 'without an id';
+    const at = updatedTime(value, this.#profile)?.at;
     if (at === undefined) {
-      broken ??= `the record ${key} has no time of change`;
+      this.broken ??= `the record ${key} has no time of change`;
       return Infinity;
     }
-    if (met.has(key)) return at;
-    met.add(key);
-    if (at > last.at) broken ??= `the record ${key} (${textOf(at)}) comes behind ${last.key} (${textOf(last.at)})`;
-    last = { key, at };
+    if (this.#seen.has(key)) return at;
+    this.#seen.add(key);
+    const { key: lastKey, at: lastAt } = this.#last;
+    if (at > lastAt) this.broken ??= `the record ${key} (${textOf(at)}) comes behind ${lastKey} (${textOf(lastAt)})`;
+    this.#last = { key, at };
     return at;
-  };
-  return {
-    begin: () => {
-      met = new Set();
-      last = { key: '', at: Infinity };
-      return ({ records }) => {
-        const times = records.map(({ value }) => follow(value));
-        // All is walked instead; unless that is accepted, and this walk is all there is.
-        if (broken !== null) return since > -Infinity && !profile.accept.includes('filter');
-        return times.length > 0 && times.every((at) => at < since);
-      };
-    },
-    broken: () => broken,
-  };
+  }
 }
 
 function textOf(epochMs: number): string {
@@ -353,26 +296,23 @@ const HINT =
 export async function orderFinding(context: RequestContext, plain: Page): Promise<CheckFinding> {
   const check = 'filter';
   const { profile } = context;
-  const order = descendingOrder(profile, -Infinity);
-  const follow = order.begin();
+  const order = new DescendingOrder(profile, null);
   const times: number[] = [];
   let pages = 0;
-  for await (const page of walk(listingWalk(context, 'incremental', filterQuery(profile, null)))) {
-    follow(page);
+  for await (const page of scanPages(listingScan(context, 'incremental', filterQuery(profile, null)))) {
+    order.add(page);
     times.push(...timesIn(page, profile));
     if ((pages += 1) === PAGES) break;
   }
   const newest = Math.max(...times);
   const isPassedBy = timesIn(plain, profile).some((at) => at > newest);
-  const why = order.broken() ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
+  const why = order.broken ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
   if (why !== null) {
-    const status = profile.accept.includes('filter') ? 'warn' : 'fail';
-    return { check, status, detail: `the listing is not newest first: ${why}`, hint: HINT };
+    const finding = profile.accept.includes('filter') ? warn : fail;
+    return finding(check, `the listing is not newest first: ${why}`, HINT);
   }
-  if (new Set(times).size < 2) {
-    return { check, status: 'warn', detail: 'too few records have a time of change to show their order' };
-  }
-  return { check, status: 'ok', detail: `${times.length} records on ${pages} pages descend by time of change` };
+  if (new Set(times).size < 2) return warn(check, 'too few records have a time of change to show their order');
+  return ok(check, `${times.length} records on ${pages} pages descend by time of change`);
 }
 
 function timesIn({ records }: Page, profile: ResourceProfile): number[] {

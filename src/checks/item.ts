@@ -10,7 +10,16 @@ import {
   type RecordDifference,
   recordDifferences,
 } from '../rows/records/record-difference.ts';
-import { type CheckFinding, type ExtraQuery, firstPage, keyIn, type RequestContext } from './listing-walk.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  firstPage,
+  keyIn,
+  ok,
+  type RequestContext,
+  warn,
+} from './listing-scan.ts';
 
 /** The request for the listing that showed the record. */
 interface ListedBy {
@@ -94,14 +103,14 @@ export async function itemFinding(
 ): Promise<CheckFinding> {
   const check = 'item';
   const samples = samplesOf(records, context.profile);
-  if (samples.length === 0) return { check, status: 'warn', detail: 'no record with an id to ask for' };
+  if (samples.length === 0) return warn(check, 'no record with an id to ask for');
   const counts = { gone: 0, moving: 0, same: 0, more: 0 };
   let further = '';
   for (const sample of samples) {
     const compared = await compareAlone(context, { lane: 'incremental', extraQuery: {} }, sample);
     if (compared.is === 'other') {
       const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
-      return { check, status: 'fail', detail, hint: HINT };
+      return fail(check, detail, HINT);
     }
     counts[compared.is] += 1;
     if (compared.is === 'more') further = `, with further fields (${differenceText(compared.differences)})`;
@@ -111,22 +120,24 @@ export async function itemFinding(
   if (moving > 0) {
     const detail = `${moving} of ${samples.length} records say something else each time they are asked for`;
     const hint = 'nothing can be proved by them: run check again, or set `accept: [item]` if the fields are the same';
-    return { check, status: 'warn', detail, hint };
+    return warn(check, detail, hint);
   }
   const detail = `${samples.length} records read alone at ${item} are the listed ones${further}`;
-  const hint =
-    further === '' ? undefined : 'rows are made of the listed fields: a changed record is read in the listing';
-  return { check, status: 'ok', detail, hint };
+  return ok(
+    check,
+    detail,
+    further === '' ? undefined : 'rows are made of the listed fields: a changed record is read in the listing',
+  );
 }
 
 function notFound(gone: number, asked: number, item: string): CheckFinding {
   const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
   if (gone === asked) {
     const hint = 'check item: it is the path of the resource for one record; `item: null` where there is none';
-    return { check: 'item', status: 'fail', detail, hint };
+    return fail('item', detail, hint);
   }
   const hint = 'what is listed is not deleted; a record that cannot be read alone is taken from the listing';
-  return { check: 'item', status: 'warn', detail, hint };
+  return warn('item', detail, hint);
 }
 
 function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): { key: string; listed: JsonValue }[] {

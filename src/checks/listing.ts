@@ -4,13 +4,8 @@ import type { OtherCaller } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
-import {
-  listingStart,
-  type PlaceValues,
-  requestAt,
-  type RequestTemplates,
-  urlAt,
-} from '../pagination/page-styles/listing-request.ts';
+import { firstPosition, requestAt, type RequestTemplates } from '../pagination/page-styles/listing-request.ts';
+import type { PlaceValues } from '../pagination/page-styles/page-position.ts';
 import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
@@ -21,15 +16,7 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapped } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  filterQuery,
-  type ListedPage,
-  listingWalk,
-  type RequestContext,
-  toListed,
-} from './listing-walk.ts';
+import { type CheckFinding, type ExtraQuery, fail, filterQuery, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type BareListing =
@@ -49,12 +36,12 @@ type BareListing =
  */
 export async function requestBare(context: RequestContext, kept: ExtraQuery = {}): Promise<BareListing> {
   const { client, listing, profile, meter, signal } = context;
-  const { resource, values = {}, extraQuery = {} } = listingWalk(context, 'incremental', kept);
+  const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', kept);
   const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
   const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
     const parts = { target: listing, templates, values };
     try {
-      const request = requestAt(parts, listingStart(parts, { ...extraQuery, ...sent }));
+      const request = requestAt(parts, firstPosition(parts, { ...extraQuery, ...sent }));
       return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
     } catch (error) {
       signal.throwIfAborted();
@@ -82,14 +69,15 @@ export function hiddenText({ is, records, by }: Extract<BareListing, { by: unkno
   hint: string;
 } {
   const names = by.join(' and ');
+  const message = `the listing is empty with ${names}, and has ${records} records without`;
   if (is === 'filtered') {
     return {
-      message: `the listing is empty with ${names}, and has ${records} records without`,
+      message,
       hint: 'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record',
     };
   }
   return {
-    message: `the listing is empty with ${names}, and has ${records} records without: the service takes ${names} for a filter`,
+    message: `${message}: the service takes ${names} for a filter`,
     hint: 'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size',
   };
 }
@@ -110,20 +98,17 @@ export function listingFinding(
   const count = first?.records.length ?? 0;
   const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
   const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
+  if (count === 0 && 'by' in bare) {
+    const { message, hint } = hiddenText(bare);
+    return (bare.is === 'hidden' ? fail : warn)(check, message, hint);
+  }
   if (count === 0) {
-    if ('by' in bare) {
-      const { message, hint } = hiddenText(bare);
-      return { check, status: bare.is === 'hidden' ? 'fail' : 'warn', detail: message, hint };
-    }
-    return { check, status: 'warn', detail, hint: EMPTY_HINT };
+    return warn(check, detail, 'an empty listing proves nothing: check that the credential may see this resource');
   }
   const [doubt] = pages.at(-1)?.end?.doubts ?? [];
-  if (doubt === undefined) return { check, status: 'ok', detail };
-  const status = profile.accept.includes('end') ? 'warn' : 'fail';
-  return { check, status, detail: `${detail}; ${doubt.message}`, hint: doubt.hint };
+  if (doubt === undefined) return ok(check, detail);
+  return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${doubt.message}`, doubt.hint);
 }
-
-const EMPTY_HINT = 'an empty listing proves nothing: check that the credential may see this resource';
 
 /** Whether pages have the requested size. */
 export function pageSizeFindings(
@@ -136,45 +121,43 @@ export function pageSizeFindings(
   const detail = `${size} records were asked for with ${size_param}, and the first page held ${came}`;
   const hint =
     'set page.size to what the service gives, and page.size_param to the parameter that it reads (null for none)';
-  return [{ check: 'page size', status: 'warn', detail, hint }];
+  return [warn('page size', detail, hint)];
 }
 
 /** Whether the records have the id and the time of change that the profile names. */
 export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding[] {
   if (records.length === 0) return [];
+  const id = idFinding(records, profile);
+  return profile.updated === null ? [id] : [id, updatedFinding(records, profile)];
+}
+
+function idFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
   const keys = records.map((record) => recordKey(record.value, profile.id));
   const bad = keys.find((key) => 'reject' in key);
   const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
-  const idName = [profile.id].flat().join(', ');
-  const fields: CheckFinding[] = [];
+  const name = [profile.id].flat().join(', ');
   if (bad !== undefined && 'reject' in bad) {
     const hint = `the fields there are: ${namesIn(records[0])}; name the right one as \`id\` in the profile`;
-    fields.push({ check: 'id', status: 'fail', detail: bad.reject.detail, hint });
-  } else if (distinct.size < records.length) {
-    const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
-    fields.push({ check: 'id', status: 'fail', detail: `${idName} repeats within a page`, hint });
-  } else {
-    fields.push({ check: 'id', status: 'ok', detail: `${idName} is there and unique on the page` });
+    return fail('id', bad.reject.detail, hint);
   }
-  return profile.updated === null ? fields : [...fields, updatedFinding(records, profile)];
+  if (distinct.size === records.length) return ok('id', `${name} is there and unique on the page`);
+  const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
+  return fail('id', `${name} repeats within a page`, hint);
 }
 
 function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
+  const check = 'updated';
   const readable = records.filter(({ value }) => updatedTime(value, profile) !== null).length;
   const detail = `${updatedPaths(profile).join(', else ')} is a time in ${readable} of ${records.length} records`;
-  if (readable === records.length) return { check: 'updated', status: 'ok', detail };
+  if (readable === records.length) return ok(check, detail);
   const without = `${detail}; the fields are ${namesIn(records[0])}`;
   const other = 'if another field holds the time of change, name it as `updated`';
-  if (profile.incremental === null) {
-    const hint = `a change is then known by the body alone; ${other}`;
-    return { check: 'updated', status: 'warn', detail: without, hint };
-  }
-  return {
-    check: 'updated',
-    status: profile.accept.includes('filter') ? 'warn' : 'fail',
-    detail: `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
-    hint: `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
-  };
+  if (profile.incremental === null) return warn(check, without, `a change is then known by the body alone; ${other}`);
+  return (profile.accept.includes('filter') ? warn : fail)(
+    check,
+    `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
+    `${other}; else set \`incremental: null\`: as long as such records exist, every sync is a full scan`,
+  );
 }
 
 function namesIn(record: SourceRecord | undefined): string {
@@ -187,20 +170,15 @@ const CLOCK_SKEW_MS = 30_000;
 
 /** Whether the service's clock, by the answer's `Date`, agrees with ours. */
 export function clockFinding(page: Page, clock: Clock): CheckFinding {
+  const check = 'clock';
   if (page.serverDate === null) {
     const detail = "the answers have no Date within a day of this machine's clock, so the service's is not known";
-    return { check: 'clock', status: 'warn', detail, hint: "see that this machine's clock is right" };
+    return warn(check, detail, "see that this machine's clock is right");
   }
   const skew = Math.round((page.serverDate - clock.now()) / 1_000);
-  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS)
-    return { check: 'clock', status: 'ok', detail: `within ${Math.abs(skew) + 1} s` };
+  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS) return ok(check, `within ${Math.abs(skew) + 1} s`);
   const detail = `the service's clock is ${Math.abs(skew)} s ${skew > 0 ? 'ahead of' : 'behind'} this machine's`;
-  return {
-    check: 'clock',
-    status: 'warn',
-    detail,
-    hint: "cursors follow the service's clock, so nothing is lost by it",
-  };
+  return warn(check, detail, "cursors follow the service's clock, so nothing is lost by it");
 }
 
 /** Whether the fields of which the profile says something, and that of the state, are there in the records of a page. */
@@ -214,15 +192,10 @@ export function describedFields(
     asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
   );
   const missing = Object.entries(fields).filter(([path]) => !values.some((value) => leadsTo(value, keysOfText(path))));
-  const named = missing.map(([path, { hash, exclude }]): CheckFinding => {
-    const detail = `fields names ${path}, which no record on the page has`;
+  const named = missing.map(([path, { hash, exclude }]) => {
     const harm = hash || exclude ? '; under another name it is copied as it is' : '';
-    return {
-      check: 'fields',
-      status: 'warn',
-      detail,
-      hint: `name it as the path that leads to it, such as author.email${harm}`,
-    };
+    const hint = `name it as the path that leads to it, such as author.email${harm}`;
+    return warn('fields', `fields names ${path}, which no record on the page has`, hint);
   });
   return state === null ? named : [...named, stateFinding(values, state)];
 }
@@ -238,19 +211,17 @@ function stateFinding(
   values: readonly JsonValue[],
   { field, published }: NonNullable<ResourceProfile['state']>,
 ): CheckFinding {
+  const check = 'state';
   const states = values.flatMap((value) => valuesAt(value, keysOfText(field)));
   const hint =
     'set state to the field that holds it, with its values in which a record is published; `state: null` where there is none';
-  if (states.length === 0) {
-    return { check: 'state', status: 'warn', detail: `no record on the page has the field ${field}`, hint };
-  }
-  const shown = states.filter((state) =>
-    published.some((one) => String(one) === (typeof state === 'string' ? state : JSON.stringify(state))),
-  ).length;
+  if (states.length === 0) return warn(check, `no record on the page has the field ${field}`, hint);
+  const texts = states.map((state) => (typeof state === 'string' ? state : JSON.stringify(state)));
+  const shown = texts.filter((text) => published.some((one) => String(one) === text)).length;
   const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
-  if (shown > 0) return { check: 'state', status: 'ok', detail };
+  if (shown > 0) return ok(check, detail);
   const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
-  return { check: 'state', status: 'warn', detail: `${detail}, which is ${others}`, hint };
+  return warn(check, `${detail}, which is ${others}`, hint);
 }
 
 function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
@@ -268,8 +239,8 @@ export async function requestAsOthers(context: RequestContext, page: Page): Prom
 
 async function requestAs(context: RequestContext, { position }: Page, as: OtherCaller): Promise<CallerView> {
   const { client, listing, profile, meter, signal } = context;
-  const { resource, values = {} } = listingWalk(context, 'incremental');
-  const request = requestAt({ target: listing, templates: profile, values }, urlAt(listing.baseUrl, position));
+  const { resource, values = {} } = listingScan(context, 'incremental');
+  const request = requestAt({ target: listing, templates: profile, values }, position);
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
     const records = recordsOf(answer, resource);

@@ -3,7 +3,7 @@ import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
 import { isObject } from '../rows/records/as-record.ts';
-import type { CheckFinding } from './listing-walk.ts';
+import { type CheckFinding, fail, warn } from './listing-scan.ts';
 
 /** One field's values, and how the profile reads it. */
 interface LocalField {
@@ -55,8 +55,7 @@ export function timesFindings(
 
 function noSuchField(path: string): CheckFinding {
   const detail = `times names the field ${path}, which no record on the page has`;
-  const hint = 'name it as the path that leads to it, such as meta.published';
-  return { check: 'times', status: 'warn', detail, hint };
+  return warn('times', detail, 'name it as the path that leads to it, such as meta.published');
 }
 
 function textsOf(record: JsonValue): Texts {
@@ -137,7 +136,7 @@ function offBy(field: LocalField, other: string, gaps: readonly number[]): Check
   const offsets = [...new Set(gaps)].toSorted((a, b) => a - b).map(offsetText);
   const records = gaps.length === 1 ? 'one record' : `${gaps.length} records`;
   const detail = `${field.path} names no zone and is read as ${field.readAs}, but stands ${offsets.join(' or ')} from ${other} in ${records}`;
-  return { check: 'times', status: 'fail', detail, hint: hintFor(field) };
+  return fail('times', detail, hintFor(field));
 }
 
 function byClock(
@@ -157,18 +156,16 @@ function byClock(
   const youngest = Math.min(...ages);
   const ahead = ages.filter((age) => age < -MINUTE_MS).length;
   const read = `${field.path} names no zone and is read as ${field.readAs}`;
-  const warn = (why: string): CheckFinding => {
-    return { check: 'times', status: 'warn', detail: `${read}, but ${why}`, hint: hintFor(field) };
-  };
+  const doubt = (why: string): CheckFinding => warn('times', `${read}, but ${why}`, hintFor(field));
   if (ahead > 0) {
     const minutes = Math.ceil(-youngest / MINUTE_MS);
-    return warn(`by the service's clock ${ahead} of them are still to come, by up to ${minutes} minutes`);
+    return doubt(`by the service's clock ${ahead} of them are still to come, by up to ${minutes} minutes`);
   }
   const quarters = Math.round(youngest / QUARTER_MS);
   const rest = youngest - quarters * QUARTER_MS;
   const isLate = isUpdated && quarters > 0 && youngest <= FURTHEST_MS && rest <= FRESH_MS && rest >= -UNLIKE_MS;
   const behind = offsetText(-quarters * QUARTER_MS);
-  return isLate ? warn(`the newest stands ${behind} from the service's clock, to the second: maybe it is new`) : null;
+  return isLate ? doubt(`the newest stands ${behind} from the service's clock, to the second: maybe it is new`) : null;
 }
 
 function hintFor({ path }: LocalField): string {

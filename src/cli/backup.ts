@@ -21,15 +21,13 @@ import {
 } from './command/sources.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
 
-type BackupOptions = SourceOptions;
-
 const FILE = 'File of the backup; {source} stands for the name of the source';
 
 /** `content-sync backup FILE`: writes a consistent copy of warehouse and inbox into one file, also while `serve` runs. */
 export function backupCommand(context: CliContext): Command {
   return sourceCommand('backup')
     .argument('<file>', FILE)
-    .action(async (file: string, options: BackupOptions) => {
+    .action(async (file: string, options: SourceOptions) => {
       const { clock, signal, version } = context;
       await forEachFile(context, options, file, async ({ source }, to) => {
         const about = { source: source.name, version, clock, signal };
@@ -53,11 +51,11 @@ export function backupCommand(context: CliContext): Command {
     });
 }
 
-/** `content-sync restore FILE`: replaces warehouse and inbox by those of a backup. */
+/** `content-sync restore FILE`: replaces the warehouse by that of a backup. */
 export function restoreCommand(context: CliContext): Command {
   return sourceCommand('restore')
     .argument('<file>', FILE)
-    .action(async (file: string, options: BackupOptions) => {
+    .action(async (file: string, options: SourceOptions) => {
       const { clock, signal } = context;
       await forEachFile(context, options, file, async (chosen, from) => {
         const { source } = chosen;
@@ -72,7 +70,7 @@ export function restoreCommand(context: CliContext): Command {
         const taken_at = new Date(report.takenAt).toISOString();
         const { deliveries, forgotten } = report;
         const lines = [
-          `${source.name}: warehouse and inbox are as of ${taken_at}${laterText(deliveries)}`,
+          `${source.name}: the warehouse is as of ${taken_at}${laterText(deliveries)}`,
           ...forgottenLines(source, report),
         ];
         printReport(context, { source: source.name, file: from, taken_at, deliveries, forgotten }, lines.join('\n'));
@@ -123,8 +121,8 @@ function olderWarehouse(error: unknown): null {
 
 function laterText(deliveries: number | null): string {
   if (deliveries === 0) return '; the next runs fetch what has changed since';
-  if (deliveries === null) return '; run content-sync backfill, because the replaced inbox could not be read';
-  return `; ${countOf(deliveries, 'delivery', 'deliveries')} received later will be processed again`;
+  if (deliveries === null) return ', and so is the inbox, which could not be read: run content-sync backfill';
+  return `; ${countOf(deliveries, 'delivery', 'deliveries')} processed since will be processed again`;
 }
 
 async function forEachFile(

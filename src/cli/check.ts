@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
-import type { CheckFinding } from '../checks/listing-walk.ts';
+import type { CheckFinding } from '../checks/listing-scan.ts';
 import { storesOf } from '../config/file-stores.ts';
 import { versionText } from '../config/profile/http-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';

@@ -11,7 +11,7 @@ interface CommandEntry {
   /** True if it uses no secret of the settings, so that those may be missing. */
   secretsOptional?: true;
   /** The group that lists it; its own name alone works as well. */
-  in?: 'control' | 'warehouse' | 'config' | 'export' | 'demo';
+  in?: 'control' | 'warehouse' | 'config' | 'demo';
   load: () => Promise<(context: CliContext) => Command>;
 }
 
@@ -27,10 +27,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   check: {
     about: 'Test config, credential and profile against the live service; copies nothing',
     load: async () => (await import('./check.ts')).checkCommand,
-  },
-  plan: {
-    about: 'Show what the next run will do; sends no request and writes nothing',
-    load: async () => (await import('./plan.ts')).planCommand,
   },
   backfill: {
     about: 'Copy everything; resumes where an earlier run stopped',
@@ -67,7 +63,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
   files: {
-    about: 'Manage pictures and other files of records: status, verify, prune, get',
+    about: 'Manage pictures and other files of records: status, verify, prune',
     load: async () => (await import('./files/files.ts')).filesCommand,
   },
   warehouse: {
@@ -84,14 +80,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   deliveries: {
     about: 'List, show or replay webhook deliveries',
-    load: async () => (await import('./webhooks.ts')).deliveriesCommand,
-  },
-  webhooks: {
-    about: 'Test how webhooks are signed',
-    load: async () => (await import('./webhooks.ts')).webhooksCommand,
+    load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   export: {
-    about: 'Write files for other tools: parquet, csv, ndjson, dbt, dictionary, deployment, monitoring',
+    about: 'Write files for other tools: parquet, csv, ndjson, dbt, deployment, monitoring',
     load: async () => (await import('./export.ts')).exportCommand,
   },
   config: {
@@ -139,12 +131,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     secretsOptional: true,
     in: 'control',
     load: async () => (await import('./control.ts')).reloadCommand,
-  },
-  dictionary: {
-    about: 'Describe tables, columns, relations and freshness as a page or JSON; reads only the warehouse',
-    secretsOptional: true,
-    in: 'export',
-    load: async () => (await import('./export.ts')).dictionaryCommand,
   },
   grants: {
     about: 'Let a Postgres role read the copied tables and views; --revoke undoes it',

@@ -2,27 +2,17 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
 import { request } from 'undici';
-import { firstPage } from '../checks/listing-walk.ts';
+import { firstPage } from '../checks/listing-scan.ts';
 import { openWarehouse } from '../database/databases.ts';
 import { pauseResources, readPauses, resumeResources } from '../database/state/server-state.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import { type ControlAnswer, type ControlRequest, done } from '../server/controls/control-request.ts';
+import { type ControlAnswer, done } from '../server/controls/control-request.ts';
 import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  silentLog,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-  withSourceOptions,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, readSettings, silentLog, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
@@ -56,8 +46,8 @@ export function reloadCommand(context: CliContext): Command {
     const settings = readSettings(context, options);
     for (const source of Object.values(settings.sources)) {
       const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
-      const door = await findServe(context, chosen);
-      const answer = door === null ? null : await askServe(door, { action: 'reload' }, context.signal);
+      const serve = await findServe(context, chosen);
+      const answer = serve === null ? null : await askServe(serve, { action: 'reload' }, context.signal);
       if (answer !== null) return printAnswers(context, null, [answer]);
     }
     throw nothingRuns('reload its config');
@@ -83,12 +73,11 @@ async function control(
   names: readonly string[],
 ): Promise<ControlAnswer[]> {
   const { name: source } = chosen.source;
-  const door = await findServe(context, chosen);
-  const requests: ControlRequest[] =
-    names.length === 0 ? [{ ...asked, source }] : chosen.resources.map((resource) => ({ ...asked, source, resource }));
+  const serve = await findServe(context, chosen);
+  const targets = names.length === 0 ? [{ source }] : chosen.resources.map((resource) => ({ source, resource }));
   const answers: ControlAnswer[] = [];
-  for (const request of door === null ? [] : requests) {
-    const answer = door === null ? null : await askServe(door, request, context.signal);
+  for (const target of serve === null ? [] : targets) {
+    const answer = serve && (await askServe(serve, { ...asked, ...target }, context.signal));
     if (answer !== null) answers.push(answer);
   }
   return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
@@ -117,7 +106,7 @@ async function withoutServe(
     return done(
       action === 'pause'
         ? `${what}: paused; no serve runs just now, and the next one honours it`
-        : `${what}: ${left.length === 0 ? 'nothing of it was paused' : 'resumed; the next serve or sync goes on'}`,
+        : `${what}: ${left.length === 0 ? 'nothing of it was paused' : 'resumed; the next serve or sync continues'}`,
     );
   });
 }

@@ -3,14 +3,11 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import type { SourceSettings } from '../config/settings.ts';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
+import type { WarehouseReader } from '../database/reading.ts';
+import { readShapes } from '../database/state/column-catalog.ts';
+import { readViews } from '../database/state/view-catalog.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { textHash } from '../rows/records/record-key.ts';
-import {
-  type Dictionary,
-  type DictionaryColumn,
-  type DictionaryTable,
-  readDictionary,
-} from '../server/dictionary/read-dictionary.ts';
 import { timesOf } from '../server/schedule/due.ts';
 import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
@@ -19,10 +16,32 @@ import { printReport } from './command/output.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 
+/** A column of a view. Every text may have come from the service. */
+interface DbtColumn {
+  name: string;
+  /** The type as the database names it. */
+  declared: string;
+  description: string | null;
+  /** `content.id` if it holds the key of a record. */
+  references: string | null;
+  isKey: boolean;
+}
+
+interface DbtView {
+  name: string;
+  /** Null for a view of the whole source. */
+  resource: string | null;
+  /** The copied table that a live view shows; null for all other views. */
+  table: string | null;
+  description: string;
+  columns: readonly DbtColumn[];
+}
+
 /** What a project needs to know of a source. */
 interface DbtSource {
-  /** Of the resources that are copied. */
-  dictionary: Dictionary;
+  name: string;
+  /** The views of resources that are copied. */
+  views: readonly DbtView[];
   /** Live views of resources that are no longer copied. */
   leftOut: readonly string[];
   /** The schema that holds its tables. */
@@ -57,20 +76,46 @@ export function dbtCommand(context: CliContext): Command {
 async function describe({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DbtSource> {
   const database = databaseAt(source.warehouse);
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const { name, resources, profile } = source;
-    const about = { source: name, warehouse: database.shown, resources, profile, at: clock.now() };
-    const read = await readDictionary(about, warehouse);
-    const dictionary = scrubTexts(read, (text) => scrubOwn(text, secrets));
-    const left = dictionary.tables.filter(({ kind, is_copied }) => kind === 'live' && is_copied === false);
+    const { name, resources } = source;
+    const views = scrubTexts(await readDbtViews(warehouse), (text) => scrubOwn(text, secrets));
+    const isCopied = ({ resource }: DbtView): boolean => resource === null || resources.includes(resource);
+    const left = views.filter((view) => view.table !== null && !isCopied(view));
+    const from = clock.now();
     return {
-      dictionary: { ...dictionary, tables: dictionary.tables.filter((table) => table.is_copied !== false) },
+      name,
+      views: views.filter(isCopied),
       leftOut: left.map((view) => view.name),
       // A file has no schema: programs attach it under the name of the source.
       schema: database.shared?.namespace ?? plainName(name),
       isFile: database.shared === null,
-      maxAge: (resource) => maxAge(source, resource, about.at),
+      maxAge: (resource) => maxAge(source, resource, from),
     };
   });
+}
+
+/** Live views first, then the other views of resources, then those of the whole source. */
+async function readDbtViews({ own, dialect: { types } }: WarehouseReader): Promise<DbtView[]> {
+  const tables = (await readShapes(own)).flatMap((shape) => shape.tables);
+  const stored = [...(await readViews(own)).values()];
+  const views = stored.map(({ view, columns }): DbtView => {
+    const { view_name: name, resource, description } = view;
+    const table = resource === null ? undefined : tables.find((each) => isNameOf(name, `${each.name}_live`));
+    return {
+      name,
+      resource,
+      table: table?.name ?? null,
+      description,
+      columns: columns.map((column) => ({
+        name: column.column_name,
+        declared: types[column.type],
+        description: column.description === '' ? null : column.description,
+        references: column.refers_to,
+        isKey: table?.key.includes(column.column_name) ?? false,
+      })),
+    };
+  });
+  const rank = ({ table, resource }: DbtView): number => (table !== null ? 0 : resource !== null ? 1 : 2);
+  return views.toSorted((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
 }
 
 const HOUR_MS = 3_600_000;
@@ -107,8 +152,8 @@ const DBT_VERSION = ['>=1.10.8', '<3.0.0'];
 
 /** The texts of a project that shows these sources, by path within it. */
 function projectFiles(sources: readonly DbtSource[]): Map<string, string> {
-  const staged = sources.flatMap(({ dictionary: { source, tables } }) =>
-    tables.filter(({ kind }) => kind === 'live').map((view) => ({ source: plainName(source), view })),
+  const staged = sources.flatMap(({ name, views }) =>
+    views.filter(({ table }) => table !== null).map((view) => ({ source: plainName(name), view })),
   );
   const isFile = sources.some((each) => each.isFile);
   const project = {
@@ -136,34 +181,27 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function toDbtSource({ dictionary: { source, tables, relations }, schema, maxAge: readAnswerAge }: DbtSource): object {
+function toDbtSource({ name: source, views, schema, maxAge: readAnswerAge }: DbtSource): object {
   const name = plainName(source);
-  const shown = tables.filter(({ kind }) => kind !== 'table');
-  const staged = shown.filter(({ kind }) => kind === 'live');
+  const staged = views.filter(({ table }) => table !== null);
   const live = new Map(staged.map((view) => [view.table, `source('${name}', '${plainName(view.name)}')`]));
-  const freshness = tables.find((table) => table.kind === 'global' && isNameOf(table.name, 'sync_freshness'));
+  const freshness = views.find((view) => view.resource === null && isNameOf(view.name, 'sync_freshness'));
   return {
     name,
-    description: withoutJinja(
-      `The copy of ${source} that content-sync keeps: ${shown.length} views, ${relations.length} relations between them.`,
-    ),
+    description: withoutJinja(`The copy of ${source} that content-sync keeps: ${views.length} views.`),
     schema,
     quoting: { schema: true, identifier: true },
-    tables: shown.map((table) => {
-      const isAged = table.kind === 'live' && freshness !== undefined;
-      const loaded_at_field = isAged ? loadedAt(table, schema, freshness) : null;
-      return toDbtTable(
-        table,
-        live,
-        isAged ? { loaded_at_field, freshness: readAnswerAge(table.resource ?? '') } : null,
-      );
+    tables: views.map((view) => {
+      const isAged = view.table !== null && freshness !== undefined;
+      const loaded_at_field = isAged ? loadedAt(view, schema, freshness) : null;
+      return toDbtTable(view, live, isAged ? { loaded_at_field, freshness: readAnswerAge(view.resource ?? '') } : null);
     }),
   };
 }
 
 /** A view as a table of a source; `live` names the live view of a table as dbt does. */
 function toDbtTable(
-  { name, kind, description, columns }: DictionaryTable,
+  { name, table, description, columns }: DbtView,
   live: ReadonlyMap<string | null, string>,
   config: object | null,
 ): object {
@@ -175,7 +213,7 @@ function toDbtTable(
     description: withoutJinja(description),
     ...(config === null ? {} : { config }),
     columns: columns.map((column) => {
-      const tests = kind === 'live' ? toDbtTests(column, keys, live) : [];
+      const tests = table !== null ? toDbtTests(column, keys, live) : [];
       return {
         name: column.name,
         ...(column.description === null ? {} : { description: withoutJinja(column.description) }),
@@ -188,7 +226,7 @@ function toDbtTable(
 }
 
 /** How old the copy is: when the resource was last brought up to date, whether or not anything had changed. */
-function loadedAt({ resource }: DictionaryTable, schema: string, { name }: DictionaryTable): string {
+function loadedAt({ resource }: DbtView, schema: string, { name }: DbtView): string {
   const view = `"${schema.replaceAll('"', '""')}".${quoted(name)}`;
   const of = `'${(resource ?? '').replaceAll("'", "''")}'`;
   return `(select max(last_success_at) from ${view} where resource = ${of})`;
@@ -196,8 +234,8 @@ function loadedAt({ resource }: DictionaryTable, schema: string, { name }: Dicti
 
 /** Keys and references. */
 function toDbtTests(
-  column: DictionaryColumn,
-  keys: readonly DictionaryColumn[],
+  column: DbtColumn,
+  keys: readonly DbtColumn[],
   live: ReadonlyMap<string | null, string>,
 ): (object | string)[] {
   // Keys of several columns are unique together: a test of their own says so.
@@ -212,7 +250,7 @@ function toDbtTests(
 
 /** A live view, and the source that it belongs to. */
 interface Staged {
-  view: DictionaryTable;
+  view: DbtView;
   source: string;
 }
 

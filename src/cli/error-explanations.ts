@@ -48,7 +48,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes: 'file_exists file_unwritable',
-      cause: '`init`, `probe` or `files get` would replace a file, or cannot write it.',
+      cause: '`init` or `probe` would replace a file, or cannot write it.',
       fix: 'Name another file, or add `--force`.',
     },
     {
@@ -90,9 +90,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
     },
     {
-      codes: 'webhook_secret webhook_public_url webhook_unsigned',
-      cause: 'The signature scheme needs another secret, the public address, or a part that is missing.',
-      fix: 'Set `webhook.secrets`, `webhook.public_url`, or the part that the message names.',
+      codes: 'webhook_secret webhook_public_url',
+      cause: 'The signature scheme needs another secret, or the public address.',
+      fix: 'Set `webhook.secrets`, or `webhook.public_url`.',
     },
   ],
   'Connection to the service': [
@@ -330,8 +330,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If it is right, name its host in `files.allow_hosts`.',
     },
     {
-      codes: 'file_unknown file_missing file_damaged',
-      cause: 'The record has no such file, or its object is missing in the store or does not match its hash.',
+      codes: 'file_missing',
+      cause: 'The object of a file is missing in its store.',
       fix: 'Run `content-sync files status`, then `content-sync files verify --repair`.',
     },
     {
@@ -341,7 +341,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes:
-        'file_store_absent file_store_unknown file_store_full file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
+        'file_store_absent file_store_full file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
       cause:
         'The store does not exist, has no room, or cannot be used: rights, credentials, bucket, volume or network.',
       fix: 'Follow the hint: check `files.store` and its volume. Files are tried again; `content-sync files prune` removes unused ones.',

@@ -1,24 +1,12 @@
-import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, Option } from 'commander';
-import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
 import type { FormatName, FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
-import { ConfigError, messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatBytes, countText } from '../observe/figures.ts';
-import { scrubOwn } from '../observe/scrub.ts';
-import {
-  countDictionary,
-  type Dictionary,
-  readDictionary,
-  type TableCounts,
-} from '../server/dictionary/read-dictionary.ts';
-import { renderDictionaryPage } from '../server/page/dictionary-page.ts';
-import { scrubTexts } from '../server/status/snapshot.ts';
 import type { CliContext } from './command/context.ts';
 import { alignedLines, printReport } from './command/output.ts';
 import {
@@ -27,7 +15,6 @@ import {
   readSettings,
   sourceCommand,
   type SourceOptions,
-  whileOpen,
 } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 import { deploymentCommand, monitoringCommand } from './deployment.ts';
@@ -155,67 +142,4 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
 function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
   const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${formatBytes(size)}`;
   return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${formatBytes(bytes)}`, isWritten];
-}
-
-type DictionaryOptions = SourceOptions & { out?: string };
-
-/** What is known of one source. */
-interface DescribedSource {
-  dictionary: Dictionary;
-  counts: TableCounts;
-}
-
-/** `content-sync dictionary`: what the warehouse holds, for people and programs; asks only the warehouse. */
-export function dictionaryCommand(context: CliContext): Command {
-  return sourceCommand('dictionary')
-    .addOption(new Option('--html', 'Write one self-contained HTML page (default)').conflicts('json'))
-    .option('-o, --out <file>', 'Write to a file instead of stdout')
-    .action(async (options: DictionaryOptions) => {
-      const described: DescribedSource[] = [];
-      await forEachSource(context, options, [], async (chosen) => {
-        described.push(await describeSource(chosen, context));
-      });
-      if (described.length === 0) return;
-      const text =
-        context.json === true
-          ? described.map(({ dictionary, counts }) => `${JSON.stringify(withRows(dictionary, counts))}\n`).join('')
-          : renderDictionaryPage(described, { version: context.version, at: context.clock.now() });
-      await writeText(context, text, options.out);
-    });
-}
-
-async function describeSource({ source }: ChosenSource, { clock, secrets }: CliContext): Promise<DescribedSource> {
-  return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
-    const { name, warehouse: address, resources, profile } = source;
-    const about = { source: name, warehouse: shownPlace(address), resources, profile, at: clock.now() };
-    const dictionary = await readDictionary(about, warehouse);
-    const counts = await countDictionary(dictionary, warehouse);
-    return scrubTexts({ dictionary, counts }, (text) => scrubOwn(text, secrets));
-  });
-}
-
-/** The dictionary with row counts, and times as text. */
-function withRows(dictionary: Dictionary, counts: TableCounts): object {
-  const tables = dictionary.tables.map((table) => ({ ...table, rows: counts[table.name] ?? null }));
-  return Object(JSON.parse(JSON.stringify({ ...dictionary, tables }, timesAsText)));
-}
-
-function timesAsText(key: string, value: unknown): unknown {
-  return /(?:_at|_seen)$/.test(key) && typeof value === 'number' ? new Date(value).toISOString() : value;
-}
-
-async function writeText({ stdout, cwd }: CliContext, text: string, out: string | undefined): Promise<void> {
-  if (out === undefined) {
-    stdout.write(text);
-    return;
-  }
-  const file = path.resolve(cwd, out);
-  try {
-    await writeFile(file, text);
-  } catch (error) {
-    throw new ConfigError('usage', `${file} cannot be written: ${messageOf(error)}`, {
-      hint: 'name a file in a folder that is there and that this user may write to',
-      cause: error,
-    });
-  }
 }

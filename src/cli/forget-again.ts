@@ -4,29 +4,22 @@ import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/column-catalog.ts';
-import {
-  askToForget,
-  checkPrivacyKey,
-  forgottenFingerprint,
-  noteForgotten,
-  openRequests,
-  rememberForgotten,
-  unerased,
-} from '../database/state/forgotten.ts';
+import { askToForget, checkPrivacyKey, forgottenFingerprint, noteForgotten, openRequests, rememberForgotten, unerased } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';
 import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
-import { syncedResources } from '../server/keeper.ts';
+import { syncedResources } from '../server/source-supervisor.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
 
+// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
+
 /**
- * Has a restored warehouse know of the records that were erased in the one that it replaces, and asks for those that are
- * in it to be erased again. Returns how many these are. Throws `ConfigError('privacy_key')` if the settings cannot tell
- * them.
+ * Copies the erased records of a replaced warehouse to the restored one, and requests those that it contains to be
+ * erased again. Returns how many these are. Throws `ConfigError('privacy_key')` if the settings cannot recognize them.
  */
 export async function carryForgotten(
   { clock, version }: CliContext,
@@ -43,57 +36,57 @@ export async function carryForgotten(
   let found = 0;
   for (const [resource, rows] of Map.groupBy(forgotten, (row) => row.resource)) {
     const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
-    const isErased = (id: string): boolean => fingerprints.has(forgottenFingerprint(key, name, resource, id));
-    const ids = await idsThat(isErased, source, restored, resource);
-    found += ids.length;
-    const asked = { resource, ids, version, at };
-    if (ids.length > 0) await warehouse.apply(askToForget(warehouse.own, { source: name, key }, asked));
+    const ids = new Set<string>();
+    for await (const id of storedIds(source, restored, resource)) {
+      if (fingerprints.has(forgottenFingerprint(key, name, resource, id))) ids.add(id);
+    }
+    found += ids.size;
+    const asked = { resource, ids: [...ids], version, at };
+    if (ids.size > 0) await warehouse.apply(askToForget(warehouse.own, { source: name, key }, asked));
   }
   return found;
 }
 
-async function idsThat(
-  isErased: (id: string) => boolean,
+/** The ids of a resource's records in a restored warehouse and its inbox. */
+async function* storedIds(
   source: SourceSettings,
   { warehouse, inbox }: RestoredParts,
   resource: string,
-): Promise<string[]> {
+): AsyncIterable<string> {
   const profile = source.profile.resources[resource];
-  if (profile === undefined) return [];
-  const ids = new Set<string>();
-  const shape = await readTables(warehouse, resource);
-  for await (const id of knownIds({ warehouse, resource, shape, profile })) if (isErased(id)) ids.add(id);
-  if (inbox === null) return [...ids];
-  const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-  for await (const id of idsInDeliveries(inbox, rules, resource)) if (isErased(id)) ids.add(id);
-  return [...ids];
+  if (profile === undefined) return;
+  yield* knownIds({ warehouse, resource, shape: await readTables(warehouse, resource), profile });
+  if (inbox !== null) yield* idsInDeliveries(inbox, eventRules(source), resource);
 }
 
-/** Erases what is still to be erased. Returns the resources of which something remains. */
+function eventRules(source: SourceSettings) {
+  return { webhooks: source.profile.webhooks, resources: syncedResources(source) };
+}
+
+/** Erases the records that are requested to be erased. Returns the resources of which something remains. */
 export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
-  const left: string[] = [];
+  const unfinished: string[] = [];
   for (const resource of Object.keys(app.source.profile.resources)) {
     if ((await openRequests(app.warehouse.own, resource)).length === 0) continue;
-    const isErased = await eraseWhenFree(context, app, resource);
-    const isDone = isErased && (await finishForgetting(context, app, resource)).isClean;
-    if (!isDone) left.push(resource);
+    if ((await eraseCompletely(context, app, resource)).remains !== null) unfinished.push(resource);
   }
-  return left;
+  return unfinished;
 }
 
-/** The result of erasing the other traces of records that are erased from the tables. */
-interface FinishedForgetting {
-  /** As they are remembered from now on. */
-  rows: readonly ForgottenRow[];
-  /** Deliveries that wait, and are erased by the next `serve`. */
+/** The result of erasing the requested records of a resource. */
+export interface Erasure {
+  /** The requests that were open. */
+  requests: readonly ForgottenRow[];
+  /** Waiting deliveries that name other records too; the next `serve` erases them. */
   waiting: number;
-  /** False while a reader keeps the log, or dead rows, from being taken away. */
-  isClean: boolean;
-  /** True if contents of files are still in a store. */
-  areFilesLeft: boolean;
+  /**
+   * What remains: `rows` because another process owns the resource, `files` in a store, or `pages` of the database,
+   * because a reader keeps the log or dead rows. Null if nothing does.
+   */
+  remains: 'rows' | 'files' | 'pages' | null;
 }
 
-/** Own tables that held ids or bodies. */
+/** Internal tables that held ids or bodies. */
 const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
@@ -113,67 +106,64 @@ const CLEANED_TABLES = [
   '_sync_notices',
 ] as const satisfies readonly (keyof OwnTables)[];
 
-const MAX_CLEAN_ATTEMPTS = 3;
-const CLEAN_RETRY_MS = 250;
-const MAX_FILE_ATTEMPTS = 10;
-const FILE_RETRY_MS = 500;
-
-/** Deliveries, log and free pages of the records that are erased from the tables of a resource. Done again, it does no harm. */
-export async function finishForgetting(context: CliContext, app: App, resource: string): Promise<FinishedForgetting> {
-  const { own } = app.warehouse;
-  const { clock } = context;
-  const open = await openRequests(own, resource);
-  const ids = open.flatMap(({ record_id }) => (record_id === null ? [] : [record_id]));
-  const deliveries = await withInbox(context, app, resource, ids, false);
-  const noted = open.map((row) => Object.assign(row, { counts: withDeliveries(row, deliveries), record_id: null }));
-  // The ids go here, so that cleaning takes them away as well.
-  await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { record_id: null, counts: row.counts })));
-  const areFilesLeft = !(await eraseContents(context, app));
-  const isClean = (await cleanAll(context, app, resource)) && !areFilesLeft;
-  const cleaned_at = isClean ? timestampText(clock.now()) : null;
-  if (isClean) await app.warehouse.apply(noted.map((row) => noteForgotten(own, row, { cleaned_at })));
-  return { rows: noted, waiting: deliveries?.waiting ?? 0, isClean, areFilesLeft };
+/** Erases the requested records from tables, inbox, file stores and free pages. Repeating it does no harm. */
+export async function eraseCompletely(context: CliContext, app: App, resource: string): Promise<Erasure> {
+  const { warehouse } = app;
+  const { own } = warehouse;
+  const isErased = await eraseRows(context, app, resource);
+  const requests = await openRequests(own, resource);
+  if (!isErased) return { requests, waiting: 0, remains: 'rows' };
+  const ids = requests.flatMap(({ record_id }) => (record_id === null ? [] : [record_id]));
+  const deliveries = await eraseDeliveries(context, app, { resource, ids, isDry: false });
+  // The ids go before the cleaning, so that it removes them as well.
+  await warehouse.apply(requests.map((row) => noteForgotten(own, row, { record_id: null })));
+  const areContentsErased = await eraseContents(context, app);
+  const arePagesClean = await cleanPages(context, app, resource);
+  const remains = areContentsErased ? (arePagesClean ? null : 'pages') : 'files';
+  const cleaned_at = timestampText(context.clock.now());
+  if (remains === null) await warehouse.apply(requests.map((row) => noteForgotten(own, row, { cleaned_at })));
+  return { requests, waiting: deliveries?.waiting ?? 0, remains };
 }
 
-/** Contents of files that only records showed which are forgotten. True if none is left. */
-async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
-  for (let left = MAX_FILE_ATTEMPTS; left > 0 && !signal.aborted; left -= 1) {
+const POLL_INTERVAL_MS = 500;
+/** A scan of another process may take hours. */
+const MAX_WAIT_MS = 10 * 60_000;
+
+/**
+ * Erases the rows of the requested records. If another process owns the resource, waits until it erases them (a `serve`,
+ * within seconds) or ends. Returns false if that takes more than ten minutes, or the command is interrupted.
+ */
+async function eraseRows({ clock, signal, stderr }: CliContext, app: App, resource: string): Promise<boolean> {
+  const until = clock.monotonic() + MAX_WAIT_MS;
+  for (let isReported = false; ;) {
     try {
-      const storeAt: typeof files.storeAt = (address) => files.storeAt(address);
-      return (await eraseUnnamed({ warehouse, settings: source.files, storeAt, clock })) === 0;
+      await app.eraseForgotten(resource, signal);
     } catch (error) {
-      if (!(error instanceof SyncError)) throw error;
-      // Downloads in flight may take long, and so may an unreachable store.
-      if (error.code !== 'lease_held') return false;
-      await clock.sleep(FILE_RETRY_MS);
+      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+      if (!isReported)
+        stderr.write(`content-sync: ${error.message}: it erases the records, or this command does once it has ended\n`);
+      isReported = true;
     }
+    if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
+    if (signal.aborted || clock.monotonic() >= until) return false;
+    await clock.sleep(POLL_INTERVAL_MS);
   }
-  return false;
 }
 
-function withDeliveries({ record_id, counts }: ForgottenRow, found: ForgottenDeliveries | null): string | null {
-  const more = record_id === null ? 0 : (found?.erased.get(record_id) ?? 0);
-  if (more === 0) return counts;
-  const known: unknown = JSON.parse(counts ?? '{}');
-  return JSON.stringify({ ...(typeof known === 'object' ? known : {}), deliveries: more });
-}
-
-/** Null for a source that has no inbox. */
-export async function withInbox(
+/** Erases the deliveries that name these records, or only counts them. Null for a source that has no inbox. */
+export async function eraseDeliveries(
   { clock }: CliContext,
   { source }: App,
-  resource: string,
-  ids: readonly string[],
-  isDry: boolean,
+  request: { resource: string; ids: readonly string[]; isDry: boolean },
 ): Promise<ForgottenDeliveries | null> {
-  const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-  return inInbox(source.warehouse, clock, (inbox) =>
-    forgetDeliveries({ inbox, rules, resource, ids: new Set(ids), isDry, clock }),
+  const ids = new Set(request.ids);
+  return withInbox(source.warehouse, clock, (inbox) =>
+    forgetDeliveries({ ...request, ids, inbox, rules: eventRules(source), clock }),
   );
 }
 
-/** Null for a source that has no inbox, which is not made. */
-async function inInbox<T>(
+/** Null for a source that has no inbox, which is not created. */
+async function withInbox<T>(
   warehouse: string,
   clock: CliContext['clock'],
   work: (inbox: Inbox) => Promise<T>,
@@ -187,49 +177,50 @@ async function inInbox<T>(
   return whileOpen(await openInbox(inboxAddress(warehouse), clock), work);
 }
 
-async function cleanAll(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
-  const { clock } = context;
+const MAX_FILE_ATTEMPTS = 10;
+const FILE_RETRY_MS = 500;
+
+/** Erases the contents of files that only erased records had. Returns false if some remain. */
+async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
+  for (let attempt = 0; attempt < MAX_FILE_ATTEMPTS && !signal.aborted; attempt += 1) {
+    try {
+      return (
+        (await eraseUnnamed({
+          warehouse,
+          settings: source.files,
+          storeAt: (address) => files.storeAt(address),
+          clock,
+        })) === 0
+      );
+    } catch (error) {
+      if (!(error instanceof SyncError)) throw error;
+      // Downloads in progress may take long, and a store may be unreachable for long.
+      if (error.code !== 'lease_held') return false;
+      await clock.sleep(FILE_RETRY_MS);
+    }
+  }
+  return false;
+}
+
+/** Removes what the log and free pages of warehouse and inbox still hold. Returns false while a reader prevents it. */
+async function cleanPages(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
   const shape = await readTables(warehouse, resource);
   const tables = [...CLEANED_TABLES, ...(shape?.tables ?? []).map(({ name }) => name)];
-  const clean = await untilClean(context, () => warehouse.clean(tables));
-  const isInboxClean = await inInbox(source.warehouse, clock, (inbox) => untilClean(context, () => inbox.clean()));
-  return clean && isInboxClean !== false;
+  const isClean = await untilTrue(context, () => warehouse.clean(tables));
+  const isInboxClean = await withInbox(source.warehouse, context.clock, (inbox) =>
+    untilTrue(context, () => inbox.clean()),
+  );
+  return isClean && isInboxClean !== false;
 }
+
+const MAX_CLEAN_RETRIES = 3;
+const CLEAN_RETRY_MS = 250;
 
 /** Retries, because readers usually finish soon. */
-async function untilClean({ clock, signal }: CliContext, clean: () => Promise<boolean>): Promise<boolean> {
-  for (let left = MAX_CLEAN_ATTEMPTS; ; left -= 1) {
+async function untilTrue({ clock, signal }: CliContext, clean: () => Promise<boolean>): Promise<boolean> {
+  for (let retries = 0; ; retries += 1) {
     if (await clean()) return true;
-    if (left === 0 || signal.aborted) return false;
+    if (retries === MAX_CLEAN_RETRIES || signal.aborted) return false;
     await clock.sleep(CLEAN_RETRY_MS);
-  }
-}
-
-const POLL_INTERVAL_MS = 500;
-/** A scan of another process may take hours. */
-const MAX_WAIT_MS = 10 * 60_000;
-
-/**
- * Erases the requested records. If another process owns the resource, waits until it erases them (a `serve`, within
- * seconds) or ends. Returns false if that takes more than ten minutes, or the command is interrupted.
- */
-export async function eraseWhenFree(
-  { clock, signal, stderr }: CliContext,
-  app: App,
-  resource: string,
-): Promise<boolean> {
-  const until = clock.monotonic() + MAX_WAIT_MS;
-  for (let isTold = false; ;) {
-    try {
-      await app.eraseForgotten(resource, signal);
-    } catch (error) {
-      if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
-      if (!isTold)
-        stderr.write(`content-sync: ${error.message}: it erases the records, or this command does once it has ended\n`);
-      isTold = true;
-    }
-    if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
-    if (signal.aborted || clock.monotonic() >= until) return false;
-    await clock.sleep(POLL_INTERVAL_MS);
   }
 }

@@ -14,9 +14,9 @@ import { checkSource, findingsText, type Section, withShortTimeouts } from './ch
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { print } from './command/output.ts';
 import { silentLog } from './command/sources.ts';
-import { findService, type FoundService, type Recognised } from './init/find-service.ts';
+import { findService, type FoundService, type NamedProfile } from './init/find-service.ts';
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
-import { openQuestions, type Questions } from './init/questions.ts';
+import { Questions } from './init/questions.ts';
 
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {
@@ -63,32 +63,38 @@ export function initCommand(context: CliContext): Command {
 async function init(context: CliContext, options: InitOptions): Promise<ExitCode> {
   const { cwd } = context;
   const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
-  const mayReplace = options.force === true;
-  const existing = mayReplace ? null : readExisting(config, cwd);
+  const existing = options.force === true ? null : readExisting(config, cwd);
   const { profile, path, auth } = options;
-  const isSearched = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
-  const given = profile === undefined || isSearched ? null : readProfile(context, profile, config);
-  const questions = openQuestions(context, options.yes === true);
+  const isProbed = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
+  const given = profile === undefined || isProbed ? null : readProfile(context, profile, config);
+  const questions = new Questions(context, options.yes === true);
   const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
   const url = withScheme(await questions.text(address, options.url));
-  const naming = {
-    message: 'Name of the source',
-    option: '--source',
-    preset: nameFor(url),
-    refuse: refuseName(existing),
-  };
+  const refuse = (name: string) => refuseName(name, existing?.sources ?? []);
+  const naming = { message: 'Name of the source', option: '--source', preset: sourceNameFor(url), refuse };
   const source = await questions.text(naming, options.source);
-  const found = await findService(context, questions, { ...options, url, source, given, isSearched });
-  const place = { message: 'Database of the copy', option: '--warehouse', preset: DEFAULT_WAREHOUSE };
-  const warehouse = await questions.text(place, existing?.warehouse ?? options.warehouse);
-  refusePlace(warehouse, [...(existing?.sources ?? []), source]);
-  const own = await write(context, questions, { config, existing, source, warehouse, found, mayReplace });
-  return tryOut(context, { config, source, isOnly: existing === null, own });
+  const found = await findService(context, questions, { ...options, url, source, given, isProbed });
+  const database = { message: 'Database of the copy', option: '--warehouse', preset: DEFAULT_WAREHOUSE };
+  const warehouse = await questions.text(database, existing?.warehouse ?? options.warehouse);
+  const [fault] = placementFindings(warehouse, [...(existing?.sources ?? []), source], false);
+  if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
+  const mayReplace = options.force === true;
+  const own = await writeFiles(context, questions, { config, existing, source, warehouse, found, mayReplace });
+  return checkResult(context, { config, source, isOnly: existing === null, own });
 }
 
-interface Writing {
+/** A config to which a source is added. */
+interface ExistingConfig {
+  text: string;
+  warehouse: string;
+  /** Names of its sources. */
+  sources: readonly string[];
+}
+
+interface NewConfig {
+  /** Absolute path. */
   config: string;
-  /** The config to which the source is added; null if a new one is written. */
+  /** Null if a new config is written. */
   existing: ExistingConfig | null;
   source: string;
   warehouse: string;
@@ -97,51 +103,62 @@ interface Writing {
 }
 
 /** Returns the profile of the account's own, if the shipped one cannot know all its collections. */
-async function write(context: CliContext, questions: Questions, writing: Writing): Promise<OwnProfile | null> {
-  const { config, existing, source, warehouse, found, mayReplace } = writing;
-  const { baseUrl, auth, variables, profile, profileText } = found;
+async function writeFiles(context: CliContext, questions: Questions, parts: NewConfig): Promise<OwnProfile | null> {
+  const { config, existing, source, found, mayReplace } = parts;
+  const { cwd } = context;
+  const { variables, profile: base } = found;
   const name = `${source}.profile.yaml`;
   const path = join(dirname(config), name);
-  const isShipped = packagedProfiles().includes(profile);
-  const hasOwn = isShipped && readPackagedProfile(profile).about?.collections !== undefined;
-  const own = hasOwn ? { path, base: profile, resources: {}, resourceNames: {} } : null;
-  const beside = own === null ? profileText : ownProfileText(own);
-  if (beside !== null) refuseExisting([path], context.cwd, mayReplace);
-  const shown = relative(context.cwd, config);
-  const question = `${existing === null ? 'Write' : `Add ${source} to`} ${shown}${beside === null ? '' : `, and ${name} beside it`}?`;
-  if (!(await questions.confirm(question))) throw new ConfigError('usage', 'nothing was written');
-  const named = beside === null ? profile : `./${name}`;
-  const text = configText({ warehouse, source, baseUrl, auth, profile: named, existing: existing?.text });
-  const written = writeFiles(
-    { config, text, profile: beside === null ? null : { name, text: beside }, variables },
-    context.cwd,
-  );
-  // Read by what follows, as `.env` is by every later command.
+  const hasOwn = packagedProfiles().includes(base) && readPackagedProfile(base).about?.collections !== undefined;
+  const own = hasOwn ? { path, base, resources: {}, resourceNames: {} } : null;
+  const profileText = own === null ? found.profileText : ownProfileText(own);
+  if (profileText !== null && !mayReplace) refuseExisting(path, cwd);
+  const action = existing === null ? 'Write' : `Add ${source} to`;
+  const beside = profileText === null ? '' : `, and ${name} beside it`;
+  if (!(await questions.confirm(`${action} ${relative(cwd, config)}${beside}?`))) {
+    throw new ConfigError('usage', 'nothing was written');
+  }
+  const written = [config];
+  mkdirSync(dirname(config), { recursive: true });
+  const text = configText(parts, profileText === null ? base : `./${name}`);
+  writeFileSync(config, text, { mode: OWNER_ONLY });
+  if (profileText !== null) {
+    writeFileSync(path, profileText, { mode: OWNER_ONLY });
+    written.push(path);
+  }
+  if (Object.keys(variables).length > 0) {
+    const env = join(cwd, ENV_FILE);
+    addVariables(env, variables);
+    written.push(env);
+  }
+  // Used by the check that follows; every later command reads `.env`.
   context.env = { ...variables, ...context.env };
-  print(context, `Written: ${written.join(', ')}\n`);
+  print(context, `Written: ${written.map((file) => relative(cwd, file)).join(', ')}\n`);
   return own;
 }
 
-/** Runs `check` on what was written. */
-async function tryOut(
+/** Runs `check` on what was written, and names the next command. */
+async function checkResult(
   context: CliContext,
   { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
 ): Promise<ExitCode> {
+  const runCheck = async (): Promise<Section[]> => {
+    const source = readSource(context, config, name);
+    const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
+    return (await checkSource(chosen, source.resources, context)).sections;
+  };
   if (own !== null) await findCollections(context, readSource(context, config, name), own);
-  let source = readSource(context, config, name);
-  let sections = await checked(context, source);
-  if (own !== null && dropFilters(own, sections)) {
-    source = readSource(context, config, name);
-    sections = await checked(context, source);
-  }
-  print(context, findingsText(source.name, sections).trimEnd());
-  const isUsual = relative(context.cwd, config) === DEFAULT_CONFIG;
-  const given = `${isUsual ? '' : ` --config ${shownPath(context, config)}`}${isOnly ? '' : ` --source ${name}`}`;
+  let sections = await runCheck();
+  if (own !== null && dropFilters(own, sections)) sections = await runCheck();
+  print(context, findingsText(name, sections).trimEnd());
+  const path = relative(context.cwd, config);
+  const shown = path.startsWith('..') || isAbsolute(path) ? config : path;
+  const options = `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${isOnly ? '' : ` --source ${name}`}`;
   if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
-    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${given}`);
+    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${options}`);
     return EXIT_CODES.failed;
   }
-  print(context, `\nNext: content-sync backfill${given}`);
+  print(context, `\nNext: content-sync backfill${options}`);
   return EXIT_CODES.ok;
 }
 
@@ -151,16 +168,6 @@ function readSource(context: CliContext, config: string, name: string): SourceSe
   const source = settings.sources[name];
   if (source === undefined) throw new Error('a config without its source');
   return source;
-}
-
-async function checked(context: CliContext, source: SourceSettings): Promise<Section[]> {
-  const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
-  return (await checkSource(chosen, source.resources, context)).sections;
-}
-
-function shownPath({ cwd }: CliContext, path: string): string {
-  const below = relative(cwd, path);
-  return below.startsWith('..') || isAbsolute(below) ? path : below;
 }
 
 const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
@@ -180,22 +187,20 @@ function refuseAddress(address: string): string | undefined {
   return isPlain ? undefined : NO_ADDRESS;
 }
 
-function refuseName(existing: ExistingConfig | null) {
-  return (name: string): string | undefined => {
-    if (existing?.sources.includes(name) === true)
-      return `choose another name: the config already has a source ${name}`;
-    return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
-  };
+function refuseName(name: string, taken: readonly string[]): string | undefined {
+  if (taken.includes(name)) return `choose another name: the config already has a source ${name}`;
+  return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
 }
 
-/** Each of several sources needs its own place in the warehouse. */
-function refusePlace(warehouse: string, sources: readonly string[]): void {
-  const [fault] = placementFindings(warehouse, sources, false);
-  if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
+/** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
+function sourceNameFor(url: string): string {
+  const host = URL.parse(url)?.hostname ?? '';
+  const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
+  return SOURCE_NAME.test(first) ? first : 'content';
 }
 
 /** A shipped profile by its name, or a file, named as the config names it. Throws `ConfigError` if it cannot be used. */
-function readProfile({ cwd, env }: CliContext, name: string, config: string): Recognised {
+function readProfile({ cwd, env }: CliContext, name: string, config: string): NamedProfile {
   const isFile = !packagedProfiles().includes(name) && existsSync(resolve(cwd, name));
   const below = relative(dirname(config), resolve(cwd, name));
   const named = !isFile ? name : below.startsWith('.') ? below : `./${below}`;
@@ -205,76 +210,44 @@ function readProfile({ cwd, env }: CliContext, name: string, config: string): Re
   return { name: named, profile: read.profile };
 }
 
-/** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
-function nameFor(url: string): string {
-  const host = URL.parse(url)?.hostname ?? '';
-  const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
-  return SOURCE_NAME.test(first) ? first : 'content';
-}
-
-const OWNER_ONLY = 0o600;
-
-/** The files that `init` writes. */
-interface NewFiles {
-  /** Absolute path of the config file. */
-  config: string;
-  /** Its text. */
-  text: string;
-  /** A profile in the same folder; null if the shipped one is enough. */
-  profile: { name: string; text: string } | null;
-  /** Variables that go into `.env` of the folder in which content-sync is started. */
-  variables: Readonly<Record<string, string>>;
-}
-
-/** An existing config. */
-interface ExistingConfig {
-  text: string;
-  warehouse: string;
-  /** Names of its sources. */
-  sources: readonly string[];
-}
-
 /** The config to which a source is added; null if it does not exist. Throws `ConfigError` (`file_exists`) if that is impossible. */
 function readExisting(config: string, cwd: string): ExistingConfig | null {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
   const document = parseDocument(text);
   const [warehouse, sources] = [document.get('warehouse'), document.get('sources')];
-  if (document.errors.length > 0 || typeof warehouse !== 'string' || !isMap(sources)) {
-    refuseExisting([config], cwd, false);
-    return null;
+  if (document.errors.length === 0 && typeof warehouse === 'string' && isMap(sources)) {
+    return { text, warehouse, sources: sources.items.map(({ key }) => String(key)) };
   }
-  return { text, warehouse, sources: sources.items.map(({ key }) => String(key)) };
+  refuseExisting(config, cwd);
+  return null;
 }
 
-/** Throws `ConfigError` (`file_exists`) for files that are there already. */
-function refuseExisting(files: readonly string[], cwd: string, mayReplace: boolean): void {
-  const there = files.filter((file) => existsSync(file));
-  if (mayReplace || there.length === 0) return;
-  throw new ConfigError('file_exists', `${there.map((file) => relative(cwd, file)).join(' and ')} exists already`, {
+function refuseExisting(file: string, cwd: string): void {
+  if (!existsSync(file)) return;
+  throw new ConfigError('file_exists', `${relative(cwd, file)} exists already`, {
     hint: 'name another --config, or add --force to replace it',
   });
 }
 
-/** Writes them, readable for their owner only, and returns their paths as a person reads them. */
-export function writeFiles({ config, text, profile, variables }: NewFiles, cwd: string): string[] {
-  mkdirSync(dirname(config), { recursive: true });
-  const written = [config];
-  writeFileSync(config, text, { mode: OWNER_ONLY });
-  if (profile !== null) {
-    const path = join(dirname(config), profile.name);
-    writeFileSync(path, profile.text, { mode: OWNER_ONLY });
-    written.push(path);
+/** The text of a config file, or of the existing one with the source added. */
+function configText({ warehouse, source, found, existing }: NewConfig, profile: string): string {
+  const added = { base_url: found.baseUrl, auth: found.auth, profile };
+  if (existing !== null) {
+    const document = parseDocument(existing.text);
+    document.setIn(['sources', source], document.createNode(added));
+    return document.toString({ lineWidth: 0 });
   }
-  if (Object.keys(variables).length > 0) {
-    addVariables(join(cwd, ENV_FILE), variables);
-    written.push(join(cwd, ENV_FILE));
-  }
-  return written.map((path) => relative(cwd, path));
+  return [
+    '# Settings of content-sync; config/settings.md explains each, and ${VAR} is filled in from the environment or .env.',
+    stringify({ warehouse, sources: { [source]: added } }, { lineWidth: 0 }),
+  ].join('\n');
 }
 
-/** Appends, because the file may have variables of the user. */
-function addVariables(path: string, variables: Readonly<Record<string, string>>): void {
+const OWNER_ONLY = 0o600;
+
+/** Appends variables to a file such as `.env`, which may have others; only its owner can read it afterwards. */
+export function addVariables(path: string, variables: Readonly<Record<string, string>>): void {
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   const separator = before === '' || before.endsWith('\n') ? '' : '\n';
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${quoted(value)}\n`);
@@ -290,29 +263,4 @@ function quoted(value: string): string {
   throw new ConfigError('usage', 'the secret cannot be written into .env', {
     hint: 'name an environment variable with --credential-env instead',
   });
-}
-
-/** The parts of a config with one source. */
-interface ConfigParts {
-  warehouse: string;
-  source: string;
-  baseUrl: string;
-  auth: FoundService['auth'];
-  profile: string;
-  /** Text of the config to which the source is added. */
-  existing?: string | undefined;
-}
-
-/** The text of a config file with a comment on its documentation. */
-function configText({ warehouse, source, baseUrl, auth, profile, existing }: ConfigParts): string {
-  const settings = { warehouse, sources: { [source]: { base_url: baseUrl, auth, profile } } };
-  if (existing !== undefined) {
-    const document = parseDocument(existing);
-    document.setIn(['sources', source], document.createNode(settings.sources[source]));
-    return document.toString({ lineWidth: 0 });
-  }
-  return [
-    '# Settings of content-sync; config/settings.md explains each, and ${VAR} is filled in from the environment or .env.',
-    stringify(settings, { lineWidth: 0 }),
-  ].join('\n');
 }

@@ -7,7 +7,7 @@ import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { MOST_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import { MAX_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { print } from './command/output.ts';
@@ -33,7 +33,7 @@ export function probeCommand(context: CliContext): Command {
     .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
     .option('--user <name>', 'User name for a password (basic)')
     .option('--auth <form>', 'Only this form: bearer, basic, header:<name> or query:<name>')
-    .option('--requests <count>', 'Max requests', String(MOST_REQUESTS))
+    .option('--requests <count>', 'Max requests', String(MAX_REQUESTS))
     .option('--out <file>', 'Write the profile to this file instead of stdout')
     .option('--force', 'Replace an existing file')
     .option('--allow-insecure', 'Send the credential over plain http to other machines too')
@@ -54,7 +54,7 @@ function addTo(value: string, before: string[]): string[] {
 
 async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
   const baseUrl = parseAddress(url);
-  const most = parseCount(flags.requests);
+  const maxRequests = parseCount(flags.requests);
   const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
@@ -62,7 +62,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   const openapi = flags.openapi === undefined ? undefined : readOpenapi(context, flags.openapi, baseUrl);
   writeStatus(
     context,
-    `sending at most ${most} requests to ${baseUrl.origin}, one after the other; nothing is changed there`,
+    `sending at most ${maxRequests} requests to ${baseUrl.origin}, one after the other; nothing is changed there`,
   );
   const { clock, secrets, signal } = context;
   return probeService({
@@ -72,7 +72,7 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
     auth: flags.auth,
     paths: flags.path,
     ...openapi,
-    most,
+    maxRequests,
     clock,
     secrets,
     signal,
@@ -158,9 +158,9 @@ function writeStatus({ stderr }: CliContext, text: string): void {
 /** A line that is written over on a terminal; nothing anywhere else. */
 export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
   if (stderr.isTTY !== true) return () => undefined;
-  return ({ about, asked, requests, most }) => {
-    const line = visibleText(`${requests}/${most} ${about}: ${asked}`).slice(0, (stderr.columns ?? 80) - 1);
-    stderr.write(`\r\u001b[K${line}${requests === most ? '\n' : ''}`);
+  return ({ about, requested, requests, maxRequests }) => {
+    const line = visibleText(`${requests}/${maxRequests} ${about}: ${requested}`).slice(0, (stderr.columns ?? 80) - 1);
+    stderr.write(`\r\u001b[K${line}${requests === maxRequests ? '\n' : ''}`);
   };
 }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
-import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/run-history.ts';
+import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/runs.ts';
 import { ConfigError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
@@ -9,7 +9,7 @@ import { countText, formatDelay, NONE } from '../observe/figures.ts';
 import { runFacts } from '../server/status/source-details.ts';
 import type { CliContext } from './command/context.ts';
 import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
-import { forEachSource, type SourceOptions, whileOpen, sourceCommand } from './command/sources.ts';
+import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 interface RunsOptions extends SourceOptions {
   failed?: true;

@@ -3,28 +3,22 @@ import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 import { inboxAddress } from '../database/databases.ts';
+import type { Clock } from '../model/clock.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/cluster.ts';
-import type { Control } from '../server/controls/control-request.ts';
-import { createControlDoor } from '../server/endpoints/control-door.ts';
+import { createControlEndpoint } from '../server/endpoints/control-endpoint.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
-import { createDoor, refusalNote } from '../server/endpoints/door.ts';
+import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
 import { createRefusalLog, type ReceivedSource, type ReceiverNote } from '../server/receiver/setup.ts';
-import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
+import { startReceiver } from '../server/receiver/start-receiver.ts';
 import { recipientOf } from '../server/receiver/webhook.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import {
-  readSettings,
-  reloadedSettings,
-  type SourceOptions,
-  tellRefused,
-  withSourceOptions,
-} from './command/sources.ts';
+import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -33,10 +27,10 @@ export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
     .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', port)
-    .action(async (options: ServeOptions) => context.exit(await serve(context, options)));
+    .action(async (options: ServeOptions) => context.exit(await serveUntilStopped(context, options)));
 }
 
-async function serve(context: CliContext, options: ServeOptions): Promise<ExitCode> {
+async function serveUntilStopped(context: CliContext, options: ServeOptions): Promise<ExitCode> {
   const serving = await startServing(context, options);
   serving.log.info({ url: serving.url }, 'listening');
   try {
@@ -71,28 +65,29 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const settings = readServeSettings(context, options);
   await tellRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
+  let current = settings.serve;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
-  logWarnings(log, settings, options, clock.now());
+  logWarnings(log, settings, clock.now());
   const metrics = createMetrics(version, () => lost.count);
-  const control: Control = (...asked) => served.control(...asked);
-  let current = resolveAddress(settings.serve, options);
-  const served = await serveSources({
-    settings,
-    load: () => reloadedSettings(context, () => readServeSettings(context, options)),
-    changed: (next) => {
-      level = options.logLevel ?? next.log.level;
-      logWarnings(log, next, options, clock.now());
-      current = resolveAddress(next.serve, options);
-    },
-    version,
+  const load = (): Settings => reloadedSettings(context, () => readServeSettings(context, options));
+  const changed = (next: Settings): void => {
+    level = options.logLevel ?? next.log.level;
+    logWarnings(log, next, clock.now());
+    current = next.serve;
+  };
+  const served = await serveSources({ settings, load, changed, version, clock, log, secrets, metrics });
+  const pages = createServePages(served, metrics, log, clock, () => current);
+  const receiver = await startReceiver({
+    serve: settings.serve,
     clock,
-    log,
     secrets,
-    metrics,
-  });
-  const pages = createServePages({ context, log, served, control, metrics, serve: () => current });
-  const receiver = await listen({ context, log, served, pages }, current, settings).catch(async (error: unknown) => {
+    sources: Object.values(settings.sources).flatMap(receivedSource),
+    pages,
+    onArrival: (source) => served.wake(source),
+    onAnswer: (...answer) => served.answered(...answer),
+    onNote: (note) => logNote(log, note),
+  }).catch(async (error: unknown) => {
     await served.stop();
     throw error;
   });
@@ -118,73 +113,38 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   };
 }
 
-/** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
+/** With the address of the command line. Throws `ConfigError`, also if the receiver cannot use a source. */
 function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
   for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
-  return settings;
+  const { serve } = settings;
+  return { ...settings, serve: { ...serve, host: options.host ?? serve.host, port: options.port ?? serve.port } };
 }
 
-function resolveAddress(serve: ServeSettings, { host = serve.host, port = serve.port }: ServeOptions): ServeSettings {
-  return { ...serve, host, port };
-}
-
-function logWarnings(log: Logger, settings: Settings, options: ServeOptions, now: number): void {
+function logWarnings(log: Logger, settings: Settings, now: number): void {
   const sources = Object.values(settings.sources);
-  const warnings = [
-    ...serveWarnings(resolveAddress(settings.serve, options), sources, now),
-    ...settingsWarnings(settings),
-  ];
+  const warnings = [...serveWarnings(settings.serve, sources, now), ...settingsWarnings(settings)];
   for (const { message, ...about } of warnings) log.warn(about, message);
 }
 
-interface PageParts {
-  context: CliContext;
-  log: Logger;
-  served: ServedSources;
-  control: Control;
-  metrics: Metrics;
-  /** The settings that hold now. */
-  serve: () => ServeSettings;
-}
-
-function createServePages({ context: { clock }, log, served, control, metrics, serve }: PageParts): Pages {
+/** The pages over the port and the control socket; `serve` returns the settings that hold now. */
+function createServePages(
+  served: ServedSources,
+  metrics: Metrics,
+  log: Logger,
+  clock: Clock,
+  serve: () => ServeSettings,
+): Pages {
+  const { control } = served;
   const reportRefusal = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
   const refused = (reason: string): void => reportRefusal(null, reason);
-  const controls = createControlDoor({ control, serve, clock, refused });
+  const controls = createControlEndpoint({ control, serve, clock, refused });
   return createPages({
-    snapshot: () => served.snapshot(),
-    ready: () => served.ready(),
-    details: (asked) => served.details(asked),
-    tables: () => served.tables(),
-    files: served.files,
-    metrics: () => served.metrics(),
-    door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
-    control,
+    ...served,
+    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
     // Without a password anyone who can reach the page could control the process.
     controls: () => (serve().auth === undefined ? null : controls),
     failed: (error) => log.error({ error }, 'a page could not be made'),
-  });
-}
-
-interface ServeListenParts {
-  context: CliContext;
-  log: Logger;
-  served: ServedSources;
-  pages: Pages;
-}
-
-function listen(parts: ServeListenParts, serve: ServeSettings, { sources }: Settings): Promise<Receiver> {
-  const { context, log, served, pages } = parts;
-  return startReceiver({
-    serve,
-    clock: context.clock,
-    secrets: context.secrets,
-    sources: Object.values(sources).flatMap(receivedSource),
-    pages,
-    onArrival: (source) => served.wake(source),
-    onAnswer: (...answer) => served.answered(...answer),
-    onNote: (note) => logNote(log, note),
   });
 }
 

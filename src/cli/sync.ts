@@ -6,11 +6,11 @@ import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { alertSettings } from '../server/alerts/alerts.ts';
 import type { App, AppOptions } from '../server/app.ts';
-import type { ServeDoor } from '../server/controls/ask-serve.ts';
+import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { together } from '../server/controls/create-controls.ts';
 import { createPings } from '../server/ping.ts';
 import { dueOf, timesOf } from '../server/schedule/due.ts';
-import { logWalks } from '../server/source-watcher.ts';
+import { logRuns } from '../server/log-runs.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
 import { type CliContext, exitCodeOfStatus } from './command/context.ts';
@@ -58,7 +58,7 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
     });
 }
 
-/** Lets a running `serve` that keeps the source do it. */
+/** Lets a running `serve` that has the source do it; else this process does. */
 async function runOrFollow(
   command: SyncCommand,
   context: CliContext,
@@ -67,9 +67,9 @@ async function runOrFollow(
 ): Promise<RunReport> {
   // A `serve` follows its own schedule, and does not restart copies.
   const isOwn = options.restart === true || options.due === true;
-  const door = isOwn ? null : await findServe(context, chosen);
+  const serve = isOwn ? null : await findServe(context, chosen);
   const { areNamed = false } = options;
-  const report = door === null ? null : await syncByServe({ context, chosen, door, command, areNamed });
+  const report = serve === null ? null : await syncByServe({ context, chosen, serve, command, areNamed });
   if (report !== null) return report;
   options.onOwn?.();
   return runSource(command, context, chosen, options);
@@ -78,54 +78,44 @@ async function runOrFollow(
 interface SyncByServe {
   context: CliContext;
   chosen: ChosenSource;
-  door: ServeDoor;
+  serve: ServeConnection;
   command: SyncCommand;
   areNamed: boolean;
 }
 
-const MODES = { sync: 'incremental', backfill: 'full' } as const;
-const OTHER_PROCESS = new SyncError('unknown_source', 'another process keeps the source', { recovery: 'stop' });
-
 /**
- * Has a running `serve` sync the resources and waits for the end. Null if that process does not keep the source. Throws
+ * Has a running `serve` sync the resources and waits for the end. Null if that process does not have the source. Throws
  * the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
  */
-async function syncByServe({ context, chosen, door, command, areNamed }: SyncByServe): Promise<RunReport | null> {
+async function syncByServe({ context, chosen, serve, command, areNamed }: SyncByServe): Promise<RunReport | null> {
   const { source, log } = chosen;
   const leaving = new AbortController();
   const signal = AbortSignal.any([context.signal, leaving.signal]);
+  const mode = command === 'sync' ? 'incremental' : 'full';
   const paused: SyncError[] = [];
   const syncOne = async (resource: string): Promise<RunReport> => {
-    const request = { action: 'sync', source: source.name, resource, mode: MODES[command] } as const;
-    const { answer, report } = await door.ask(request, signal);
-    let failure: SyncError;
-    if (report === null) failure = failureOf(answer);
-    else {
+    try {
+      const { answer, report } = await serve.send({ action: 'sync', source: source.name, resource, mode }, signal);
+      if (report === null) throw failureOf(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
-      const line = visibleText(`${resource}: ${answer.message}`);
-      if (context.stderr.isTTY === true) context.stderr.write(`${line}\n`);
-      try {
-        const ended = await report;
-        for (const each of ended.resources) logWalks(log, context.clock, 'info').ended(each, NO_NOTES, null);
-        return ended;
-      } catch (error) {
-        // A request through the database may be refused after it was accepted.
-        if (!(error instanceof SyncError)) throw error;
-        failure = error;
-      }
+      if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
+      // A request through the database may be refused after it was accepted.
+      const ended = await report;
+      for (const each of ended.resources) logRuns(log, context.clock, 'info').ended(each, NO_NOTES, null);
+      return ended;
+    } catch (error) {
+      if (!(error instanceof SyncError) || error.code !== 'paused' || areNamed) throw error;
+      log.warn({ resource, hint: error.hint }, error.message);
+      paused.push(error);
+      return { source: source.name, run_id: '', status: 'ok', resources: [] };
     }
-    if (failure.code === 'unknown_source') throw OTHER_PROCESS;
-    if (failure.code !== 'paused' || areNamed) throw failure;
-    log.warn({ resource, hint: failure.hint }, failure.message);
-    paused.push(failure);
-    return { source: source.name, run_id: '', status: 'ok', resources: [] };
   };
   try {
     const report = await together(source, chosen.resources, syncOne);
     if (report.resources.length === 0 && paused.length > 0) throw paused[0];
     return report;
   } catch (error) {
-    if (error === OTHER_PROCESS) return null;
+    if (error instanceof SyncError && error.code === 'unknown_source') return null;
     if (!context.signal.aborted) throw error;
     throw new SyncError('interrupted', 'detached: the sync continues in the running serve', {
       recovery: 'stop',
@@ -183,18 +173,35 @@ async function unlessPaused(
   return left;
 }
 
-/** The due commands by resource. If nothing is due, it says so, because silence may also be a fault. */
+/**
+ * Finds out from the stored state of each resource which commands are due by the schedule. If nothing is due, it says
+ * so, because silence may also be an error.
+ */
 async function dueCommands(
   app: App,
   { clock, stdout, stderr }: CliContext,
-  { source, resources, log }: ChosenSource,
+  { resources, log }: ChosenSource,
 ): Promise<Record<string, SyncCommand>> {
-  const { commands, nextAt } = await dueNow(app, resources, clock.now());
+  const { name: source, profile, schedule } = app.source;
+  const now = clock.now();
+  const commands: Record<string, SyncCommand> = {};
+  let nextAt = Infinity;
+  for (const resource of resources) {
+    const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
+    // The caller chooses the time: a call at the exact time of an occurrence finds it due.
+    const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
+    const stored = await readCheckpoint(app.warehouse.own, resource);
+    // This process has no earlier measurements: only the stored times count.
+    const due = dueOf({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    // Also if the service requested a wait: the run then says so, and sends nothing.
+    if (due.command !== null) commands[resource] = due.command;
+    nextAt = Math.min(nextAt, due.nextAt ?? Infinity);
+  }
   if (Object.keys(commands).length > 0) return commands;
-  const next = nextAt === null ? null : new Date(nextAt).toISOString();
+  const next = nextAt === Infinity ? null : new Date(nextAt).toISOString();
   log.info({ next }, 'nothing is due');
   if (stdout.isTTY === true || stderr.isTTY === true) {
-    stderr.write(`${source.name}: nothing is due; ${next === null ? 'nothing is scheduled' : `next at ${next}`}\n`);
+    stderr.write(`${source}: nothing is due; ${next === null ? 'nothing is scheduled' : `next at ${next}`}\n`);
   }
   return commands;
 }
@@ -204,29 +211,6 @@ function printRun(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (context.json === true) print(context, report);
   else if (isWatched) print(context, summaryText(report).trimEnd());
-}
-
-/**
- * Finds out from the stored state of each resource which commands are due by the schedule, in the order of `resources`;
- * `nextAt` is when there will be more (epoch milliseconds), null if nothing is scheduled.
- */
-async function dueNow(app: App, resources: readonly string[], now: number) {
-  const { name: source, profile, schedule } = app.source;
-  const commands: Record<string, SyncCommand> = {};
-  const moments: number[] = [];
-  for (const resource of resources) {
-    const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-    // The caller chooses the time: a call at the exact time of an occurrence finds it due.
-    const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
-    const stored = await readCheckpoint(app.warehouse.own, resource);
-    // This process has no earlier measurements: only the stored times count.
-    const elapsed = { success: null, full: null };
-    const { command, nextAt } = dueOf({ times, stored, elapsed, now, watchedSince: now });
-    // Also if the service asked to be left alone: the run then says so, and sends nothing.
-    if (command !== null) commands[resource] = command;
-    if (nextAt !== null) moments.push(nextAt);
-  }
-  return { commands, nextAt: moments.length === 0 ? null : Math.min(...moments) };
 }
 
 /** A source that this process has synced itself; a running `serve` reports what it has synced. */

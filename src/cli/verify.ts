@@ -132,7 +132,7 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
 const TEXTS: Readonly<Record<string, string>> = DIFFERENCES;
 
 function formatDifference({ kind, id, fields = [], detail }: Difference): string {
-  const location = [...(id === null ? [] : [JSON.stringify(id)]), ...(fields.length === 0 ? [] : [fields.join(', ')])];
+  const location = [JSON.stringify(id), ...(fields.length === 0 ? [] : [fields.join(', ')])];
   return `${[kind, ...location].join(' ')}${detail === undefined ? '' : `: ${detail}`}`;
 }
 

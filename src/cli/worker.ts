@@ -3,17 +3,17 @@ import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
-import { SourceActivity } from '../observe/activity.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
-import { createDoor, refusalNote } from '../server/endpoints/door.ts';
-import { createWorkerPages, type PagesOptions } from '../server/endpoints/pages.ts';
-import type { WatchedSource } from '../server/keeper.ts';
+import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
+import { createWorkerPages } from '../server/endpoints/pages.ts';
+import { combineWatchers, logRuns } from '../server/log-runs.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
-import { logWalks, sourceWatcher } from '../server/source-watcher.ts';
+import { SourceActivity } from '../server/source-activity.ts';
+import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import {
   readSettings,
@@ -29,58 +29,62 @@ type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: nu
 /** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
-    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', walks)
+    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)
     .option('--host <address>', 'Address of health and metrics instead of worker.host')
     .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', port)
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
 }
 
+function scanCount(text: string): number {
+  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (number > 0) return number;
+  throw new InvalidArgumentError('It must be a number from 1 to 999.');
+}
+
+/** Does the work of all sources until the process is stopped, and serves health and metrics if there is a port. */
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
-  const settings = sharedSettings(context, options);
+  let settings = readWorkerSettings(context, options);
   await tellRefused(context, settings);
   let level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
-  for (const { message, hint } of settingsWarnings(settings)) log.warn({ hint }, message);
   const metrics = createMetrics(version, () => lost.count);
-  const known = new Map<string, WorkerSource>();
-  const watch = (source: SourceSettings): WorkerSource => {
-    const watchedSource = watched(source, { context, log, metrics });
-    known.set(source.name, watchedSource);
-    return watchedSource;
+  const { serve, worker } = settings;
+  const warnings = [
+    ...settingsWarnings(settings),
+    ...(worker.port === null ? [] : openPages(worker.host, serve.auth, 'worker', 'the metrics')),
+  ];
+  for (const { message, hint } of warnings) log.warn({ hint }, message);
+  const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
+  const joined = new Map<string, WatchedSource>();
+  const join = (source: SourceSettings): void => {
+    const own = log.child({ source: source.name });
+    // Only the leader knows which rate the service allows.
+    const activity = new SourceActivity(source.name, clock, metrics);
+    const watched = { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
+    joined.set(source.name, watched);
+    cluster.join(watched);
   };
-  const { atOnce } = options;
-  const sources = Object.values(settings.sources).map(watch);
-  const cluster = new Cluster({ clock, log, secrets, atOnce });
-  for (const source of sources) cluster.join(source);
-  let current = settings;
-  const serve = () => ({ ...current.serve, ...resolveHost(current, options) });
-  const parts: WorkerListenParts = {
-    context,
-    log,
-    metrics,
-    cluster,
-    known,
-    door: createDoor({ serve, clock, refused: refusalNote(metrics, log) }),
-  };
-  const receiver = await listen(parts, settings, options).catch(async (error) => {
+  for (const source of Object.values(settings.sources)) join(source);
+  const parts = { context, log, metrics, cluster, joined, current: () => settings };
+  const receiver = await listen(parts).catch(async (error) => {
     await cluster.stop();
     throw error;
   });
-  const load = (): Settings => reloadedSettings(context, () => sharedSettings(context, options));
   const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
     level = options.logLevel ?? next.log.level;
-    current = next;
-    for (const source of removed) known.delete(source.name);
+    settings = next;
+    for (const source of removed) joined.delete(source.name);
     await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
-    for (const source of [...added, ...changed.map((each) => each.source)]) cluster.join(watch(source));
+    for (const source of [...added, ...changed.map((each) => each.source)]) join(source);
   };
+  const load = (): Settings => reloadedSettings(context, () => readWorkerSettings(context, options));
   const reloader = createReloader({ settings, load, apply, clock, log });
   try {
     await cluster.ready();
     context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
-    log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
+    log.info({ sources: joined.size, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
     await untilAborted(signal);
     log.info('stopping');
     return EXIT_CODES.ok;
@@ -91,66 +95,44 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   }
 }
 
-/** Throws `ConfigError` if a source is not kept on a database that many processes share. */
-function sharedSettings(context: CliContext, options: WorkerOptions): Settings {
-  const settings = readSettings(context, options);
-  const alone = Object.values(settings.sources).find((source) => !isShared(source));
-  if (alone === undefined) return settings;
-  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
-    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
-  });
-}
-
-function resolveHost({ worker }: Settings, { host = worker.host }: WorkerOptions): { host: string } {
-  return { host };
-}
-
 interface WorkerParts {
   context: CliContext;
   log: Logger;
   metrics: Metrics;
-}
-
-interface WorkerSource extends WatchedSource {
-  activity: SourceActivity;
-}
-
-function watched(source: SourceSettings, { context, log, metrics }: WorkerParts): WorkerSource {
-  const { clock } = context;
-  const own = log.child({ source: source.name });
-  const activity = new SourceActivity(source.name, clock, metrics);
-  // Which rate the service allows is the leader's to show.
-  const watcher = sourceWatcher(activity, logWalks(own, clock, 'info'), () => null);
-  return { source, log: own, activity, watcher };
-}
-
-interface WorkerListenParts extends WorkerParts {
   cluster: Cluster;
-  known: ReadonlyMap<string, WorkerSource>;
-  door: PagesOptions['door'];
+  joined: ReadonlyMap<string, WatchedSource>;
+  /** The settings that hold now. */
+  current: () => Settings;
 }
 
 /** Serves health and metrics; null if the settings have no port for them. */
-async function listen(parts: WorkerListenParts, settings: Settings, options: WorkerOptions): Promise<Receiver | null> {
-  const { context, log, cluster } = parts;
-  const { auth } = settings.serve;
-  const { host } = resolveHost(settings, options);
-  const { port: wanted = settings.worker.port } = options;
+async function listen({ context, log, metrics, cluster, joined, current }: WorkerParts): Promise<Receiver | null> {
+  const { clock, secrets, signal } = context;
+  const { host, port: wanted } = current().worker;
   if (wanted === null) return null;
-  for (const { message, hint } of openPages(host, auth, 'worker', 'the metrics')) log.warn({ hint }, message);
+  const serve = () => ({ ...current().serve, host: current().worker.host });
   return startReceiver({
     setting: 'worker',
     serve: { host, port: wanted },
-    clock: context.clock,
-    secrets: context.secrets,
+    clock,
+    secrets,
     sources: [],
     pages: createWorkerPages({
       ready: async () => {
-        const stopping = context.signal.aborted;
+        const stopping = signal.aborted;
         return { ready: !stopping && (await cluster.reachable()), stopping, sources: {} };
       },
-      metrics: () => metricsText(parts),
-      door: parts.door,
+      // Only `serve` reports the status of sources.
+      metrics: () => {
+        metrics.status.clear();
+        for (const { source, activity } of joined.values()) {
+          for (const resource of source.resources) {
+            metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
+          }
+        }
+        return metrics.text();
+      },
+      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
       failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,
@@ -159,19 +141,15 @@ async function listen(parts: WorkerListenParts, settings: Settings, options: Wor
   });
 }
 
-/** The metrics of this process; only `serve` reports the status of sources. */
-function metricsText({ metrics, known }: WorkerListenParts): Promise<string> {
-  metrics.status.clear();
-  for (const { source, activity } of known.values()) {
-    for (const resource of source.resources) {
-      metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
-    }
+/** With the address of the command line. Throws `ConfigError` if a source is not in a database that processes share. */
+function readWorkerSettings(context: CliContext, options: WorkerOptions): Settings {
+  const settings = readSettings(context, options);
+  const { sources, worker } = settings;
+  const alone = Object.values(sources).find((source) => !isShared(source));
+  if (alone === undefined) {
+    return { ...settings, worker: { ...worker, host: options.host ?? worker.host, port: options.port ?? worker.port } };
   }
-  return metrics.text();
-}
-
-function walks(text: string): number {
-  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (number > 0) return number;
-  throw new InvalidArgumentError('It must be a number from 1 to 999.');
+  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
+    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
+  });
 }

@@ -26,7 +26,7 @@ import { profileReader } from './load-profile.ts';
 import { networkOf, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
-import { addressSecrets, grammarOf, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
+import { addressSecrets, sharingFault, sourceNameFault, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -204,15 +204,10 @@ function warehouseFindings(
 
 /** Checks that each source has a place of its own in the warehouse. `mayGrow` if sources may be added at any time. */
 export function placementFindings(warehouse: string, sources: readonly string[], mayGrow: boolean): SettingsFinding[] {
-  const grammar = grammarOf(warehouse);
-  if (grammar === undefined) return [];
-  if ((mayGrow || sources.length > 1) && !grammar.hasPlacePerSource(warehouse)) {
-    const { where, what } = grammar.place;
-    const message = `expected {source} in the ${where}, because each of several sources has its own ${what}, got none`;
-    return [{ path: ['warehouse'], part: 'value', message }];
-  }
+  const shared = mayGrow || sources.length > 1 ? sharingFault(warehouse) : null;
+  if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
   return sources.flatMap((name): SettingsFinding[] => {
-    const message = grammar.sourceFault(warehouse, name, sources);
+    const message = sourceNameFault(warehouse, name, sources);
     return message === null ? [] : [{ path: ['sources', name], part: 'key', message }];
   });
 }

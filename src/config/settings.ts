@@ -12,7 +12,7 @@ import { byteSize, documented, duration, timeSpan } from './profile/basic-fields
 import { cronExpression, timezone } from './profile/cron.ts';
 import type { Profile } from './profile/profile.ts';
 import type { WebhookSecret } from './profile/signature-secret.ts';
-import { grammarOf, warehouseSchema } from './warehouse-address.ts';
+import { warehouseFolder, warehouseSchema } from './warehouse-address.ts';
 
 /** The setting `control`. */
 const controlSchema = documented(z.string().min(1).nullable().optional())(
@@ -318,7 +318,7 @@ export function controlPath({ control, warehouse, config, cwd, env }: ControlPla
   if (control === null || control === 'off') return null;
   if (control !== undefined) return resolve(cwd, control);
   const name = `content-sync-${createHash('sha256').update(config).digest('hex').slice(0, 16)}.sock`;
-  const folder = grammarOf(warehouse)?.folder(warehouse, cwd) ?? null;
+  const folder = warehouseFolder(warehouse, cwd);
   const runtime = env['XDG_RUNTIME_DIR'] ?? '';
   const paths = [
     ...(folder === null ? [] : [join(folder, name)]),

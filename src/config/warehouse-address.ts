@@ -7,7 +7,7 @@ import { z } from 'zod';
 /** The default that `init` proposes: a file per source, below the working directory. */
 export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
-/** Parts of an address, by the kind of database. */
+/** Parts of the address of one source, by the kind of database. */
 interface AddressKinds {
   sqlite: { readonly file: string };
   postgres: {
@@ -22,21 +22,10 @@ interface AddressKinds {
 
 export type DatabaseKind = keyof AddressKinds;
 
-/** The place of one source's rows. */
+/** The address of one source's database. */
 export type WarehouseAddress<Kind extends DatabaseKind = DatabaseKind> = {
   [Each in Kind]: { readonly kind: Each } & AddressKinds[Each];
 }[Kind];
-
-const READERS: { readonly [Kind in DatabaseKind]: (rest: string) => WarehouseAddress<Kind> | null } = {
-  sqlite: (file) => ({ kind: 'sqlite', file }),
-  postgres: (rest) => {
-    const url = URL.parse(`postgres:${rest}`);
-    if (url === null) return null;
-    const schema = url.searchParams.get('schema') ?? 'public';
-    url.searchParams.delete('schema');
-    return { kind: 'postgres', text: `postgres:${rest}`, connection: url.href, schema };
-  },
-};
 
 /** The part before the colon. */
 export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {
@@ -45,34 +34,56 @@ export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {
   postgresql: 'postgres',
 };
 
-/** Reads an address as `sourceAddress` writes it; null if no database is known by it. The only place that does so. */
+/** Reads an address as `sourceAddress` writes it; null if no database is known by it. */
 export function readAddress(address: string): WarehouseAddress | null {
   const [, scheme = '', rest = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
   const kind = SCHEMES[scheme];
-  return kind === undefined ? null : READERS[kind](rest);
+  if (kind === 'sqlite') return { kind, file: rest };
+  const url = kind === undefined ? null : URL.parse(`postgres:${rest}`);
+  if (kind === undefined || url === null) return null;
+  const schema = url.searchParams.get('schema') ?? 'public';
+  url.searchParams.delete('schema');
+  return { kind, text: `postgres:${rest}`, connection: url.href, schema };
 }
 
-/** `sqlite:<path>`; `{source}` in the path is replaced by the name of the source. */
-const sqliteGrammar: AddressGrammar = {
-  pattern: /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/,
-  editorPattern: 'sqlite:(?!//|:memory:).+',
-  expected: 'sqlite:<path>, where {source} may stand in the path',
-  fault: () => null,
-  ofSource: (address, source, cwd) =>
-    `sqlite:${resolve(cwd, address.slice('sqlite:'.length).replaceAll('{source}', source))}`,
-  folder: (address, cwd) => {
-    const [constant = ''] = address.slice('sqlite:'.length).split('{source}');
-    return dirname(resolve(cwd, `${constant}_`));
-  },
-  place: { what: 'file', where: 'path' },
-  hasPlacePerSource: (address) => address.includes('{source}'),
-  sourceFault: () => null,
-  transportFault: () => null,
-  secrets: () => [],
-};
-
+/** Setting and address of a SQLite file; `{source}` in the path is replaced by the name of the source. */
+const SQLITE = /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/;
+/** `{source}` in `?schema=` is replaced by the name of the source. */
 const POSTGRES = /^postgres(?:ql)?:\/\//;
+const PLACEHOLDER = '{source}';
 const EXPECTED = 'postgres://user:password@host:5432/database';
+
+/** The kind of database that a setting is meant for; undefined if it is meant for none. */
+function settingKind(address: string): DatabaseKind | undefined {
+  if (SQLITE.test(address)) return 'sqlite';
+  return POSTGRES.test(address) ? 'postgres' : undefined;
+}
+
+/** The setting `warehouse`; its errors contain nothing of the value. */
+export const warehouseSchema = z
+  .string()
+  .superRefine((address, context) => {
+    const message = addressFault(address);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  })
+  .meta({
+    description:
+      '`sqlite:<path>` or `postgres://user:password@host/database`; {source} in the path or in ?schema= is the name of the source',
+    // `${…}` is filled in before the address is read.
+    pattern: String.raw`^(sqlite:(?!//|:memory:).+|postgres(ql)?://.+|.*\$\{.+)$`,
+  });
+
+/** Why an address cannot be used, as `expected …` without anything of its value; null if it can. */
+export function addressFault(address: string): string | null {
+  const kind = settingKind(address);
+  if (kind === undefined) return `expected sqlite:<path>, where {source} may stand in the path, or ${EXPECTED}`;
+  if (kind === 'sqlite') return null;
+  const url = URL.parse(address);
+  if (url === null || url.hash !== '' || !isDecodable(address)) {
+    return `expected ${EXPECTED} (what is special in a password is percent-encoded: %40 for @, %2F for /)`;
+  }
+  return RULES.map((rule) => rule(url)).find((fault) => fault !== null) ?? null;
+}
 
 /** Parameters that `pg` reads, and others that it ignores but providers write into the addresses that they hand out. */
 const PARAMETERS = [
@@ -91,59 +102,6 @@ const SCHEMA_NAME = /^[a-z_][a-z0-9_]*$/;
 const MAX_SCHEMA_NAME_LENGTH = 63;
 /** Postgres's own schemas, and those that all processes of content-sync share. */
 const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
-const PLACEHOLDER = '{source}';
-
-/** `postgres://user:password@host/database`; `{source}` in `?schema=` is replaced by the name of the source. */
-const postgresGrammar: AddressGrammar = {
-  pattern: POSTGRES,
-  editorPattern: 'postgres(ql)?://.+',
-  expected: EXPECTED,
-  fault: (address) => {
-    const url = URL.parse(address);
-    if (url === null || url.hash !== '' || !isDecodable(address)) {
-      return `expected ${EXPECTED} (what is special in a password is percent-encoded: %40 for @, %2F for /)`;
-    }
-    return RULES.map((rule) => rule(url)).find((fault) => fault !== null) ?? null;
-  },
-  ofSource: (address, source) => {
-    const url = urlOf(address);
-    const { searchParams } = url;
-    if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
-      searchParams.set('sslmode', 'verify-full');
-    }
-    searchParams.set('schema', schemaName(searchParams.get('schema'), source));
-    return url.href;
-  },
-  folder: () => null,
-  place: { what: 'schema', where: 'schema' },
-  hasPlacePerSource: (address) => schemaTemplate(address)?.includes(PLACEHOLDER) ?? true,
-  sourceFault: (address, source, all) => {
-    const template = schemaTemplate(address);
-    const schema = schemaName(template, source);
-    // Only an address that says `public` means it.
-    const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
-    if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
-    if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
-      return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
-    }
-    const other = all.find((name) => name !== source && schemaName(template, name) === schema);
-    return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
-  },
-  transportFault: (address, env) => {
-    const { hostname, searchParams } = urlOf(address);
-    const isSaid = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
-    const host = searchParams.get('host') || decodeURIComponent(hostname) || env['PGHOST'] || 'localhost';
-    // A socket has a path for its name.
-    if (isSaid || host.startsWith('/') || isLoopback(host)) return null;
-    return 'expected sslmode in the address, because rows and password would go readable over the network: sslmode=verify-full, or sslmode=disable where the way to the server is safe';
-  },
-  secrets: (address, env) => {
-    const own = passwordForms(address);
-    const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
-    return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
-  },
-};
-
 const RULES: readonly ((url: URL) => string | null)[] = [
   ({ pathname }) => (/^\/[^/]+$/.test(pathname) ? null : `expected ${EXPECTED}, with one database`),
   ({ host, pathname }) => (/[{}]|%7B/i.test(host + pathname) ? 'expected {source} only in ?schema=' : null),
@@ -166,6 +124,84 @@ const RULES: readonly ((url: URL) => string | null)[] = [
     return TAKEN_SCHEMA.test(name) ? 'expected a schema other than those of Postgres and of content-sync itself' : null;
   },
 ];
+
+/** `unescape` puts U+FFFD where `decodeURIComponent`, which `pg` calls, would throw. */
+function isDecodable(text: string): boolean {
+  return !/%(?![0-9a-f]{2})/i.test(text) && !unescape(text).includes('\uFFFD');
+}
+
+/** The address of one source's database: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
+export function sourceAddress(address: string, source: string, cwd: string): string {
+  const kind = settingKind(address);
+  if (kind === 'sqlite') return `sqlite:${resolve(cwd, pathTemplate(address).replaceAll(PLACEHOLDER, source))}`;
+  if (kind === undefined) return address;
+  const url = urlOf(address);
+  const { searchParams } = url;
+  if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
+    searchParams.set('sslmode', 'verify-full');
+  }
+  searchParams.set('schema', schemaName(searchParams.get('schema'), source));
+  return url.href;
+}
+
+function pathTemplate(address: string): string {
+  return address.slice('sqlite:'.length);
+}
+
+/** The folder that holds the files of all sources; null for a server. */
+export function warehouseFolder(address: string, cwd: string): string | null {
+  if (settingKind(address) !== 'sqlite') return null;
+  const [constant = ''] = pathTemplate(address).split(PLACEHOLDER);
+  return dirname(resolve(cwd, `${constant}_`));
+}
+
+/** What all sources would share, as `expected …`; null if each has a file or schema of its own. */
+export function sharingFault(address: string): string | null {
+  const kind = settingKind(address);
+  if (kind === undefined) return null;
+  const isShared =
+    kind === 'sqlite' ? !address.includes(PLACEHOLDER) : schemaTemplate(address)?.includes(PLACEHOLDER) === false;
+  if (!isShared) return null;
+  const [part, what] = kind === 'sqlite' ? ['path', 'file'] : ['schema', 'schema'];
+  return `expected {source} in the ${part}, because each of several sources has its own ${what}, got none`;
+}
+
+/** Why a source cannot have the schema that its name leads to, as `expected …`; `all` are the names of all sources. */
+export function sourceNameFault(address: string, source: string, all: readonly string[]): string | null {
+  if (settingKind(address) !== 'postgres') return null;
+  const template = schemaTemplate(address);
+  const schema = schemaName(template, source);
+  // Only an address that says `public` means it.
+  const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
+  if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
+  if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
+    return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
+  }
+  const other = all.find((name) => name !== source && schemaName(template, name) === schema);
+  return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
+}
+
+/**
+ * Why rows and password would be readable in the network, as `expected …` without anything of the address; null if they
+ * would not, or if the address says that they may. `env` as the driver reads it.
+ */
+export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
+  if (settingKind(address) !== 'postgres') return null;
+  const { hostname, searchParams } = urlOf(address);
+  const isStated = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
+  const host = searchParams.get('host') || decodeURIComponent(hostname) || env['PGHOST'] || 'localhost';
+  // A socket has a path for its name.
+  if (isStated || host.startsWith('/') || isLoopback(host)) return null;
+  return 'expected sslmode in the address, because rows and password would go readable over the network: sslmode=verify-full, or sslmode=disable where the way to the server is safe';
+}
+
+/** All of an address that must not be written, also of one that is invalid: the password in each form, and the whole. */
+export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
+  if (settingKind(address) !== 'postgres') return [];
+  const own = passwordForms(address);
+  const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
+  return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
+}
 
 /** Not treated as secrets even if used as a password, because every message about Postgres contains them. */
 const COMMON_WORDS = new Set(['postgres', 'postgresql']);
@@ -193,85 +229,6 @@ function schemaName(template: string | null, source: string): string {
 
 function urlOf(address: string): URL {
   return new URL(address.replace(POSTGRES, 'postgres://'));
-}
-
-/** `unescape` puts U+FFFD where `decodeURIComponent`, which `pg` calls, would throw. */
-function isDecodable(text: string): boolean {
-  return !/%(?![0-9a-f]{2})/i.test(text) && !unescape(text).includes('\uFFFD');
-}
-
-/** How the addresses of one kind of database are written. No fault shows anything of the value. */
-interface AddressGrammar {
-  /** Matches what is meant as such an address; `fault` says more. */
-  readonly pattern: RegExp;
-  /** The same for editors, without anchors. */
-  readonly editorPattern: string;
-  /** For people, behind `expected`. */
-  readonly expected: string;
-  /** Why an address that matches cannot be used, as `expected …`; null if it can. */
-  fault(address: string): string | null;
-  /** Where one source's rows go, in the one spelling that `readAddress` takes. */
-  ofSource(address: string, source: string, cwd: string): string;
-  /** The folder that holds all sources; null for what is no file. */
-  folder(address: string, cwd: string): string | null;
-  /** The namespace that each source has in the database, and the part of the address that names it. */
-  readonly place: { readonly what: string; readonly where: string };
-  /** True if the address gives each source a place of its own. */
-  hasPlacePerSource(address: string): boolean;
-  /** Why a source cannot have the place that its name leads to, as `expected …`; `all` are the names of all sources. */
-  sourceFault(address: string, source: string, all: readonly string[]): string | null;
-  /** Why rows and password would go readable over the network, as `expected …`; null if they would not. */
-  transportFault(address: string, env: NodeJS.ProcessEnv): string | null;
-  /** All of an address that must not be written, also of one that has a fault. */
-  secrets(address: string, env: NodeJS.ProcessEnv): string[];
-}
-
-/** How the setting is written, by kind: a further database is a further entry. */
-const GRAMMARS: Readonly<Record<DatabaseKind, AddressGrammar>> = { sqlite: sqliteGrammar, postgres: postgresGrammar };
-const ALL = Object.values(GRAMMARS);
-
-/** The grammar of the kind of database that an address is meant for; undefined if it is meant for none. */
-export function grammarOf(address: string): AddressGrammar | undefined {
-  return ALL.find(({ pattern }) => pattern.test(address));
-}
-
-/** The setting `warehouse`; its faults show nothing of the value. */
-export const warehouseSchema = z
-  .string()
-  .superRefine((address, context) => {
-    const message = addressFault(address);
-    if (message !== null) context.addIssue({ code: 'custom', message });
-  })
-  .meta({
-    description:
-      '`sqlite:<path>` or `postgres://user:password@host/database`; {source} in the path or in ?schema= is the name of the source',
-    // `${…}` is filled in before the address is read.
-    pattern: String.raw`^(${ALL.map(({ editorPattern }) => editorPattern).join('|')}|.*\$\{.+)$`,
-  });
-
-/** Why an address cannot be used, as `expected …` without anything of its value; null if it can. */
-export function addressFault(address: string): string | null {
-  const grammar = grammarOf(address);
-  if (grammar === undefined) return `expected ${ALL.map(({ expected }) => expected).join(', or ')}`;
-  return grammar.fault(address);
-}
-
-/** Where one source's rows go: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
-export function sourceAddress(address: string, source: string, cwd: string): string {
-  return grammarOf(address)?.ofSource(address, source, cwd) ?? address;
-}
-
-/**
- * Why rows and password would go readable over the network, as `expected …` without anything of the address; null if
- * they would not, or if the address says that they may. `env` as the driver reads it.
- */
-export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
-  return grammarOf(address)?.transportFault(address, env) ?? null;
-}
-
-/** All of an address that must not be written, also of one that is no address: the password in each form, and the whole. */
-export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
-  return grammarOf(address)?.secrets(address, env) ?? [];
 }
 
 /** An address for a message: without whatever may be a credential in it, also if it is written wrongly. */

@@ -36,7 +36,7 @@ export interface Database {
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
   /** Writes warehouse and inbox as of one time into one file. Throws `backup_unsupported` with another way on a server. */
   backUp(request: BackupRequest): Promise<BackupReport>;
-  /** Replaces both by those of a backup, or none of them. Throws as `backUp` does, and `warehouse_in_use`. */
+  /** Replaces the warehouse by that of a backup, and an unreadable inbox. Throws as `backUp` does, and `warehouse_in_use`. */
   restore(request: RestoreRequest): Promise<RestoreReport>;
   /** Paths of files with rows that a killed restore has left. */
   restoreLeftovers(): string[];
@@ -149,7 +149,7 @@ export interface RestoredParts {
 export interface RestoreReport {
   /** The time of the backup's data in epoch milliseconds. */
   takenAt: number;
-  /** Deliveries that were acknowledged after the backup, and wait again. Null if they could not be read. */
+  /** Deliveries that were processed after the backup, and wait again. Null if they could not be read. */
   deliveries: number | null;
   /** Records in the backup that were erased after it. Null if the replaced warehouse could not be read. */
   forgotten: number | null;

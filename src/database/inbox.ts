@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ColumnType, type CompiledQuery, type Kysely, sql } from 'kysely';
+import { type CompiledQuery, type Generated, type Kysely, type Selectable, sql } from 'kysely';
 import type { TimestampText } from './own-tables.ts';
 import { inParts } from './state/in-parts.ts';
 
@@ -25,74 +25,64 @@ export interface NewDelivery {
   differs_from?: string;
 }
 
-export interface DeliveryRow {
+/** A row of the inbox; the database fills the generated columns of a delivery that is inserted. */
+interface DeliveryTable {
   /** Grows with every delivery. */
-  seq: number;
+  seq: Generated<number>;
   delivery_id: string;
   /** Of the latest request with this id that had to be processed. */
   received_at: TimestampText;
   headers: string;
   body: Uint8Array;
-  state: DeliveryState;
-  attempts: number;
+  state: Generated<DeliveryState>;
+  attempts: Generated<number>;
   /** Null for at once. */
-  due_at: TimestampText | null;
-  finished_at: TimestampText | null;
+  due_at: Generated<TimestampText | null>;
+  finished_at: Generated<TimestampText | null>;
   /** Why it is dead or ignored, or the error of the last attempt. */
-  reason: string | null;
+  reason: Generated<string | null>;
   /** Its first event, once it was read. */
-  kind: string | null;
-  resource: string | null;
-  record_id: string | null;
+  kind: Generated<string | null>;
+  resource: Generated<string | null>;
+  record_id: Generated<string | null>;
   /** Further requests with the same id. */
-  repeats: number;
+  repeats: Generated<number>;
   /** Number of merged events; incremented when the delivery must be processed again. */
-  events: number;
+  events: Generated<number>;
   /** Approximate bytes of body and headers; 0 for deliveries that early versions finished. */
   size: number;
   /** The sender's id, if another body had arrived under it; else null. */
   differs_from: string | null;
 }
 
-/** Columns that the database fills in a delivery that is inserted. */
-type FilledColumns = Exclude<
-  keyof DeliveryRow,
-  'delivery_id' | 'received_at' | 'headers' | 'body' | 'size' | 'differs_from'
->;
+export type DeliveryRow = Selectable<DeliveryTable>;
 
 /** The tables of an inbox, created by `migrations/inbox/`. */
 export interface InboxTables {
-  _sync_deliveries: Omit<DeliveryRow, FilledColumns> & {
-    [Column in FilledColumns]: ColumnType<DeliveryRow[Column], never, DeliveryRow[Column]>;
-  };
+  _sync_deliveries: DeliveryTable;
 }
 
-/** The columns that a settlement changes. */
-type SettledColumns = Pick<
+/** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
+export interface Settlement extends Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
->;
-
-/** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
-export interface Settlement extends SettledColumns {
+> {
   /** `events` of the row when it was read for this attempt: a later repeat waits on. Null to settle it anyway. */
   readEvents: number | null;
   /** True to erase its body, headers and ids as well: it named a record that was erased. */
   erases?: true;
 }
 
-/** One entry of a transaction: settlements are written before deliveries. */
-export type InboxEntry = { delivery: NewDelivery } | { settlement: Settlement };
-
 /**
- * The result of an entry. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
- * `repeat`: counted. `again`: a finished delivery waits again. `settled`. `overtaken`: it came again before it was
- * settled, and waits on.
+ * What became of a request. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
+ * `repeat`: counted. `again`: a finished delivery waits again.
  */
-export type InboxEffect = 'new' | 'different' | 'repeat' | 'again' | 'settled' | 'overtaken';
+export type InboxEffect = 'new' | 'different' | 'repeat' | 'again';
 
-/** Effects that leave a waiting delivery that no drain may know of yet. */
-export const WAITING_EFFECTS: ReadonlySet<InboxEffect> = new Set(['new', 'different', 'again', 'overtaken']);
+/** True if the effect leaves a waiting delivery that no drain may know of yet. */
+export function isArrival(effect: InboxEffect): boolean {
+  return effect !== 'repeat';
+}
 
 /** The newest deliveries come first. */
 interface DeliveryFilter {
@@ -130,9 +120,9 @@ export interface Inbox extends InboxViewer {
   settle(settlements: readonly Settlement[]): Promise<void>;
   /**
    * One attempt at one durable transaction. Throws `warehouse_busy` soon if another program holds the lock,
-   * `warehouse_full`, `warehouse_unreachable` or `warehouse_gone`; the entries may then be stored, and count as repeats.
+   * `warehouse_full`, `warehouse_unreachable` or `warehouse_gone`; deliveries may then be stored, and count as repeats.
    */
-  write(entries: readonly InboxEntry[]): Promise<InboxEffect[]>;
+  write(deliveries: readonly NewDelivery[]): Promise<InboxEffect[]>;
   /** Deletes old finished deliveries, and dead ones before another time; returns the number. */
   purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
   figures(): Promise<InboxFigures>;
@@ -142,7 +132,11 @@ export interface Inbox extends InboxViewer {
   clean(): Promise<boolean>;
 }
 
-export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>): InboxViewer {
+/** The methods that are single statements. */
+export function inboxQueries(
+  own: Kysely<InboxTables>,
+  close: () => Promise<void>,
+): InboxViewer & Pick<Inbox, 'waiting' | 'purge'> {
   const all = own.selectFrom('_sync_deliveries').selectAll();
   return {
     list: ({ state, limit }) => {
@@ -156,28 +150,8 @@ export function inboxViewer(own: Kysely<InboxTables>, close: () => Promise<void>
     },
     after: (seq, limit) => all.where('seq', '>', seq).orderBy('seq').limit(limit).execute(),
     close,
-  };
-}
-
-/** As literals: with a parameter SQLite does not use the partial indexes. */
-const IS_FINISHED = sql<boolean>`"state" <> 'waiting'`;
-const IS_WAITING = sql<boolean>`"state" = 'waiting'`;
-
-/** The methods that are single statements. */
-export function inboxQueries(own: Kysely<InboxTables>): Pick<Inbox, 'waiting' | 'purge'> {
-  const purgeState = async (state: DeliveryState, before: string, limit: number): Promise<number> => {
-    const old = own.selectFrom('_sync_deliveries').select('seq').where(IS_FINISHED).where('state', '=', state);
-    const { numDeletedRows } = await own
-      .deleteFrom('_sync_deliveries')
-      .where('seq', 'in', old.where('finished_at', '<', before).limit(limit))
-      .executeTakeFirst();
-    return Number(numDeletedRows);
-  };
-  return {
     waiting: (after, now, limit) =>
-      own
-        .selectFrom('_sync_deliveries')
-        .selectAll()
+      all
         .where(IS_WAITING)
         .where('seq', '>', after)
         .where((is) => is.or([is('due_at', 'is', null), is('due_at', '<=', now)]))
@@ -185,12 +159,25 @@ export function inboxQueries(own: Kysely<InboxTables>): Pick<Inbox, 'waiting' | 
         .limit(limit)
         .execute(),
     purge: async ({ finished, dead }, limit) => {
-      const done = await purgeState('done', finished, limit);
-      const ignored = await purgeState('ignored', finished, limit);
-      return done + ignored + (await purgeState('dead', dead, limit));
+      let count = 0;
+      // One state after the other, because only then the index is used.
+      for (const state of ['done', 'ignored', 'dead'] as const) {
+        const before = state === 'dead' ? dead : finished;
+        const old = own.selectFrom('_sync_deliveries').select('seq').where(IS_FINISHED).where('state', '=', state);
+        const { numDeletedRows } = await own
+          .deleteFrom('_sync_deliveries')
+          .where('seq', 'in', old.where('finished_at', '<', before).limit(limit))
+          .executeTakeFirst();
+        count += Number(numDeletedRows);
+      }
+      return count;
     },
   };
 }
+
+/** As literals: with a parameter SQLite does not use the partial indexes. */
+const IS_FINISHED = sql<boolean>`"state" <> 'waiting'`;
+const IS_WAITING = sql<boolean>`"state" = 'waiting'`;
 
 /** Each count reads one index and no table. */
 export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxFigures> {
@@ -223,55 +210,34 @@ export function replayStatement(own: Kysely<InboxTables>, deliveries: readonly n
 }
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
-/** Yields statements that the caller runs together, and takes the rows that each of them returns. */
-type Statements<Result> = Generator<readonly CompiledQuery[], Result, readonly Rows[]>;
+/** Yields statements one by one, and takes the rows that each of them returns. */
+type Statements<Result> = Generator<CompiledQuery, Result, Rows>;
 
 /** SQLite takes 32,766 parameters per statement. */
 const DELIVERIES_PER_STATEMENT = 1_000;
 
 /**
- * Writes entries within the caller's transaction. Deliveries with new ids are inserted together, the others one by one.
- * `lock` is the statement that makes concurrent writers wait: with it, new ids are inserted in one order, so that two
- * receivers with the same deliveries do not deadlock.
+ * The statements that write deliveries within the caller's transaction, while no other transaction writes any: those with
+ * new ids are inserted together, the others one by one.
  */
-export function* writeEntries(
-  own: Kysely<InboxTables>,
-  entries: readonly InboxEntry[],
-  lock: CompiledQuery | null = null,
-): Statements<InboxEffect[]> {
-  const deliveries = entries.flatMap((entry) => ('delivery' in entry ? [entry.delivery] : []));
-  const settlements = entries.flatMap((entry) => ('settlement' in entry ? [entry.settlement] : []));
-  const inserted = yield* insertNewIds(own, deliveries, lock !== null);
-  if (lock !== null && inserted.size < entries.length) yield [lock];
-  const settled = yield* settle(own, settlements);
-  const stored: InboxEffect[] = [];
-  for (const delivery of deliveries) {
-    stored.push(inserted.has(delivery) ? insertEffect(delivery) : yield* storeDelivery(own, delivery));
-  }
-  return entries.flatMap((entry) => ('delivery' in entry ? stored.shift() : settled.shift()) ?? []);
-}
-
-/** Returns the deliveries that were inserted: the first one of each new id. */
-function* insertNewIds(
+export function* writeDeliveries(
   own: Kysely<InboxTables>,
   deliveries: readonly NewDelivery[],
-  isSorted: boolean,
-): Statements<ReadonlySet<NewDelivery>> {
+): Statements<InboxEffect[]> {
   const firsts = new Map<string, NewDelivery>();
   for (const delivery of deliveries) {
     if (!firsts.has(delivery.delivery_id)) firsts.set(delivery.delivery_id, delivery);
   }
-  const ids = isSorted ? [...firsts.keys()].toSorted() : [...firsts.keys()];
-  const inserted = new Set<NewDelivery>();
-  for (const part of inParts(ids, DELIVERIES_PER_STATEMENT)) {
-    const values = part.flatMap((id) => firsts.get(id) ?? []);
-    const [rows = []] = yield [insertStatement(own, values).returning('delivery_id').compile()];
-    for (const { delivery_id } of rows) {
-      const delivery = firsts.get(String(delivery_id));
-      if (delivery !== undefined) inserted.add(delivery);
-    }
+  const inserted = new Set<NewDelivery | undefined>();
+  for (const part of inParts([...firsts.values()], DELIVERIES_PER_STATEMENT)) {
+    const rows = yield insertStatement(own, part).returning('delivery_id').compile();
+    for (const { delivery_id } of rows) inserted.add(firsts.get(String(delivery_id)));
   }
-  return inserted;
+  const effects: InboxEffect[] = [];
+  for (const delivery of deliveries) {
+    effects.push(inserted.has(delivery) ? 'new' : yield* writeRepeat(own, delivery));
+  }
+  return effects;
 }
 
 function insertStatement(own: Kysely<InboxTables>, deliveries: readonly NewDelivery[]) {
@@ -283,22 +249,18 @@ function insertStatement(own: Kysely<InboxTables>, deliveries: readonly NewDeliv
   return inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing());
 }
 
-function insertEffect({ differs_from }: NewDelivery): InboxEffect {
-  return differs_from === undefined ? 'new' : 'different';
-}
-
 /** True if the query returns a row. */
-function* isChanged(query: { compile(): CompiledQuery }): Statements<boolean> {
-  const [rows = []] = yield [query.compile()];
-  return rows.length > 0;
+function* returnsRow(query: { compile(): CompiledQuery }): Statements<boolean> {
+  return (yield query.compile()).length > 0;
 }
 
 /**
- * A repeat of the sender's own id is counted, unless the first one is dead: then it waits again. If the id is only the
- * hash of the body, the same body may be a new event: a finished one waits again, a waiting one is not settled unread.
+ * Writes a delivery whose id is known. A repeat of the sender's own id is counted, unless the first one is dead: then it
+ * waits again. If the id is only the hash of the body, the same body may be a new event: a finished one waits again, a
+ * waiting one is not settled unread.
  */
-function* storeDelivery(own: Kysely<InboxTables>, delivery: NewDelivery): Statements<InboxEffect> {
-  const { delivery_id, received_at, headers, body, is_id_sent } = delivery;
+function* writeRepeat(own: Kysely<InboxTables>, delivery: NewDelivery): Statements<InboxEffect> {
+  const { delivery_id, received_at, headers, body, is_id_sent, differs_from } = delivery;
   const content = { received_at, headers, body, size: sizeOf(delivery) };
   const repeated = own
     .updateTable('_sync_deliveries')
@@ -310,41 +272,42 @@ function* storeDelivery(own: Kysely<InboxTables>, delivery: NewDelivery): Statem
   const again = is_id_sent ? waitsAgain.where('state', '=', 'dead') : waitsAgain.where('state', '<>', 'waiting');
   const counted = is_id_sent ? repeated.where('state', '<>', 'dead') : event.where('state', '=', 'waiting');
   const other = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);
-  // Another process may settle or delete the row between two statements: then all of them are tried again.
+  // The row may be purged between two statements: then all of them are tried again.
   for (;;) {
-    if (yield* isChanged(insertStatement(own, [delivery]).returning('seq'))) return insertEffect(delivery);
-    if (is_id_sent && (yield* isChanged(other.where('body', '<>', body)))) {
-      return yield* storeDelivery(own, withOwnId(delivery));
+    if (is_id_sent && (yield* returnsRow(other.where('body', '<>', body)))) {
+      return yield* writeRepeat(own, withOwnId(delivery));
     }
-    if (yield* isChanged(again)) return 'again';
-    if (yield* isChanged(counted)) return 'repeat';
+    if (yield* returnsRow(again)) return 'again';
+    if (yield* returnsRow(counted)) return 'repeat';
+    if (yield* returnsRow(insertStatement(own, [delivery]).returning('seq'))) {
+      return differs_from === undefined ? 'new' : 'different';
+    }
   }
 }
 
-function* settle(own: Kysely<InboxTables>, settlements: readonly Settlement[]): Statements<InboxEffect[]> {
-  if (settlements.length === 0) return [];
-  const updated = yield settlements.map(({ seq, readEvents, erases: _erases, ...columns }) => {
+/** The statements that store the state of deliveries after an attempt. */
+export function settleStatements(own: Kysely<InboxTables>, settlements: readonly Settlement[]): CompiledQuery[] {
+  const nothing = {
+    body: new Uint8Array(),
+    headers: '{}',
+    size: 0,
+    record_id: null,
+    differs_from: null,
+    delivery_id: sql<string>`'erased-' || "seq"`,
+  };
+  return settlements.map(({ seq, readEvents, erases, ...columns }) => {
     const { reason, kind, record_id } = columns;
-    const texts = { reason: storable(reason), kind: storable(kind), record_id: storable(record_id) };
+    const texts = { reason: toStorable(reason), kind: toStorable(kind), record_id: toStorable(record_id) };
     const row = own
       .updateTable('_sync_deliveries')
-      .set({ ...columns, ...texts })
+      .set({ ...columns, ...texts, ...(erases ? nothing : {}) })
       .where('seq', '=', seq);
-    return (readEvents === null ? row : row.where('events', '=', readEvents)).returning('seq').compile();
+    return (readEvents === null ? row : row.where('events', '=', readEvents)).compile();
   });
-  const isSettled = settlements.map((_, at) => (updated[at]?.length ?? 0) > 0);
-  const erased = settlements.filter(({ erases }, at) => erases === true && isSettled[at]);
-  if (erased.length > 0) {
-    const nothing = { body: new Uint8Array(), headers: '{}', size: 0, record_id: null, differs_from: null };
-    const seqs = erased.map(({ seq }) => seq);
-    const erase = own.updateTable('_sync_deliveries').set({ ...nothing, delivery_id: sql<string>`'erased-' || "seq"` });
-    yield inParts(seqs, DELIVERIES_PER_STATEMENT).map((part) => erase.where('seq', 'in', part).compile());
-  }
-  return isSettled.map((each) => (each ? 'settled' : 'overtaken'));
 }
 
 /** Postgres stores neither NUL nor half of a surrogate pair in a text; the copied tables follow the same policy. */
-function storable(text: string | null): string | null {
+function toStorable(text: string | null): string | null {
   return text?.toWellFormed().replaceAll('\0', '␀') ?? null;
 }
 

@@ -1,57 +1,13 @@
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ValueChange } from '../model/table.ts';
 import type { CalendarDay } from '../model/timestamp-text.ts';
-import type { ColumnType, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { ColumnType, RunStatus, ScanMode } from '../model/vocabulary.ts';
+import type { CheckpointRow } from './state/checkpoints.ts';
+
+export type { CheckpointRow } from './state/checkpoints.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
 export type TimestampText = string;
-
-export interface CheckpointRow {
-  resource: string;
-  /** Version of this row's meaning; a newer one is refused. */
-  format: number;
-  /** Hash of the settings the checkpoint was made under (id, path, filter): other settings mean other data. */
-  fingerprint: string;
-  /** The service's own value up to which every change is stored; null before the first complete scan. */
-  cursor: string | null;
-  /** The key of a record with the cursor's time, which a working filter lists; null if no record set the cursor. */
-  cursor_key: string | null;
-  /** The service's clock when the cursor's value was first seen; null if the service sends no time. */
-  cursor_seen_at: TimestampText | null;
-  /** The service's clock when the last complete scan began. */
-  checked_at: TimestampText | null;
-  last_success_at: TimestampText | null;
-  last_full_at: TimestampText | null;
-  /** When a scan last ended without verification of its end; null if the last one was verified. */
-  unproved_at: TimestampText | null;
-  /** The same for full scans. */
-  unproved_full_at: TimestampText | null;
-  /** Records on the largest page that had a next page; null if none had yet. */
-  kept_size: number | null;
-  due_at: TimestampText | null;
-  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
-  filter_doubt: string | null;
-  /** JSON array: the assumptions of the profile that a run has verified; null if none. */
-  verified: string | null;
-  /** The unfinished scan; all null between scans. */
-  walk_mode: WalkMode | null;
-  walk_position: string | null;
-  walk_since: string | null;
-  walk_started_at: TimestampText | null;
-  /** The service's clock when the scan began. */
-  walk_clock: TimestampText | null;
-  /** The highest updated value of the scan, as the service wrote it, and the key of its record. */
-  walk_high_water: string | null;
-  walk_high_key: string | null;
-  walk_pages: number;
-  walk_records: number;
-  /** The smallest total that a page of the scan has reported; null if none has. */
-  walk_total: number | null;
-  /** Hash of the credential under which the unfinished scan began. */
-  walk_credential: string | null;
-  /** The same for the last complete full scan: another credential may list other records. */
-  full_credential: string | null;
-}
 
 export interface ColumnRow {
   table_name: string;
@@ -273,7 +229,7 @@ export interface RunRow {
   run_id: string;
   resource: string;
   command: string;
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunStatus | 'running';
   started_at: string;
   finished_at: string | null;

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import type { ColumnIndex } from './key-plan.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
 
@@ -47,10 +46,6 @@ export interface SnapshotReader {
   rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
   /** Null if all values are NULL, or some have no digits. */
   decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
-  /** Inconsistencies that the database finds in its tables and indexes, a sentence each. */
-  damage(tables: readonly string[]): Promise<string[]>;
-  /** Names of those of the wanted indexes that are missing or unusable. */
-  missingIndexes(wanted: readonly ColumnIndex[]): Promise<string[]>;
   close(): Promise<void>;
 }
 

@@ -15,16 +15,7 @@ import { type BodyBounds, interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import {
-  firstHop,
-  type Hop,
-  nextHop,
-  type OriginPolicy,
-  refusePostRedirect,
-  withAppended,
-  withoutParams,
-  withVersionQuery,
-} from './redirect.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {
@@ -142,8 +133,11 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
 
 async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
   const { origins, version, credentials } = parts;
-  const url = withVersionQuery(withoutParams(request.url, credentials.queryNames), version.query, origins.home);
-  const hop = firstHop(url, origins);
+  const hop = firstHop(request.url, origins);
+  // An address that gets no credential, such as that of a file, is requested as it is.
+  if (hop.credentialed) {
+    hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
+  }
   const begun = { failures: 0, limited: 0, renewals: 0 };
   const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {

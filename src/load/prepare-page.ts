@@ -216,7 +216,7 @@ export interface OlderPolicy {
   /** Older states that a whole walk has shown before (`canonicalHash` by key): shown once more they are accepted. */
   seenBefore?: ReadonlyMap<string, string>;
   /** When the walk began that the records are of; absent if they are of none. */
-  walkStartedAt?: string;
+  scanStartedAt?: string;
 }
 
 interface Difference {
@@ -302,10 +302,10 @@ function sortIn(result: Difference, record: KeyedRecord, row: StoredRow | undefi
 const MARGIN_MS = 86_400_000;
 
 /** What differs without another time of change, such as a counter, says nothing. */
-function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { walkStartedAt }: OlderPolicy): boolean {
-  if (walkStartedAt === undefined || row.syncedAt < walkStartedAt || updated === null) return false;
+function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt }: OlderPolicy): boolean {
+  if (scanStartedAt === undefined || row.syncedAt < scanStartedAt || updated === null) return false;
   const before = momentIn(row.updated);
-  return before !== null && before < updated.at && latestOf(updated) < timestampMs(walkStartedAt) - MARGIN_MS;
+  return before !== null && before < updated.at && latestOf(updated) < timestampMs(scanStartedAt) - MARGIN_MS;
 }
 
 /** Keys of deleted rows that these records bring back. */

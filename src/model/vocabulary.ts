@@ -1,6 +1,6 @@
 /** How a resource is scanned: `full` reads every page, `incremental` requests changes since the cursor. */
 export const WALK_MODES = ['full', 'incremental'] as const;
-export type WalkMode = (typeof WALK_MODES)[number];
+export type ScanMode = (typeof WALK_MODES)[number];
 
 /** Priority of a request in the rate limiter, highest first. */
 export const LANES = ['refetch', 'incremental', 'backfill', 'bulk'] as const;

@@ -1,94 +1,78 @@
 import { constants } from 'node:fs';
-import { mkdir, open, readFile, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { codeOf, lstatOf, makeFolder, namesIn, regularFile, sweepFolder, syncFolder, told } from './file-system.ts';
+import {
+  codeOf,
+  listNames,
+  lstatOrNull,
+  makeFolder,
+  mapStoreErrors,
+  regularFile,
+  sweepFolder,
+  syncFolder,
+} from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
 /** Below the store, on its file system, so that a rename is enough. */
 const SPOOL = '.unfinished';
-const ASIDE = 'aside-';
 /** Every user who may enter the folder may read its owner. */
-const MARK_MODE = 0o644;
+const OWNER_MODE = 0o644;
 
-export interface DiskPlace {
+export interface DiskStoreOptions {
   name: string;
   /** Absolute path. */
   folder: string;
-  /** Rights of the files, such as `0o640`. */
+  /** Mode of the files, such as `0o640`. */
   fileMode: number;
   clock: Clock;
-  /** Whether the folder is made where it is missing. */
+  /** True to create the folder if it is missing. */
   isMade: boolean;
 }
 
 /**
- * A folder of this machine. Throws `ConfigError`: `file_store_absent` if it is not there and is not to be made,
- * `file_store_unwritable` if it cannot be used.
+ * Opens the store in a local folder. Throws `ConfigError`: `file_store_absent` if the folder is missing and must not be
+ * created, `file_store_unwritable` if it cannot be used.
  */
-export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskPlace): Promise<ObjectStore> {
-  const root = await told(folder, () => rootOf(folder, isMade));
+export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskStoreOptions): Promise<ObjectStore> {
+  const root = await mapStoreErrors(folder, () => openRoot(folder, isMade));
   const spool = path.join(root, SPOOL);
-  const at = (sha256: string): string => path.join(root, objectPath(sha256));
-  const ensured = folderMaker();
-  /** The path of an object; null if not even its folder exists. */
-  const placeOf = async (sha256: string): Promise<string | null> =>
-    (await isFolder(path.dirname(at(sha256)))) ? at(sha256) : null;
+  const ownerFile = path.join(root, OWNER);
+  /** Calls `work` with the path of an object, whose folder is no link; returns `absent` if that folder does not exist. */
+  const withObject = <T>(sha256: string, absent: T, work: (file: string) => Promise<T>): Promise<T> =>
+    mapStoreErrors(folder, async () => {
+      const file = path.join(root, objectPath(sha256));
+      return (await isFolder(path.dirname(file))) ? work(file) : absent;
+    });
   return {
     name,
     shown: folder,
     spool,
-    put: ({ path: from, sha256, bytes }) =>
-      told(folder, async () => {
-        const target = at(sha256);
-        await ensured(path.dirname(target));
-        if ((await regularFile(target))?.size === bytes) await rm(from, { force: true });
-        else {
-          await makeDurable(from, bytes, fileMode);
-          await rename(from, target);
-        }
-        // Also for one that was there: a process that was killed before this may have renamed it.
-        await syncFolder(path.dirname(target));
-      }),
+    put: (object) => mapStoreErrors(folder, () => putObject(root, object, fileMode)),
     head: (sha256) =>
-      told(folder, async () => {
-        const place = await placeOf(sha256);
-        const stat = place === null ? null : await regularFile(place);
-        return stat === null ? null : { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
+      withObject(sha256, null, async (file) => {
+        const stat = await regularFile(file);
+        return stat && { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
       }),
-    read: (sha256) =>
-      told(folder, async () => {
-        const place = await placeOf(sha256);
-        if (place === null) throw objectMissing(sha256);
-        return readable(place, sha256);
-      }),
-    list: () => listed(folder, root),
-    remove: (sha256) =>
-      told(folder, async () => {
-        const place = await placeOf(sha256);
-        if (place !== null) await rm(place, { force: true });
-      }),
-    setAside: (sha256) =>
-      told(folder, async () => {
-        const place = await placeOf(sha256);
-        if (place === null || (await lstatOf(place)) === null) return;
-        await movedAside(place, path.join(spool, `${ASIDE}${sha256}`), clock.now());
-      }),
-    sweepUnfinished: (olderThanMs) => told(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
-    claim: (owner) => told(folder, () => claimed(path.join(root, OWNER), owner)),
-    owner: () => told(folder, () => ownerIn(path.join(root, OWNER))),
+    read: async (sha256) => {
+      const body = await withObject(sha256, null, openToRead);
+      if (body === null) throw objectMissing(sha256);
+      return body;
+    },
+    list: () => listObjects(folder, root),
+    remove: (sha256) => withObject(sha256, undefined, (file) => rm(file, { force: true })),
+    sweepUnfinished: (olderThanMs) => mapStoreErrors(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    claim: (owner) => mapStoreErrors(folder, () => claimFolder(ownerFile, owner)),
+    owner: () => mapStoreErrors(folder, () => readOwner(ownerFile)),
     close: () => Promise.resolve(),
   };
 }
 
-async function rootOf(folder: string, isMade: boolean): Promise<string> {
-  if (isMade) {
-    await makeFolder(path.join(folder, SPOOL));
-    // A process that was killed may have made folders in it.
-    await syncFolder(folder);
-  } else if ((await lstatOf(folder)) === null) {
+async function openRoot(folder: string, isMade: boolean): Promise<string> {
+  if (isMade) await makeFolder(path.join(folder, SPOOL));
+  else if ((await lstatOrNull(folder)) === null) {
     throw new ConfigError('file_store_absent', `${folder}: there is no such folder`, {
       hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
     });
@@ -96,52 +80,55 @@ async function rootOf(folder: string, isMade: boolean): Promise<string> {
   return realpath(folder);
 }
 
-async function claimed(file: string, owner: string): Promise<void> {
-  if ((await ownerIn(file)) !== null) return;
-  // A power cut may have left it empty.
-  const flag = (await regularFile(file)) === null ? 'wx' : 'w';
-  await writeFile(file, owner, { flag, mode: MARK_MODE, flush: true }).catch((error: unknown) => {
-    if (flag !== 'wx' || codeOf(error) !== 'EEXIST') throw error;
-  });
-  await syncFolder(path.dirname(file));
+async function putObject(
+  root: string,
+  { path: from, sha256, bytes }: Parameters<ObjectStore['put']>[0],
+  fileMode: number,
+): Promise<void> {
+  const target = path.join(root, objectPath(sha256));
+  const folder = path.dirname(target);
+  // Not the folders above it: if the store is missing, its volume may be.
+  if (!(await isFolder(folder))) await mkdir(folder).catch(ignore('EEXIST'));
+  if ((await regularFile(target))?.size === bytes) await rm(from, { force: true });
+  else {
+    await makeDurable(from, bytes, fileMode);
+    await rename(from, target);
+  }
+  // Also if both existed: the process that made them may have been killed, or be about to do this.
+  await syncFolder(folder);
+  await syncFolder(root);
 }
 
-async function ownerIn(file: string): Promise<string | null> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  });
-  return text?.trim() || null;
-}
-
-/** False if nothing is there. Throws if it is something else, such as a link that leads away. */
-async function isFolder(folder: string): Promise<boolean> {
-  const stat = await lstatOf(folder);
-  if (stat === null || stat.isDirectory()) return stat !== null;
-  throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
-    hint: 'remove it, or put back the folder that stood there',
-  });
-}
-
-/** Creates missing folders; concurrent callers wait until the folder is on the disk. */
-function folderMaker(): (folder: string) => Promise<void> {
-  const making = new Map<string, Promise<void>>();
-  return (folder) => {
-    const made = making.get(folder) ?? ensureFolder(folder).finally(() => making.delete(folder));
-    making.set(folder, made);
-    return made;
+/** For `catch`: ignores one error of the file system. */
+function ignore(code: string): (error: unknown) => void {
+  return (error) => {
+    if (codeOf(error) !== code) throw error;
   };
 }
 
-async function ensureFolder(folder: string): Promise<void> {
-  if (await isFolder(folder)) return;
-  // Only itself: where the store is gone, its volume may be.
-  await mkdir(folder).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  });
-  await syncFolder(path.dirname(folder));
+async function claimFolder(file: string, owner: string): Promise<void> {
+  if ((await readOwner(file)) !== null) return;
+  // A power cut may have left it empty.
+  const flag = (await regularFile(file)) === null ? 'wx' : 'w';
+  await writeFile(file, owner, { flag, mode: OWNER_MODE, flush: true }).catch(ignore('EEXIST'));
+  await syncFolder(path.dirname(file));
 }
 
-/** Has the bytes of a download on the disk, with the rights that are wanted, before it gets its name. */
+async function readOwner(file: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch(ignore('ENOENT'));
+  return text?.trim() || null;
+}
+
+/** False if nothing is there. Throws for anything but a folder, such as a link that leads elsewhere. */
+async function isFolder(folder: string): Promise<boolean> {
+  const stat = await lstatOrNull(folder);
+  if (stat === null || stat.isDirectory()) return stat !== null;
+  throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
+    hint: 'remove it, or put back the folder that was there',
+  });
+}
+
+/** Flushes a download to the disk, with the mode of the settings, before it gets its name. */
 async function makeDurable(file: string, bytes: number, fileMode: number): Promise<void> {
   await using handle = await open(file, constants.O_RDWR | constants.O_NOFOLLOW);
   const { size, mode } = await handle.stat();
@@ -155,25 +142,21 @@ async function makeDurable(file: string, bytes: number, fileMode: number): Promi
   await handle.sync();
 }
 
-async function movedAside(file: string, aside: string, now: number): Promise<void> {
-  await rename(file, aside);
-  await utimes(aside, now / 1_000, now / 1_000);
-  await syncFolder(path.dirname(aside));
-}
-
-async function readable(file: string, sha256: string): Promise<Readable> {
+/** Null if it is missing or a link. */
+async function openToRead(file: string): Promise<Readable | null> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
-    throw ['ENOENT', 'ELOOP'].includes(codeOf(error)) ? objectMissing(sha256) : error;
+    if (['ENOENT', 'ELOOP'].includes(codeOf(error))) return null;
+    throw error;
   });
-  return handle.createReadStream();
+  return handle && handle.createReadStream();
 }
 
-async function* listed(shown: string, root: string): AsyncGenerator<StoredObject> {
-  for (const fan of await told(shown, () => namesIn(root, true))) {
-    for (const name of await told(shown, () => namesIn(path.join(root, fan), false))) {
-      const sha256 = objectAt(`${fan}/${name}`);
-      const stat = sha256 === null ? null : await told(shown, () => regularFile(path.join(root, fan, name)));
-      if (sha256 !== null && stat !== null) yield { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
+async function* listObjects(shown: string, root: string): AsyncGenerator<StoredObject> {
+  for (const folder of await mapStoreErrors(shown, () => listNames(root, 'folders'))) {
+    for (const name of await mapStoreErrors(shown, () => listNames(path.join(root, folder), 'files'))) {
+      const sha256 = objectAt(`${folder}/${name}`);
+      const stat = sha256 && (await mapStoreErrors(shown, () => regularFile(path.join(root, folder, name))));
+      if (sha256 && stat) yield { sha256, bytes: stat.size, storedAt: stat.mtimeMs };
     }
   }
 }

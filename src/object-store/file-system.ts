@@ -17,8 +17,8 @@ const UNUSABLE = new Set([
 ]);
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** Runs `work` on a file or folder of a store, and throws errors of the file system as `SyncError` or `ConfigError`. */
-export async function told<T>(shown: string, work: () => Promise<T>): Promise<T> {
+/** Calls `work`, and throws its errors of the file system as `SyncError` or `ConfigError`. */
+export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -26,7 +26,7 @@ export async function told<T>(shown: string, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** What a failed call of the file system means for a store; anything else as it is. */
+/** The error of a store for a failed call of the file system; any other error unchanged. */
 export function storeFault(shown: string, error: unknown): unknown {
   const code = codeOf(error);
   if (error instanceof SyncError || code === '') return error;
@@ -34,7 +34,7 @@ export function storeFault(shown: string, error: unknown): unknown {
   if (FULL.has(code)) {
     return new SyncError('file_store_full', message, {
       recovery: 'retry',
-      hint: 'make room on its volume (content-sync files prune removes what nothing shows any more); fetching goes on by itself then',
+      hint: 'make room on its volume (content-sync files prune removes what nothing shows any more); fetching then resumes by itself',
       cause: error,
     });
   }
@@ -51,17 +51,15 @@ export function storeFault(shown: string, error: unknown): unknown {
   });
 }
 
-/** True for a place that cannot be written to, or has no room. */
-export function isUnwritable(error: unknown): boolean {
-  return FULL.has(codeOf(error)) || UNUSABLE.has(codeOf(error));
-}
-
 /** The code of a failed call of the file system; empty for anything else. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** Makes a folder with those above it. Level by level: Node's own `recursive` never ends where a file system answers ENOENT, as /proc does. */
+/**
+ * Creates a folder with those above it. Level by level, because Node's `recursive` never ends if a file system
+ * responds ENOENT, as /proc does.
+ */
 export async function makeFolder(folder: string): Promise<void> {
   if (existsSync(folder)) return;
   await makeFolder(path.dirname(folder));
@@ -70,27 +68,27 @@ export async function makeFolder(folder: string): Promise<void> {
   });
 }
 
-/** What was renamed into a folder is there after a power cut once the folder is on the disk as well. */
+/** Flushes a folder: only then is a file that was renamed into it there after a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r');
   await handle.sync();
 }
 
-/** Folders, or files, by their names; links are neither. */
-export async function namesIn(folder: string, areFolders: boolean): Promise<string[]> {
+/** The names of the object folders, or of all files, in a folder, in order; links are neither. */
+export async function listNames(folder: string, of: 'folders' | 'files'): Promise<string[]> {
   const names: string[] = [];
   for await (const entry of await opendir(folder)) {
-    const isWanted = areFolders ? entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name) : entry.isFile();
+    const isWanted = of === 'files' ? entry.isFile() : entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name);
     if (isWanted) names.push(entry.name);
   }
   return names.toSorted();
 }
 
-/** Removes the files of a folder that were not written to since then; a folder that is not there has none. */
+/** Removes the files of a folder that were last written before a time; returns how many. The folder may be missing. */
 export async function sweepFolder(folder: string, before: number): Promise<number> {
-  if ((await lstatOf(folder)) === null) return 0;
+  if ((await lstatOrNull(folder)) === null) return 0;
   let swept = 0;
-  for (const name of await namesIn(folder, false)) {
+  for (const name of await listNames(folder, 'files')) {
     const file = path.join(folder, name);
     const stat = await regularFile(file);
     if (stat === null || stat.mtimeMs >= before) continue;
@@ -100,15 +98,15 @@ export async function sweepFolder(folder: string, before: number): Promise<numbe
   return swept;
 }
 
-/** Null if it is not there, or no file. */
+/** Null for anything but a file. */
 export async function regularFile(file: string): Promise<{ size: number; mtimeMs: number } | null> {
-  const stat = await lstatOf(file);
+  const stat = await lstatOrNull(file);
   return stat?.isFile() === true ? stat : null;
 }
 
-export async function lstatOf(place: string): Promise<Stats | null> {
+export async function lstatOrNull(path: string): Promise<Stats | null> {
   try {
-    return await lstat(place);
+    return await lstat(path);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;

@@ -9,11 +9,11 @@ export interface StoredObject {
   storedAt: number;
 }
 
-/** Stores the bytes of files under their SHA-256: one object per distinct content. */
+/** Stores files under the SHA-256 of their bytes, in a folder or a bucket: one object per distinct content. */
 export interface ObjectStore {
-  /** `StoreAddress.name`: what rows are kept under. */
+  /** `StoreAddress.name`, which rows refer to. */
   readonly name: string;
-  /** As an operator may read it. */
+  /** Its name in messages. */
   readonly shown: string;
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
@@ -26,11 +26,9 @@ export interface ObjectStore {
   /** Throws `SyncError` (`file_missing`, skip). */
   read(sha256: string): Promise<Readable>;
   list(): AsyncIterable<StoredObject>;
-  /** No error if it is not there. */
+  /** A missing object is no error. */
   remove(sha256: string): Promise<void>;
-  /** Takes what is not what its name says out of the way, where `sweepUnfinished` finds it. No error if it is not there. */
-  setAside(sha256: string): Promise<void>;
-  /** Removes unfinished downloads and uploads, and quarantined objects, that are older than this; returns how many. */
+  /** Removes unfinished downloads and uploads that are older than this; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
   /** Marks the owner of the store, by a name of letters and digits, unless it has one. */
   claim(owner: string): Promise<void>;

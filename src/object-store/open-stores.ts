@@ -1,37 +1,36 @@
-import type { Clock } from '../model/clock.ts';
 import type { FilesSettings } from '../config/file-stores.ts';
 import type { StoreAddress } from '../config/profile/file-fields.ts';
+import type { Clock } from '../model/clock.ts';
 import type { ObjectStore } from './object-store.ts';
 
-/** How the stores of a source are reached. */
-type StoreSettings = Pick<FilesSettings, 'environment' | 'file_mode'>;
-
-/** Stores, each opened with its first use and closed with all. */
-interface OpenStores {
-  /** Throws `ConfigError` if it cannot be used; the next who asks tries again. */
-  at(address: StoreAddress, settings: StoreSettings): Promise<ObjectStore>;
+/** The stores of a source, each opened with its first use. */
+export interface OpenStores {
+  /** Throws `ConfigError` if the store cannot be used; the next call tries again. */
+  at(address: StoreAddress): Promise<ObjectStore>;
   /** Aborts what is in progress in them. */
   close(): Promise<void>;
 }
 
 interface StoresOptions {
   clock: Clock;
-  /** False for who makes nothing where nothing is. */
+  /** False to create nothing that does not exist. */
   isMade: boolean;
   /** Aborts what is in progress as well. */
   signal?: AbortSignal;
 }
 
-export function openStores({ clock, isMade, signal: outer }: StoresOptions): OpenStores {
+export function openStores(
+  { environment: env, file_mode: fileMode }: FilesSettings,
+  { clock, isMade, signal: outer }: StoresOptions,
+): OpenStores {
   const closing = new AbortController();
   const signal = outer === undefined ? closing.signal : AbortSignal.any([closing.signal, outer]);
   const open = new Map<string, Promise<ObjectStore>>();
   return {
-    at: (address, { environment: env, file_mode: fileMode }) => {
-      const key = JSON.stringify(address);
-      const store = open.get(key) ?? openObjectStore(address, { clock, env, signal, fileMode, isMade });
-      open.set(key, store);
-      store.catch(() => open.delete(key));
+    at: (address) => {
+      const store = open.get(address.name) ?? openObjectStore(address, { clock, env, signal, fileMode, isMade });
+      open.set(address.name, store);
+      store.catch(() => open.delete(address.name));
       return store;
     },
     close: async () => {
@@ -43,24 +42,23 @@ export function openStores({ clock, isMade, signal: outer }: StoresOptions): Ope
   };
 }
 
-/** What a store needs of the outside. */
-interface StoreWorld {
+/** What a store depends on. */
+interface StoreDependencies {
   clock: Clock;
-  /** Who asks a bucket, and where it is: `AWS_…`. */
+  /** The access to a bucket: `AWS_…`. */
   env: NodeJS.ProcessEnv;
   signal: AbortSignal;
-  /** Rights of the files, such as `0o640`. */
+  /** Mode of the files, such as `0o640`. */
   fileMode: number;
-  /** False to make nothing where nothing is; true if absent. */
-  isMade?: boolean;
+  isMade: boolean;
 }
 
-/** Opens a store; what is only needed for its kind is loaded with it. Throws `ConfigError` if it cannot be used. */
-export async function openObjectStore(address: StoreAddress, world: StoreWorld): Promise<ObjectStore> {
+/** Opens a store, and loads the code of its kind only. Throws `ConfigError` if it cannot be used. */
+export async function openObjectStore(address: StoreAddress, dependencies: StoreDependencies): Promise<ObjectStore> {
   if (address.kind === 's3') {
     const { openS3Store } = await import('./s3-store.ts');
-    return openS3Store(address, world);
+    return openS3Store(address, dependencies);
   }
   const { openDiskStore } = await import('./disk-store.ts');
-  return openDiskStore({ ...world, ...address, isMade: world.isMade ?? true });
+  return openDiskStore({ ...dependencies, ...address });
 }

@@ -61,11 +61,6 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
 }
 
-/** Formats `14:05` in UTC. */
-export function formatClockMinute(at: number): string {
-  return new Date(at).toISOString().slice(11, 16);
-}
-
 /** Formats `2026-11-20 14:05:09` in UTC; a time of today without the date. */
 export function formatTimestamp(at: number, now: number): string {
   const [text, today] = [new Date(at).toISOString(), new Date(now).toISOString().slice(0, 10)];

@@ -1,5 +1,5 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client';
-import type { WalkMode } from '../model/vocabulary.ts';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { ScanMode } from '../model/vocabulary.ts';
 
 /** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
@@ -11,7 +11,7 @@ export const CHANGING: ReadonlySet<RowResult> = new Set(['inserted', 'updated', 
 export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
 
 /** How a record was found: by a scan of that mode, or by a webhook. */
-export type Via = WalkMode | 'webhook';
+export type Via = ScanMode | 'webhook';
 
 /** Half a second to four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
@@ -38,7 +38,7 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
   new Gauge({ ...build, labelNames: ['version'] }).set({ version }, 1);
   const lost = new Counter({
     name: 'content_sync_log_lines_lost_total',
-    help: 'Lines of the log that were not written, because nobody read them.',
+    help: 'Lines of the log that were not written, because no process read them.',
     registers,
   });
   const counters = createCounters(registers);
@@ -69,16 +69,16 @@ function createCounters(registers: Registry[]) {
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
     new Histogram({ name: `content_sync_${name}`, help, labelNames, buckets, registers });
   const help = {
-    requests: 'HTTP attempts to the service, by what their answer meant.',
+    requests: 'HTTP attempts to the service, by their outcome.',
     latency: 'Time from sending an attempt to its last byte, without the wait for a slot.',
-    rows: 'Records read, by what told of them and what became of their rows.',
+    rows: 'Records read, by how they were found and the result for their rows.',
     runs: 'Duration of the runs of a resource.',
     delays: 'Time from the receipt of a webhook delivery to its row.',
-    webhooks: 'Webhook requests, by what became of them: stored, repeat, or why they were refused.',
+    webhooks: 'Webhook requests, by their result: stored, repeat, or why they were refused.',
     acks: 'Time from a webhook request to its 2xx, which it gets once it is stored.',
     refusals: 'Wrong names or passwords that were sent for the page.',
-    messages: 'Messages of alerts, by whether the receiver took them; each attempt counts.',
-    files: 'Files that were asked for, by what came of it.',
+    messages: 'Messages of alerts, by whether the receiver accepted them; each attempt counts.',
+    files: 'Files that were requested, by their result.',
   };
   return {
     requests: counter('requests_total', help.requests, ['source', 'outcome']),
@@ -92,13 +92,13 @@ function createCounters(registers: Registry[]) {
     refusals: counter('page_refusals_total', help.refusals, []),
     messages: counter('alert_messages_total', help.messages, ['channel', 'result']),
     files: counter('file_fetches_total', help.files, ['source', 'resource', 'result']),
-    fileBytes: counter('file_fetched_bytes_total', 'Bytes of files that came.', ['source', 'resource']),
+    fileBytes: counter('file_fetched_bytes_total', 'Bytes of files that were received.', ['source', 'resource']),
   };
 }
 
 /** Names and help of the gauges per source. */
 const OF_SOURCE = {
-  api_deprecated: 'Whether the service says that the API that is asked is deprecated.',
+  api_deprecated: 'Whether the service says that its API is deprecated.',
   api_sunset_timestamp_seconds: 'When that API stops answering, as the service says, as seconds since the epoch.',
   warehouse_up: 'Whether the warehouse can be read.',
   warehouse_bytes: "Size of the warehouse's file.",
@@ -106,12 +106,12 @@ const OF_SOURCE = {
   limit_requests_per_second: 'Requests per second that the service is understood to allow.',
   limit_share_ratio: 'Part of the limit used over the last hour.',
   limit_pause_seconds: 'Time until the next request may be sent.',
-  inbox_waiting: 'Webhook deliveries that wait to be worked on.',
-  inbox_full_ratio: 'Part of what may wait that does: at 1 further webhooks are refused.',
+  inbox_waiting: 'Webhook deliveries that wait to be processed.',
+  inbox_full_ratio: 'Fraction of the maximum that waits: at 1, further webhooks are refused.',
   inbox_different: 'Webhook deliveries that came under the id of another one, with another body.',
   inbox_oldest_age_seconds: 'Age of the oldest delivery that waits.',
   files_stopped: 'Whether no files are fetched, because their store is full or cannot be used.',
-  dead_letters: 'Webhook deliveries that could not be worked on.',
+  dead_letters: 'Webhook deliveries that could not be processed.',
 } as const;
 
 /** Names and help of the gauges per resource. */
@@ -119,11 +119,11 @@ const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
   last_success_timestamp_seconds: 'When the last success was, as seconds since the epoch.',
   overdue: 'Whether a success should have come by now, by the schedule.',
-  running: 'Whether the resource is being walked.',
+  running: 'Whether the resource is being scanned.',
   live_rows: 'Live rows in the warehouse.',
   deleted_rows: 'Rows of deleted records in the warehouse.',
   files_bytes: 'Bytes of the files that the records show, as far as they are known.',
-  held_deletes: 'Deletes that wait for a person, because they were too many at once.',
+  held_deletes: 'Deletes that wait for a decision, because they were too many at once.',
 } as const;
 
 /** Values by the names of their gauges; null, which is unknown, has no series. */
@@ -139,11 +139,11 @@ function createStatusGauges(registers: Registry[]) {
   const ofSource = gauges(OF_SOURCE, ['source']);
   const ofResource = gauges(OF_RESOURCE, ['source', 'resource']);
   const rejects = new Gauge({
-    ...named('rejects', 'Records that are set aside, by reason.'),
+    ...named('rejects', 'Rejected records, by reason.'),
     labelNames: ['source', 'resource', 'reason'],
   });
   const files = new Gauge({
-    ...named('files', 'Files that the records show, by whether they are here: stored, waiting, failed, refused, gone.'),
+    ...named('files', 'Files that the records show, by their status: stored, waiting, failed, refused, gone.'),
     labelNames: ['source', 'resource', 'status'],
   });
   return {

@@ -1,12 +1,11 @@
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
-import { ratesOf, type ProgressSnapshot, type GovernorProgress, type ResourceProgress } from './progress.ts';
+import { type GovernorProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 
 const MIN_REDRAW_MS = 100;
-const DEFAULT_COLUMNS = 80;
-const DEFAULT_ROWS = 24;
+const CLEAR_BELOW = '\x1b[J';
 
 /**
  * Shows live progress on a terminal, and nothing elsewhere: there the log shows the progress. The cursor is never hidden
@@ -17,10 +16,12 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: ProgressSnapshot | null = null;
   const draw = (snapshot: ProgressSnapshot): void => {
+    // A terminal of unknown size reports 0.
+    const [columns, rows] = [stream.columns || 80, stream.rows || 24];
     // The last column stays empty, because some terminals wrap there, which would add a line.
-    const lines = progressLines(snapshot, columnsOf(stream) - 1);
-    const shown = lines.slice(0, Math.max(1, rowsOf(stream) - 1));
-    stream.write(up(drawn) + shown.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
+    const shown = progressLines(snapshot, columns - 1).slice(0, Math.max(1, rows - 1));
+    const up = drawn === 0 ? '' : `\x1b[${drawn}A\r`;
+    stream.write(up + shown.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
     drawn = shown.length;
     drawnAt = clock.monotonic();
     pending = null;
@@ -38,21 +39,6 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
   };
 }
 
-/** A terminal of unknown size reports 0. */
-function columnsOf({ columns = 0 }: LiveStream): number {
-  return columns > 0 ? columns : DEFAULT_COLUMNS;
-}
-
-function rowsOf({ rows = 0 }: LiveStream): number {
-  return rows > 0 ? rows : DEFAULT_ROWS;
-}
-
-const CLEAR_BELOW = '\x1b[J';
-
-function up(lines: number): string {
-  return lines === 0 ? '' : `\x1b[${lines}A\r`;
-}
-
 const GAP = '  ';
 const MAX_NAME_LENGTH = 24;
 const MAX_BAR_LENGTH = 30;
@@ -60,22 +46,29 @@ const MIN_BAR_LENGTH = 5;
 
 /** Formats one line per resource and one for the rate limiter, none longer than `width`. */
 export function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
-  const rows = snapshot.resources.map((progress) => rowOf(progress, snapshot));
-  const widths = columnWidths(rows.map((row) => row.cells));
-  const fixed = widths.filter((one) => one > 0).reduce((sum, one) => sum + one + GAP.length, 0);
+  const rows = snapshot.resources.map((progress) => cellsOf(progress, snapshot));
+  const columnCount = Math.max(0, ...rows.map(({ cells }) => cells.length));
+  const widths = Array.from({ length: columnCount }, (_, at) =>
+    Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0)),
+  );
+  const fixed = widths.filter((each) => each > 0).reduce((sum, each) => sum + each + GAP.length, 0);
   const room = Math.min(MAX_BAR_LENGTH, width - fixed - 1);
   const bar = rows.some(({ done }) => done !== null) && room >= MIN_BAR_LENGTH ? room : 0;
-  const lines = rows.map((row) => lineOf(row, widths, bar));
-  return [...lines, governorLine(snapshot.governor)].map((line) => truncate(line, width));
+  const lines = rows.map(({ cells, done }) => {
+    const padded = cells.map((cell, at) => {
+      const length = widths[at] ?? 0;
+      return at === 0 ? cell.padEnd(length) : at === cells.length - 1 ? cell : cell.padStart(length);
+    });
+    if (bar > 0) padded.splice(1, 0, formatBar(done, bar));
+    return padded.filter((cell, at) => cell !== '' || at === padded.length - 1).join(GAP);
+  });
+  return [...lines, governorLine(snapshot.governor)].map((line) =>
+    line.length <= width ? line : `${line.slice(0, width - 1)}…`,
+  );
 }
 
-/** The cells of one resource, and its progress. */
-interface ResourceRow {
-  cells: string[];
-  done: number | null;
-}
-
-function rowOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot): ResourceRow {
+/** Name, records, rates, share of the limit and end of one resource; `done` is the finished part. */
+function cellsOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot) {
   const rates = ratesOf(progress, at);
   const { resource, records, total, state } = progress;
   const name = resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource;
@@ -99,25 +92,7 @@ function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: nu
   return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
 }
 
-function columnWidths(rows: readonly (readonly string[])[]): number[] {
-  const columns = Math.max(0, ...rows.map((row) => row.length));
-  return Array.from({ length: columns }, (_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-}
-
-function lineOf({ cells, done }: ResourceRow, widths: readonly number[], bar: number): string {
-  const [name = '', ...rest] = cells;
-  const end = rest.pop() ?? '';
-  const figures = rest.map((cell, at) => ({ cell, width: widths[at + 1] ?? 0 })).filter(({ width }) => width > 0);
-  const parts = [
-    name.padEnd(widths[0] ?? 0),
-    ...(bar > 0 ? [barOf(done, bar)] : []),
-    ...figures.map(({ cell, width }) => cell.padStart(width)),
-    end,
-  ];
-  return parts.join(GAP);
-}
-
-function barOf(done: number | null, width: number): string {
+function formatBar(done: number | null, width: number): string {
   if (done === null) return ' '.repeat(width);
   const full = Math.floor(Math.min(done, 1) * width);
   return '━'.repeat(full) + '─'.repeat(width - full);
@@ -128,8 +103,4 @@ function governorLine({ requests, limited, allowedPerSecond, pausedForMs }: Gove
   if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
   if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);
   return texts.join(GAP);
-}
-
-function truncate(line: string, width: number): string {
-  return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
 }

@@ -3,23 +3,13 @@ import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
 import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { PageAges } from './guards/page-ages.ts';
-import { pageError, type PageFault } from './guards/page-fault.ts';
 import type { AddedPage, PaginationState } from './guards/pagination-state.ts';
-import {
-  isRepeated,
-  type ListingParts,
-  MIN_OVERLAPPING_PAGE,
-  type PastEndSign,
-  stepFromOwn,
-  type VerifiedEnd,
-  verifyEnd,
-  verifyPastEnd,
-} from './guards/verify-end.ts';
-import { positionOf, sentTexts, urlAt } from './page-styles/listing-request.ts';
-import type { Doubt, PagePosition, WalkedPage, WalkEnd } from './page.ts';
-import { isExpired, PastEnd } from './requests/ask.ts';
+import { isRepeated, type ListingParts, MIN_OVERLAPPING_PAGE, type PastEndSign, stepAfter, stepFromOwn, type VerifiedEnd, verifyEnd, verifyPastEnd } from './guards/verify-end.ts';
+import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
+import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { readPage, type ReadPage } from './requests/read-page.ts';
+import { isExpired, PastEnd } from './requests/request-page.ts';
 
 interface ReaderParts extends ListingParts {
   prefetch: PagePrefetch;
@@ -70,15 +60,15 @@ export class PageReader {
    * Returns the request for a position. Pages that may begin anywhere begin a record early: if that is the last record
    * of the page before, no record has moved over the boundary between them.
    */
-  requestFor(position: PagePosition): URL {
-    return this.#overlappingRequest(position) ?? urlAt(this.#parts.first, position);
+  requestFor(position: PagePosition): PagePosition {
+    return this.#overlappingRequest(position) ?? position;
   }
 
   /**
    * For a scan that is resumed at `start`: reads the last stored page again if that shows that the listing has not moved
    * by more than a page. Throws `SyncError` (`cursor_expired`) if it has: then the scan has to start again.
    */
-  async verifyPlace(start: PagePosition): Promise<WalkedPage[]> {
+  async verifyStart(start: PagePosition): Promise<ScannedPage[]> {
     const { state } = this.#parts;
     if (!state.detectsMoves || state.last === null || this.#overlappingRequest(start) !== null) return [];
     const again = await this.#readAgain(state.last.position);
@@ -87,7 +77,7 @@ export class PageReader {
   }
 
   /** Reads the page at a position; `before` are pages that had to be read again first. */
-  async at(position: PagePosition): Promise<{ before: WalkedPage[]; current: WalkedPage }> {
+  async at(position: PagePosition): Promise<{ before: ScannedPage[]; current: ScannedPage }> {
     const { prefetch, state, ages, resource } = this.#parts;
     const taken = await this.#read(position);
     const { read, before } =
@@ -106,23 +96,23 @@ export class PageReader {
   }
 
   /** Ends the scan with this page: that it has not seen all records is no doubt then. */
-  cutShort(page: WalkedPage): WalkedPage {
+  cutShort(page: ScannedPage): ScannedPage {
     if (page.next === null) return page;
     const end = this.#endOf({ proof: 'signal', fault: null });
     return { ...page, next: null, end: { ...end, doubts: end.doubts.filter(({ code }) => code !== 'fewer') } };
   }
 
   /** Returns the request that begins a record early; null if pages do not overlap. */
-  #overlappingRequest(position: PagePosition): URL | null {
-    const { style, first, state } = this.#parts;
+  #overlappingRequest(position: PagePosition): PagePosition | null {
+    const { style, state } = this.#parts;
     const before = state.last?.keys.length ?? 0;
     if (style.ahead === null || before < MIN_OVERLAPPING_PAGE * KEY_FINGERPRINT_BYTES) return null;
-    return style.ahead.sooner(urlAt(first, position), 1);
+    return style.ahead.sooner(position, 1);
   }
 
   /** Reads the page at a position in its turn; null if it is past the last one: it is refused, or is that one again. */
   async #read(position: PagePosition): Promise<UnsteppedPage | null> {
-    const { state, resource, first } = this.#parts;
+    const { state, resource } = this.#parts;
     const read = await this.#take(position);
     if (read === null) return null;
     const before = this.#last?.keys ?? state.last?.keys ?? null;
@@ -130,8 +120,7 @@ export class PageReader {
       this.#past = 'repeated';
       return null;
     }
-    const isPlain = positionOf(read.url) === positionOf(urlAt(first, position));
-    return isPlain ? { ...read, overlap: 0 } : this.#checkOverlap(position, read);
+    return isSamePosition(read.request, position) ? { ...read, overlap: 0 } : this.#checkOverlap(position, read);
   }
 
   /** Null if the service refuses the page after a total that is reached, or after a page that was short. */
@@ -151,21 +140,19 @@ export class PageReader {
     }
   }
 
-  async #readWhole(answer: ApiAnswer, url: URL): Promise<ReadPage> {
+  async #readWhole(answer: ApiAnswer, position: PagePosition): Promise<ReadPage> {
     const { resource, ask } = this.#parts;
-    const position = positionOf(url);
-    let read = readPage(answer, url, resource);
+    let read = readPage(answer, position, resource);
     for (let attempt = 1; 'code' in read; attempt++) {
       if (read.code !== 'page_too_short' || attempt >= MAX_SHORT_PAGE_ATTEMPTS) throw pageError(read, position);
-      read = readPage(await ask(position), url, resource);
+      read = readPage(await ask(position), position, resource);
     }
     return read;
   }
 
   /** Reads a page out of its turn, as it is now. */
   async #readNow(position: PagePosition): Promise<ReadPage> {
-    const { first, ask } = this.#parts;
-    return this.#readWhole(await ask(position), urlAt(first, position));
+    return this.#readWhole(await this.#parts.ask(position), position);
   }
 
   /** Reads a page again, as it is now. */
@@ -190,15 +177,14 @@ export class PageReader {
    * from a page earlier on; if it holds nothing else, only a service that keeps page sizes has reached its end.
    */
   async #checkOverlap(position: PagePosition, read: ReadPage): Promise<UnsteppedPage> {
-    const { state, style, first, resource } = this.#parts;
+    const { state, style, resource } = this.#parts;
     const before = state.last?.keys ?? NO_KEYS;
     const found = lastKnown(read.keys, before);
     const isEnd = this.#kept >= resource.page.size || read.total !== null;
     if (found !== -1 && (found < read.records.length - 1 || isEnd)) return { ...read, overlap: 1 };
-    const plain = urlAt(first, position);
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
-    const other = found === -1 ? style.ahead?.sooner(plain, step) : plain;
-    const again = await this.#readNowUnlessPast(positionOf(other ?? plain));
+    const other = found === -1 ? style.ahead?.sooner(position, step) : position;
+    const again = await this.#readNowUnlessPast(other ?? position);
     const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
     if (isThere) return { ...again, overlap: Infinity };
     if (found !== -1) return { ...read, overlap: 1 };
@@ -207,7 +193,7 @@ export class PageReader {
   }
 
   /** A refused page shows no total. If the last page reported more, it is read again: the rest may be on it by now. */
-  async #verifyLastPage(position: PagePosition): Promise<{ read: null; before: WalkedPage[] }> {
+  async #verifyLastPage(position: PagePosition): Promise<{ read: null; before: ScannedPage[] }> {
     const { state } = this.#parts;
     const { last } = state;
     if (last === null || !state.hasReachedTotal || state.isComplete) return { read: null, before: [] };
@@ -224,9 +210,9 @@ export class PageReader {
   async #readAligned(
     first: UnsteppedPage,
     position: PagePosition,
-  ): Promise<{ read: UnsteppedPage | null; before: WalkedPage[] }> {
+  ): Promise<{ read: UnsteppedPage | null; before: ScannedPage[] }> {
     const { prefetch, state } = this.#parts;
-    const before: WalkedPage[] = [];
+    const before: ScannedPage[] = [];
     let read = first;
     // Overlapping pages show by themselves what moved.
     while (state.detectsMoves && state.last !== null && read.overlap === 0 && state.hasChangedTotal(read.total)) {
@@ -255,7 +241,7 @@ export class PageReader {
    * Reads the page before an empty one again if it may have been full: a record that moved onto it would not show
    * otherwise. Empty if it is unchanged; null if it was shorter than others, or something else shows what moved.
    */
-  async #readAgainBefore(stepped: SteppedPage, position: PagePosition): Promise<WalkedPage[] | null> {
+  async #readAgainBefore(stepped: SteppedPage, position: PagePosition): Promise<ScannedPage[] | null> {
     const { state } = this.#parts;
     const { last } = state;
     const isShown = stepped.total !== null || stepped.overlap !== 0 || state.hasUncheckedBoundary;
@@ -266,19 +252,16 @@ export class PageReader {
   }
 
   async #findNext(read: UnsteppedPage): Promise<SteppedPage> {
-    const { style, first, state, resource } = this.#parts;
-    const { url, total, pages, answer, records } = read;
-    const received = records.length;
+    const { state, resource } = this.#parts;
+    const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, state.last?.keys ?? NO_KEYS);
     const seen = state.received === null ? null : state.received + received - known - 1;
     const before = this.#last;
     this.#last = read;
     // A page that begins a record early is empty if it holds nothing else.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
-    const { headers, json, withheld } = answer;
-    const place = { url, answeredUrl: answer.url, baseUrl: first, headers, json, withheld, records };
-    const named = style.next({ ...place, received, isEmpty, total, pages, seen, kept: this.#kept });
-    if ('code' in named) throw pageError(named, positionOf(url));
+    const named = stepAfter(this.#parts, read, { isEmpty, seen, kept: this.#kept });
+    if ('code' in named) throw pageError(named, read.request);
     const step = stepFromOwn(named, { page: resource.page, read, before, kept: this.#kept });
     if ('next' in step) {
       this.#kept = Math.max(this.#kept, received);
@@ -300,14 +283,14 @@ export class PageReader {
     return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...end, overlap: 0 };
   }
 
-  #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): WalkedPage {
+  #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
     const entry = { ...toStateEntry(read, position), overlap: Infinity, isBoundary: false };
     const again = read.records.length - this.#parts.state.replaceLast(entry);
     return { ...toPlainPage(read, position), again, next, kept: this.#kept, isNumbered: true, end: null };
   }
 
   /** `isShared`: the page begins with a record of the page before. */
-  #toPage(stepped: SteppedPage, position: PagePosition, isShared: boolean): WalkedPage {
+  #toPage(stepped: SteppedPage, position: PagePosition, isShared: boolean): ScannedPage {
     const { state, style } = this.#parts;
     const { next, records, keys } = stepped;
     this.step = records.length - (next !== null && this.#overlappingRequest(next) !== null ? 1 : 0);
@@ -322,17 +305,17 @@ export class PageReader {
     return { ...page, next: null, end: this.#endOf({ ...stepped, proof: 'total' }) };
   }
 
-  #endOf({ proof, fault }: VerifiedEnd): WalkEnd {
+  #endOf({ proof, fault }: VerifiedEnd): ScanEnd {
     const { state, ages } = this.#parts;
     const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
     return {
       proof,
       records: state.distinct,
       doubts: [...unproved, ...state.doubts(), ...ages.doubts()],
-      prints: state.hash(),
-      met: (key) => state.has(key),
+      keysHash: state.hash(),
+      hasSeen: (key) => state.has(key),
       shortfall: state.missing(),
-      settleMs: ages.settleMs,
+      cacheWaitMs: ages.cacheWaitMs,
     };
   }
 }
@@ -353,7 +336,7 @@ function toPlainPage({ records, keys, total, answer }: ReadPage, position: PageP
 const PLACE_LOST: PageFault = {
   code: 'cursor_expired',
   message:
-    'The listing has moved on while the walk was interrupted: nothing of the page before this one is there any more',
+    'The listing has changed while the scan was interrupted: nothing of the page before this one is there any more',
   hint: 'Start this resource again from the beginning.',
 };
 
@@ -363,8 +346,6 @@ const LOOP: PageFault = {
   hint: 'The service goes in circles: report it there, or name where it tells the total (page.total in the profile).',
 };
 
-/** Makes a position a URL; only the values that it sends count. */
-const ANY_ORIGIN = 'http://localhost';
 const BASE64 = /^[\w+/-]{2,}={0,2}$/;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 const INTEGERS = /\d+/g;
@@ -374,16 +355,12 @@ const INTEGERS = /\d+/g;
  * also in Base64, by which a service numbers its pages after all. The first of them may add the parameter.
  */
 export function isNumericStep(position: PagePosition, next: PagePosition, received: number): boolean {
-  const before = paramsOf(position);
-  const changed = [...paramsOf(next)].filter(([name, value]) => before.get(name) !== value);
+  const before = sentTexts(position);
+  const changed = [...sentTexts(next)].filter(([name, value]) => before.get(name) !== value);
   const [first, ...others] = changed;
   if (first === undefined || others.length > 0) return false;
   const [name, value] = first;
   return isIncreased(decodeBase64(before.get(name) ?? ''), decodeBase64(value), received);
-}
-
-function paramsOf(position: PagePosition): Map<string, string> {
-  return URL.canParse(position, ANY_ORIGIN) ? sentTexts(new URL(position, ANY_ORIGIN)) : new Map();
 }
 
 /** Returns the value itself if it is no text in Base64. */

@@ -1,11 +1,12 @@
-import type { SourceRecord } from '../model/json.ts';
+import { snippet } from '../http/body/safe-text.ts';
 import type { ApiAnswer } from '../http/client.ts';
-
-/** The place of a walk: the next request as path and query, relative to the source's base URL. Serialisable. */
-export type PagePosition = string;
+import { SyncError } from '../model/errors.ts';
+import type { SourceRecord } from '../model/json.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { type PagePosition, positionText } from './page-styles/page-position.ts';
 
 /** One page of a scan, verified, in the order of the listing. */
-export interface Page extends WalkedPage {
+export interface Page extends ScannedPage {
   /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;
   /** Releases the memory that the page counts for. May be called again. */
@@ -13,12 +14,12 @@ export interface Page extends WalkedPage {
 }
 
 /** A page before it is returned to the consumer. */
-export interface WalkedPage {
+export interface ScannedPage {
   position: PagePosition;
   /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
-  /** How many of them this walk has handed out before, because the page was read again; 0 for any other page. */
+  /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
   again: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
@@ -33,7 +34,7 @@ export interface WalkedPage {
   /** The most records that a page held so far which named a next one; 0 if none did. */
   kept: number;
   /** How the scan ended with this page; null if it continues. */
-  end: WalkEnd | null;
+  end: ScanEnd | null;
   /** The response of the last page, in which a service may name where its changes are listed from now on. */
   answer?: ApiAnswer;
 }
@@ -45,7 +46,7 @@ export interface WalkedPage {
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
-/** Why a walk that came to its end may not have met every record. */
+/** Why a scan that came to its end may not have seen every record. */
 export interface Doubt {
   /**
    * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
@@ -61,23 +62,23 @@ export interface Doubt {
   hint: string;
 }
 
-/** The end of a walk. It is proved if there is no doubt. */
-export interface WalkEnd {
+/** The end of a scan. It is verified if there is no doubt. */
+export interface ScanEnd {
   proof: EndProof | null;
   /** Distinct records; null if unknown. */
   records: number | null;
   doubts: readonly Doubt[];
-  /** For a walk that is made again: what this one met, page by page. */
-  prints: string;
-  /** True if the walk met the record with this key's fingerprint. */
-  met: (key: Uint8Array) => boolean;
+  /** The same for two scans that saw the same records on the same pages. */
+  keysHash: string;
+  /** True if the scan saw the record with this fingerprint of its key. */
+  hasSeen: (key: Uint8Array) => boolean;
   /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
   shortfall: MissingRecords | null;
   /**
    * Milliseconds after which a cache returns none of these pages again, or says so; 0 if no cache shows, null if
    * unknown.
    */
-  settleMs: number | null;
+  cacheWaitMs: number | null;
 }
 
 /** Records that the service counts and the scan has not seen. */
@@ -85,4 +86,28 @@ export interface MissingRecords {
   count: number;
   /** True if the total grew during the scan by at least as many: they may all have been created meanwhile. */
   isGrowth: boolean;
+}
+
+/** Why a scan cannot continue after a response, as a pure function found it; `pageError` makes it an error. */
+export interface PageFault {
+  /** Stable: scripts may match on it. */
+  code: string;
+  message: string;
+  /** The operator's next step. */
+  hint: string;
+}
+
+/** The response lacks the next page and the end of the listing. */
+export function missingFault(message: string, hint: string): PageFault {
+  return { code: 'pagination_missing', message, hint };
+}
+
+/** The error that ends a scan. It names the page. */
+export function pageError(fault: PageFault, position: PagePosition, cause?: unknown): SyncError {
+  const page = snippet(positionText(position), 300);
+  return new SyncError(fault.code, `${visibleText(fault.message)} (page ${page})`, {
+    recovery: 'stop',
+    hint: visibleText(fault.hint),
+    cause,
+  });
 }

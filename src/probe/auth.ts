@@ -1,23 +1,25 @@
-import { type Answer, type Asker, isRefusal, isUsable, said } from './asker.ts';
-import { recordArrays } from './body.ts';
 import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
-import { countsIn } from './page-size.ts';
+import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResponse } from './probe-client.ts';
 import type { Findings } from './profile.ts';
+import { recordLists } from './record-lists.ts';
+import { countsIn } from './response-signs.ts';
 
 /** Paths at which services return the account of the caller. */
 const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
-/** Forms that are compared with a false credential if none of them opens anything. */
+/** Forms that are compared with a false credential if the listing is public. */
 const MAX_COMPARED = 4;
 
-interface AuthQuestion {
-  asker: Asker;
+interface AuthExperiment {
+  client: ProbeClient;
   credential: Credential | null;
+  /** The only form to try, as the user wrote it. */
   forced: string | undefined;
   /** A path that may need the credential. */
   reference: string;
   findings: Findings;
 }
 
+/** A form that the service reads, and the responses that show it. */
 interface FoundForm {
   form: CredentialForm;
   evidence: string;
@@ -25,127 +27,122 @@ interface FoundForm {
   isLenient: boolean;
 }
 
+/** The responses to one path: with the right credential, and with none. */
+interface Responses {
+  own: ProbeResponse;
+  none: ProbeResponse;
+}
+
+/** Whether a form is worth a request with a false credential, and whether the response to that shows that it is read. */
+interface FormTest {
+  mayWork(responses: Responses): boolean;
+  works(own: ProbeResponse, withFalse: ProbeResponse): boolean;
+}
+
+/** The right credential opens more than none: a response instead of a refusal, or more records. */
+const OPENS_MORE: FormTest = {
+  mayWork: ({ own, none }) => isUsable(own) && !(isUsable(none) && isAlike(own, none)),
+  works: (own, withFalse) => !isUsable(withFalse) || !isAlike(own, withFalse),
+};
+
+/** If even the right credential opens nothing yet: a false one is refused in another way. */
+const IS_DISTINGUISHED: FormTest = {
+  mayWork: ({ own }) => own.status !== 401 && own.status !== 0,
+  works: (own, withFalse) => withFalse.status !== own.status && isRefusal(withFalse),
+};
+
 /**
  * Finds how the service wants the credential, by what is returned with the right one, without one and with a false one.
- * From then on the asker sends that form. False if the service refuses everything.
+ * From then on the client sends that form. False if the service refuses everything.
  */
-export async function probeAuth({ asker, credential, forced, findings, ...question }: AuthQuestion): Promise<boolean> {
-  const nobody = await asker.ask({ path: question.reference, form: NO_CREDENTIAL });
-  const reference = nobody.status === 0 ? question.reference : asker.pathOf(nobody);
-  const isPublic = isUsable(nobody);
+export async function probeAuth({ client, credential, forced, findings, ...at }: AuthExperiment): Promise<boolean> {
+  const none = await client.get({ path: at.reference, form: NO_CREDENTIAL });
+  const path = none.status === 0 ? at.reference : client.finalPath(none);
+  const isPublic = isUsable(none);
   if (credential === null) {
-    findings.proved(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}, without a credential`);
+    findings.proved(['auth'], NO_CREDENTIAL.scheme, `${describeResponse(none)}, without a credential`);
     return isPublic;
   }
-  const challenge = `${String(nobody.headers['www-authenticate'] ?? '')} ${nobody.text}`;
+  const challenge = `${String(none.headers['www-authenticate'] ?? '')} ${none.text}`;
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
-  const few = forms.slice(0, MAX_COMPARED);
-  const found = isPublic
-    ? ((await openingForm(asker, reference, few, nobody)) ??
-      (await identifiedForm(asker, forms, findings)) ??
-      (await distinguishedForm(asker, reference, few)))
-    : ((await openingForm(asker, reference, forms, nobody)) ??
-      // These requests were sent by now.
-      (await distinguishedForm(asker, reference, forms)) ??
-      (await identifiedForm(asker, forms, findings)));
+  const compared = isPublic ? forms.slice(0, MAX_COMPARED) : forms;
+  const test = (rule: FormTest) => findForm(client, { path, forms: compared, none }, rule);
+  const identified = () => identifiedForm(client, forms, findings);
+  // Of a path that is refused without a credential, the requests of the second test were sent by the first.
+  const tests = isPublic ? [identified, () => test(IS_DISTINGUISHED)] : [() => test(IS_DISTINGUISHED), identified];
+  let found = await test(OPENS_MORE);
+  for (const next of tests) found ??= await next();
   if (found !== null) {
-    asker.form = found.form;
+    client.form = found.form;
     findings.proved(['auth'], found.form.scheme, found.evidence);
-    await addIdentity(asker, found, findings);
+    if (found.isLenient) await addIdentity(client, found.form, findings);
     return true;
   }
   if (isPublic) {
     const why = 'the credential, a false one and none get the same, so none is sent';
-    findings.guessed(['auth'], NO_CREDENTIAL.scheme, `${said(nobody)}; ${why}`);
+    findings.guessed(['auth'], NO_CREDENTIAL.scheme, `${describeResponse(none)}; ${why}`);
     return true;
   }
   const [form = NO_CREDENTIAL] = forms;
-  asker.form = form;
-  findings.guessed(['auth'], form.scheme, `${said(nobody)}; no form that was tried opens it`);
+  client.form = form;
+  findings.guessed(['auth'], form.scheme, `${describeResponse(none)}; no form that was tried opens it`);
   return false;
 }
 
-/** The form that opens more than no credential: a response in place of a refusal, or more records. */
-async function openingForm(
-  asker: Asker,
-  path: string,
-  forms: readonly CredentialForm[],
-  nobody: Answer,
+/** The first form that passes the test on a path. */
+async function findForm(
+  client: ProbeClient,
+  { path, forms, none }: { path: string; forms: readonly CredentialForm[]; none: ProbeResponse },
+  { mayWork, works }: FormTest,
 ): Promise<FoundForm | null> {
   for (const form of forms) {
-    const own = await asker.ask({ path, form });
-    if (!isUsable(own) || (isUsable(nobody) && isAlike(own, nobody))) continue;
-    const stranger = await asker.ask({ path, form, isFalse: true });
-    if (isUsable(stranger) && isAlike(own, stranger)) continue;
-    const evidence = `${form.shown}: ${own.status} with the credential, ${stranger.status} with a false one, ${nobody.status} without`;
-    return { form, evidence, isLenient: isUsable(stranger) };
+    const own = await client.get({ path, form });
+    if (!mayWork({ own, none })) continue;
+    const withFalse = await client.get({ path, form, isFalse: true });
+    if (!works(own, withFalse)) continue;
+    const evidence = `${form.shown}: ${own.status} with the credential, ${withFalse.status} with a false one, ${none.status} without`;
+    return { form, evidence, isLenient: isUsable(withFalse) };
   }
   return null;
 }
 
 /** True for the same number of records and the same totals. */
-function isAlike(one: Answer, other: Answer): boolean {
+function isAlike(one: ProbeResponse, other: ProbeResponse): boolean {
   return one.status === other.status && describeSize(one) === describeSize(other);
 }
 
-function describeSize(answer: Answer): string {
-  const [array] = recordArrays(answer.json ?? null, '');
-  const { totals } = countsIn(answer, array?.path ?? '');
-  return `${array?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
+function describeSize(response: ProbeResponse): string {
+  const [list] = recordLists(response.json ?? null, '');
+  const { totals } = countsIn(response, list?.path ?? '');
+  return `${list?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
 }
 
 /** For public listings: the form that opens a path which only a known caller may request. */
 async function identifiedForm(
-  asker: Asker,
+  client: ProbeClient,
   forms: readonly CredentialForm[],
   findings: Findings,
 ): Promise<FoundForm | null> {
   for (const path of IDENTITY_PATHS) {
-    const nobody = await asker.ask({ path, form: NO_CREDENTIAL });
-    if (nobody.status !== 401 && nobody.status !== 403) continue;
-    for (const form of forms) {
-      const opened = await requestIdentity(asker, path, form);
-      if (opened === null) continue;
-      const evidence = `${form.shown}: ${opened}, ${nobody.status} without`;
-      findings.proved(['identity'], path, evidence);
-      return { form, evidence, isLenient: false };
-    }
-    return null;
-  }
-  return null;
-}
-
-/** The evidence that a path opens with the right credential only; null if it does not. */
-async function requestIdentity(asker: Asker, path: string, form: CredentialForm): Promise<string | null> {
-  const own = await asker.ask({ path, form });
-  if (!isUsable(own)) return null;
-  const stranger = await asker.ask({ path, form, isFalse: true });
-  return isUsable(stranger) ? null : `${said(own)} with the credential, ${stranger.status} with a false one`;
-}
-
-/** If even the right credential opens nothing yet: the form in which a false one gets another response. */
-async function distinguishedForm(
-  asker: Asker,
-  path: string,
-  forms: readonly CredentialForm[],
-): Promise<FoundForm | null> {
-  for (const form of forms) {
-    const own = await asker.ask({ path, form });
-    if (own.status === 401 || own.status === 0) continue;
-    const stranger = await asker.ask({ path, form, isFalse: true });
-    if (stranger.status === own.status || !isRefusal(stranger)) continue;
-    const evidence = `${form.shown}: ${own.status} with the credential, ${stranger.status} with a false one`;
-    return { form, evidence, isLenient: false };
+    const none = await client.get({ path, form: NO_CREDENTIAL });
+    if (none.status !== 401 && none.status !== 403) continue;
+    const found = await findForm(client, { path, forms, none }, OPENS_MORE);
+    if (found === null || found.isLenient) return null;
+    findings.proved(['identity'], path, found.evidence);
+    return found;
   }
   return null;
 }
 
 /** A credential that has become invalid must be noticed: if it would not be refused, an identity path shows it. */
-async function addIdentity(asker: Asker, { form, isLenient }: FoundForm, findings: Findings): Promise<void> {
-  if (!isLenient || findings.all.some(({ path }) => path[0] === 'identity')) return;
+async function addIdentity(client: ProbeClient, form: CredentialForm, findings: Findings): Promise<void> {
   for (const path of IDENTITY_PATHS) {
-    const opened = await requestIdentity(asker, path, form);
-    if (opened !== null) return findings.proved(['identity'], path, opened);
+    const own = await client.get({ path, form });
+    if (!isUsable(own)) continue;
+    const withFalse = await client.get({ path, form, isFalse: true });
+    if (isUsable(withFalse)) continue;
+    const evidence = `${describeResponse(own)} with the credential, ${withFalse.status} with a false one`;
+    return findings.proved(['identity'], path, evidence);
   }
   const why = 'a false credential is answered as if there were none, and no path says who is asking';
   findings.guessed(['identity'], null, why);

@@ -14,6 +14,10 @@ export interface Credential {
   user?: string | undefined;
 }
 
+/** Names of headers and query parameters that carry a key, the usual ones first. */
+const HEADERS = ['X-API-Key', 'Authorization', 'Api-Key', 'X-Auth-Token'];
+const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
+
 export const NO_CREDENTIAL: CredentialForm = { shown: 'no credential', scheme: { type: 'none' }, carry: () => ({}) };
 
 const BEARER: CredentialForm = {
@@ -22,23 +26,14 @@ const BEARER: CredentialForm = {
   carry: (secret) => ({ headers: { authorization: `Bearer ${secret}` } }),
 };
 
-/** Names of headers and query parameters that carry a key, the usual ones first. */
-const HEADERS = ['X-API-Key', 'Api-Key', 'X-Auth-Token'];
-const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
-const PREFIXES = ['', 'Token '];
-
 /** The forms to try, the likeliest first; only one if it is forced, or if there is a user name. */
 export function formsFor({ user }: Credential, forced: string | undefined): CredentialForm[] {
   if (forced !== undefined) return [parseForm(forced, user)].filter((form) => form !== null);
   if (user !== undefined) return [basic(user)];
-  const [first = '', ...others] = HEADERS;
-  return [
-    BEARER,
-    inHeader(first),
-    ...PREFIXES.map((prefix) => inHeader('Authorization', prefix)),
-    ...others.map((name) => inHeader(name)),
-    ...QUERIES.map(inQuery),
-  ];
+  const inHeaders = HEADERS.flatMap((name) =>
+    (name === 'Authorization' ? ['', 'Token '] : ['']).map((prefix) => inHeader(name, prefix)),
+  );
+  return [BEARER, ...inHeaders, ...QUERIES.map(inQuery)];
 }
 
 /** `bearer`, `basic`, `header:X-Api-Key` or `query:key`; null for anything else. */

@@ -3,43 +3,64 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { isRefusal, type QueryParams, said } from './asker.ts';
-import { fieldPaths, valuesAt } from './body.ts';
-import { countsIn, requestPage } from './page-size.ts';
-import type { Subject } from './profile.ts';
+import { describeResponse, isRefusal, type ProbeResponse, type QueryParams } from './probe-client.ts';
+import { type ProbedListing, requestPage } from './probed-listing.ts';
+import { valuesIn } from './record-lists.ts';
+import { countsIn } from './response-signs.ts';
 
-const SAYS_UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
-const SAYS_CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
-const SAYS_ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/;
-/** Clocks of two machines of one service may differ by so much. */
+/** Names of fields with the time of a change, of creation, and of fields that only look so. */
+const UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
+const CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
+const ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/;
+/** Names of fields that mark deleted records, of fields with a state, and the states that mean deleted. */
+const DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
+const STATUS = /^(?:status|state|lifecycle_?state)$/i;
+const DELETED_STATES = ['trash', 'trashed', 'deleted', 'removed'];
+/** Zones that are tried for times without one. */
+const ZONES = `
+  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
+  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`
+  .trim()
+  .split(/\s+/);
+/** Parameters that list unpublished records too. */
+const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
+/** The clocks of a service's machines may differ by this much. */
 const SKEW_MS = 60_000;
 
-/** A field with times, as the records have it. */
-interface TimeField {
-  path: string;
-  /** Records without it. */
-  missing: number;
-  isLocal: boolean;
+/** Paths of the fields of records, those of objects in them included: `id`, `sys.id`. */
+export function fieldPaths(records: readonly JsonObject[], levels = 2): string[] {
+  const values = records.slice(0, 100).flatMap((record) => [...valuesIn(record, levels)]);
+  return [...new Set(values.map(({ path }) => path))];
 }
 
-/** The time of a field's value as a service writes it; null for any other text. */
-function momentAt(record: JsonObject, path: string): number | null {
-  return momentOf(fieldAt(record, path));
+/** The values of a field, in the order of the records; undefined where it is missing. */
+export function valuesAt(records: readonly JsonObject[], path: string): (JsonValue | undefined)[] {
+  return records.map((record) => fieldAt(record, path));
 }
 
-/** Epoch milliseconds of the first of several fields that is not null. */
-export function changeOf(record: JsonObject, paths: readonly string[]): number | null {
+/** Epoch milliseconds of the first of several fields that has a time. */
+export function changeTime(record: JsonObject, paths: readonly string[]): number | null {
   for (const path of paths) {
-    const moment = momentAt(record, path);
-    if (moment !== null) return moment;
+    const time = parseTime(fieldAt(record, path));
+    if (time !== null) return time;
   }
   return null;
 }
 
-function momentOf(value: JsonValue | undefined): number | null {
+/** Epoch milliseconds of a time as services write it; null for any other value. */
+function parseTime(value: JsonValue | undefined): number | null {
   if (typeof value === 'number') return value > 5e8 ? (parseInstant(value)?.epochMs ?? null) : null;
   if (typeof value !== 'string' || value.length < 8) return null;
   return parseInstant(/^\d{9,16}$/.test(value) ? Number(value) : value)?.epochMs ?? null;
+}
+
+/** A field with times. */
+interface TimeField {
+  path: string;
+  /** Records without it. */
+  missing: number;
+  /** True if its times name no zone. */
+  isLocal: boolean;
 }
 
 /** Fields that hold times in all records that have them. */
@@ -47,194 +68,158 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
   return fieldPaths(records).flatMap((path) => {
     const values = valuesAt(records, path);
     const present = values.filter((value) => value !== null && value !== undefined && value !== '');
-    if (present.length === 0 || !present.every((value) => momentOf(value) !== null)) return [];
+    if (ACTOR.test(path) || present.length === 0 || !present.every((value) => parseTime(value) !== null)) return [];
     const isLocal = present.every((value) => typeof value === 'string' && isLocalTime(value)) && !SAYS_UTC.test(path);
     return [{ path, missing: values.length - present.length, isLocal }];
   });
 }
 
 /** Finds the times of change and of creation, and the zone of those that name none. */
-export async function probeTimes(subject: Subject): Promise<void> {
-  const { findings, records } = subject;
-  const fields = timeFields(records).filter(({ path }) => !SAYS_ACTOR.test(path));
-  const updated = likeliest(fields.filter(({ path }) => SAYS_UPDATED.test(path)));
-  const created = likeliest(fields.filter(({ path }) => SAYS_CREATED.test(path) && !SAYS_UPDATED.test(path)));
+export async function probeTimes(listing: ProbedListing): Promise<void> {
+  const { findings, records, conventions } = listing;
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
-  if (updated === undefined) return withoutChanges(subject, created);
-  const missing = updated.missing === 0 ? '' : `, null in ${updated.missing} of ${records.length}`;
-  const stand = updated.missing > 0 && created !== undefined && created.missing === 0 ? [created.path] : [];
-  subject.updated = [updated.path, ...stand];
-  const doubt = doubtOf(subject, created);
-  const value = stand.length === 0 ? updated.path : subject.updated;
-  const against = created === undefined ? '' : `, never before ${created.path}`;
-  const evidence = `a time in ${records.length - updated.missing} of ${records.length} records${missing}${against}, none later than the answer's Date`;
+  const fields = timeFields(records);
+  const updated = likeliest(fields.filter(({ path }) => UPDATED.test(path)));
+  const created = likeliest(fields.filter(({ path }) => CREATED.test(path) && !UPDATED.test(path)));
+  const replacement = created?.missing === 0 ? [created.path] : [];
+  if (updated === undefined) return probeUnchanged(listing, replacement);
+  listing.updated = [updated.path, ...(updated.missing > 0 ? replacement : [])];
+  const value = listing.updated.length === 1 ? updated.path : listing.updated;
+  const doubt = doubtAbout(listing, created?.path ?? null);
   if (doubt === null) {
-    subject.conventions.updated = subject.updated;
-    findings.proved(['updated'], value, evidence);
+    conventions.updated = listing.updated;
+    const missing = updated.missing === 0 ? '' : `, null in ${updated.missing} of ${records.length}`;
+    const order = created === undefined ? '' : `, never before ${created.path}`;
+    const count = `${records.length - updated.missing} of ${records.length} records${missing}`;
+    findings.proved(['updated'], value, `a time in ${count}${order}, none later than the answer's Date`);
   } else findings.guessed(['updated'], value, doubt);
-  probeZones(subject, fields);
+  probeZones(listing, fields);
 }
 
-/** A field that is null in all records may be one of changes, if its name says so: none was changed yet. */
-function withoutChanges(subject: Subject, created: TimeField | undefined): void {
-  const { findings, records, conventions } = subject;
-  const untouched = fieldPaths(records, 1).filter(
-    (path) =>
-      SAYS_UPDATED.test(path) && !SAYS_ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
+/** A field that is null in all records may be the time of change, if its name says so: none was changed yet. */
+function probeUnchanged(listing: ProbedListing, replacement: readonly string[]): void {
+  const { findings, records, conventions } = listing;
+  const unset = fieldPaths(records, 1).filter(
+    (path) => UPDATED.test(path) && !ACTOR.test(path) && valuesAt(records, path).every((value) => value === null),
   );
-  const u = untouched.find((path) => path === conventions.updated[0]) ?? untouched[0];
-  if (u === undefined) return findings.proved(['updated'], null, 'no field is a time and named as one of changes');
-  const stands = created !== undefined && created.missing === 0;
-  subject.updated = stands ? [u, created.path] : [];
+  const field = unset.find((path) => path === conventions.updated[0]) ?? unset[0];
+  if (field === undefined) return findings.proved(['updated'], null, 'no field is a time and named as one of changes');
   const why = `null in all ${records.length} records`;
-  if (!stands) return findings.guessed(['updated'], null, `${u} is ${why}`);
-  const isKnown = conventions.updated.join() === subject.updated.join();
-  if (isKnown) findings.proved(['updated'], subject.updated, `${why}; as in the resource before`);
-  else findings.guessed(['updated'], subject.updated, why);
+  if (replacement.length === 0) return findings.guessed(['updated'], null, `${field} is ${why}`);
+  listing.updated = [field, ...replacement];
+  if (conventions.updated.join() === listing.updated.join()) {
+    findings.proved(['updated'], listing.updated, `${why}; as in the resource before`);
+  } else findings.guessed(['updated'], listing.updated, why);
 }
 
 /** The field that most records have; among equals, one that names its zone, on the highest level. */
 function likeliest(fields: readonly TimeField[]): TimeField | undefined {
-  return fields.toSorted((a, b) => rankOf(a) - rankOf(b))[0];
+  const rank = ({ path, missing, isLocal }: TimeField): number =>
+    missing * 100 + (isLocal ? 10 : 0) + path.split('.').length * 3 + (/updated|modified/i.test(path) ? 0 : 2);
+  return fields.toSorted((a, b) => rank(a) - rank(b))[0];
 }
 
-function rankOf({ path, missing, isLocal }: TimeField): number {
-  return missing * 100 + (isLocal ? 10 : 0) + path.split('.').length * 3 + (/updated|modified/i.test(path) ? 0 : 2);
-}
-
-/** Why the field may be none of changes; null if nothing speaks against it. */
-function doubtOf(subject: Subject, created: TimeField | undefined): string | null {
-  const { records, updated, first } = subject;
-  const now = first.serverDate;
-  const future = records.filter(
-    (record) => now !== null && (changeOf(record, updated) ?? 0) > now + SKEW_MS + FURTHEST_MS,
+/** Why the field may not be the time of change; null if nothing speaks against it. */
+function doubtAbout({ records, updated, first }: ProbedListing, created: string | null): string | null {
+  const now = first.serverDate ?? Infinity;
+  const count = (isStrange: (change: number, record: JsonObject) => boolean): number =>
+    records.filter((record) => isStrange(changeTime(record, updated) ?? NaN, record)).length;
+  const future = count((change) => change > now + SKEW_MS + FURTHEST_MS);
+  if (future > 0) return `${future} of ${records.length} lie in the future`;
+  const earlier = count(
+    (change, record) => created !== null && change < (parseTime(fieldAt(record, created)) ?? NaN) - FURTHEST_MS,
   );
-  if (future.length > 0) return `${future.length} of ${records.length} lie in the future`;
-  const before = records.filter((record) => {
-    const at = created === undefined ? null : momentAt(record, created.path);
-    const change = changeOf(record, updated);
-    return at !== null && change !== null && change < at - FURTHEST_MS;
-  });
-  if (before.length > 0) return `in ${before.length} of ${records.length} records it is earlier than ${created?.path}`;
-  const without = records.filter((record) => changeOf(record, updated) === null).length;
+  if (earlier > 0) return `in ${earlier} of ${records.length} records it is earlier than ${created}`;
+  const without = count(Number.isNaN);
   return without > 0 ? `${without} of ${records.length} records have none` : null;
 }
 
 /** The zone of local times, if another field of the same records has the same time with a zone. */
-function probeZones(subject: Subject, fields: readonly TimeField[]): void {
-  for (const field of fields.filter(({ isLocal }) => isLocal)) {
-    const twin = fields.find(({ path }) => path !== field.path && stemOf(path) === stemOf(field.path));
-    const pairs = twin === undefined ? [] : pairsOf(subject.records, field.path, twin.path);
-    const zone = pairs.length === 0 ? null : zoneFor(pairs);
-    if (zone !== null && twin !== undefined) {
-      if (zone.name !== 'UTC') {
-        const add = zone.isSure ? subject.findings.proved : subject.findings.guessed;
-        add(
-          ['times', field.path],
-          zone.name,
-          `against ${twin.path} in ${pairs.length} records${zone.isSure ? '' : '; other zones fit as well'}`,
-        );
-      }
-    } else if (subject.updated.includes(field.path)) {
+function probeZones({ findings, records, updated }: ProbedListing, fields: readonly TimeField[]): void {
+  for (const { path } of fields.filter(({ isLocal }) => isLocal)) {
+    const twin = fields.find((other) => other.path !== path && stemOf(other.path) === stemOf(path))?.path;
+    const pairs = records.flatMap((record): TimePair[] => {
+      const local = parseTime(fieldAt(record, path));
+      const instant = twin === undefined ? null : parseTime(fieldAt(record, twin));
+      return local === null || instant === null ? [] : [{ local, instant }];
+    });
+    const zone = findZone(pairs);
+    if (zone === null) {
       const why = 'its times name no zone, and no other field tells the moment';
-      subject.findings.guessed(['times', field.path], 'UTC', why);
+      if (updated.includes(path)) findings.guessed(['times', path], 'UTC', why);
+    } else if (zone.name !== 'UTC') {
+      const evidence = `against ${twin} in ${pairs.length} records`;
+      if (zone.isSure) findings.proved(['times', path], zone.name, evidence);
+      else findings.guessed(['times', path], zone.name, `${evidence}; other zones fit as well`);
     }
   }
 }
 
-interface Pair {
+/** One time as two fields of a record have it: without a zone, and as an instant (epoch milliseconds). */
+interface TimePair {
   local: number;
-  moment: number;
+  instant: number;
 }
 
-function pairsOf(records: readonly JsonObject[], local: string, moment: string): Pair[] {
-  return records.flatMap((record) => {
-    const pair = { local: momentAt(record, local), moment: momentAt(record, moment) };
-    return pair.local === null || pair.moment === null ? [] : [{ local: pair.local, moment: pair.moment }];
+/** A zone in which all local times are their instants; sure if it was seen in both seasons. */
+function findZone(pairs: readonly TimePair[]): { name: string; isSure: boolean } | null {
+  const gaps = new Set(pairs.map(({ local, instant }) => local - instant));
+  const [gap] = gaps;
+  if (gap === undefined || [...gaps].some((each) => each % QUARTER_MS !== 0 || Math.abs(each) > FURTHEST_MS))
+    return null;
+  if (gaps.size === 1 && gap === 0) return { name: 'UTC', isSure: true };
+  const name = ZONES.find((each) => {
+    const zone = timeZone(each);
+    return pairs.every(({ local, instant }) => zone.toLocal(instant) === local);
   });
+  if (name !== undefined) return { name, isSure: gaps.size > 1 };
+  return gaps.size === 1 ? { name: offsetText(gap), isSure: false } : null;
 }
-
-/** Places whose zones are tried where nothing else names one. */
-const PLACES = `
-  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
-  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`
-  .trim()
-  .split(/\s+/);
-
-/** A zone in which all local times are their moments; sure if no season is left out. */
-function zoneFor(pairs: readonly Pair[]): { name: string; isSure: boolean } | null {
-  const gaps = pairs.map(({ local, moment }) => local - moment);
-  if (gaps.some((gap) => gap % QUARTER_MS !== 0 || Math.abs(gap) > FURTHEST_MS)) return null;
-  if (gaps.every((gap) => gap === 0)) return { name: 'UTC', isSure: true };
-  const fits = (name: string): boolean => {
-    const zone = timeZone(name);
-    return pairs.every(({ local, moment }) => zone.toLocal(moment) === local);
-  };
-  const place = PLACES.find(fits);
-  if (place !== undefined) return { name: place, isSure: new Set(gaps).size > 1 };
-  const [gap = 0] = gaps;
-  return new Set(gaps).size === 1 ? { name: offsetText(gap), isSure: false } : null;
-}
-
-const SAYS_DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
-const STATUS = /^(?:status|state|lifecycle_?state)$/i;
-const GONE_STATES = ['trash', 'trashed', 'deleted', 'removed'];
 
 /**
  * Fields by which listed records say that they are deleted. A field with such a name counts even if no record has it set
  * so far: otherwise a record that is deleted later would stay live. Sends no request.
  */
-export function probeDeleted({ records, findings }: Subject): void {
+export function probeDeleted({ records, findings }: ProbedListing): void {
   const paths = fieldPaths(records, 1);
-  const named = paths.filter((path) => SAYS_DELETED.test(path));
-  for (const path of named) {
-    const marked = records.filter((record) => isMarked(fieldAt(record, path))).length;
-    if (marked === 0) continue;
-    return findings.proved(['deleted', 'field'], path, `set in ${marked} of ${records.length} listed records`);
+  const marks = paths
+    .filter((path) => DELETED.test(path))
+    .map((path) => ({ path, count: valuesAt(records, path).filter(Boolean).length }));
+  const set = marks.find(({ count }) => count > 0);
+  if (set !== undefined) {
+    return findings.proved(['deleted', 'field'], set.path, `set in ${set.count} of ${records.length} listed records`);
   }
   for (const path of paths.filter((each) => STATUS.test(each))) {
     const states = new Set(valuesAt(records, path));
-    const gone = GONE_STATES.filter((state) => states.has(state));
-    if (gone.length === 0) continue;
-    const evidence = `listed records have ${gone.join(', ')} there`;
+    const deleted = DELETED_STATES.filter((state) => states.has(state));
+    if (deleted.length === 0) continue;
+    const evidence = `listed records have ${deleted.join(', ')} there`;
     findings.proved(['deleted', 'field'], path, evidence);
-    return findings.proved(['deleted', 'in'], gone, evidence);
+    return findings.proved(['deleted', 'in'], deleted, evidence);
   }
-  const [unset] = named;
+  const [unset] = marks;
   if (unset === undefined) return;
-  findings.proved(['deleted', 'field'], unset, `named so, and set in none of ${records.length} listed records`);
+  findings.proved(['deleted', 'field'], unset.path, `named so, and set in none of ${records.length} listed records`);
 }
 
-function isMarked(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== false && value !== '' && value !== 0;
-}
-
-/** Parameters that list what is not published as well. */
-const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
-
-/** Whether the listing holds more than it shows by default, by its total. */
-export async function probeView(subject: Subject): Promise<void> {
-  const { conventions, asker } = subject;
-  const total = totalOf(subject, subject.first);
-  if (total === null || asker.form.scheme['type'] === 'none' || conventions.view === 'none') return;
+/** Whether the listing has more records than it shows by default, by its total. */
+export async function probeView(listing: ProbedListing): Promise<void> {
+  const { conventions, client, recordsPath } = listing;
+  const totalIn = (response: ProbeResponse): number =>
+    Math.max(...countsIn(response, recordsPath).totals.map(({ value }) => value));
+  const total = totalIn(listing.first);
+  if (total === -Infinity || client.form.scheme['type'] === 'none' || conventions.view === 'none') return;
   for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
-    if (Object.keys(view).some((name) => Object.hasOwn(subject.query, name))) continue;
-    const { answer, records } = await requestPage(subject, view);
-    if (isRefusal(answer)) break;
-    const wider = records === null ? null : totalOf(subject, answer);
-    if (records === null || wider === null || wider <= total) continue;
+    if (Object.keys(view).some((name) => Object.hasOwn(listing.query, name))) continue;
+    const { response, records } = await requestPage(listing, view);
+    if (isRefusal(response)) break;
+    const wider = totalIn(response);
+    if (records === null || wider <= total) continue;
     conventions.view = view;
-    subject.query = { ...subject.query, ...view };
-    subject.first = answer;
-    subject.records = records;
-    subject.total = wider;
-    subject.findings.proved(['query'], subject.query, `${said(answer)}, ${wider} records instead of ${total}`);
+    const query = { ...listing.query, ...view };
+    Object.assign(listing, { query, first: response, records, total: wider });
+    listing.findings.proved(['query'], query, `${describeResponse(response)}, ${wider} records instead of ${total}`);
     return;
   }
   conventions.view ??= 'none';
-}
-
-function totalOf({ at }: Subject, answer: Subject['first']): number | null {
-  const { totals } = countsIn(answer, at);
-  return totals.length === 0 ? null : Math.max(...totals.map(({ value }) => value));
 }

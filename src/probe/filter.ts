@@ -1,12 +1,11 @@
-import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../checks/filter.ts';
-import type { ListedPage } from '../checks/listing-walk.ts';
+import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
+import type { ListedPage } from '../checks/listing-scan.ts';
 import { writtenMoment } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { isRefusal, type QueryParams, said } from './asker.ts';
-import { changeOf } from './fields.ts';
-import { learnUnknown, requestPage } from './page-size.ts';
-import { keyOf, type Subject } from './profile.ts';
+import { changeTime } from './fields.ts';
+import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
+import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
 
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
@@ -42,39 +41,38 @@ const EXPRESSIONS: readonly FilterForm[] = [
   { q: '{u}>={since}' },
 ];
 
-/** The same where the time of change is null until the first change: either field, or both at once. */
+/** If the time of change is null until the first change: either field, or both at once. */
 const EITHER: readonly FilterForm[] = [
   { 'filter[_or][0][{u}][_gte]': '{since}', 'filter[_or][1][{c}][_gte]': '{since}' },
   { 'filters[$or][0][{u}][$gte]': '{since}', 'filters[$or][1][{c}][$gte]': '{since}' },
   { 'where[or][0][{u}][greater_than_equal]': '{since}', 'where[or][1][{c}][greater_than_equal]': '{since}' },
 ];
 
-/** All groups, in the order in which they are tried; `hints` are names that the service or its documents use. */
-function filterGroups(hints: ReadonlySet<string>, isNullable: boolean): FilterForm[][] {
-  const named = [...hints].filter(
-    (name) =>
-      /(?:since|after|from|gte|min)$|updated|modified|changed/i.test(name) &&
-      !/\[|before|sort|order|until|_lte?$/i.test(name),
-  );
-  const isBracketed = [...hints].some((name) => name.includes('['));
-  const groups = [[...new Set([...named, ...PLAIN_NAMES])], FIELD_NAMES, BRACKETS].map((names) =>
-    names.map((name): FilterForm => ({ [name]: '{since}' })),
-  );
-  if (isBracketed) groups.unshift(...groups.splice(2, 1));
-  return isNullable ? [[...EITHER], ...groups] : groups;
-}
-
 /** Ways of writing a time, in the order in which they are tried. */
 const FORMATS = ['as_sent', 'yyyy-MM-dd HH:mm:ss', 'epoch_s', 'epoch_ms'] as const;
 
 type TimeFormat = (typeof FORMATS)[number];
 
+/** Parameters of the service with such names are tried first. */
+const HINT = /(?:since|after|from|gte|min)$|updated|modified|changed/i;
+const NO_HINT = /\[|before|sort|order|until|_lte?$/i;
+
 /** Forms of one group that are tried one by one if they cannot be requested together. */
 const MAX_SINGLE = 6;
-/** Forms that change the response and are no filter by time. */
+/** Forms that change the response, but are no filter by time. */
 const MAX_DISTURBING = 3;
-/** Before a record's time, as a sync requests. */
+/** The lookback of a sync. */
 const LOOKBACK_MS = 600_000;
+
+/** All groups, in the order in which they are tried. */
+function filterGroups({ conventions: { parameters }, updated }: ProbedListing): (readonly FilterForm[])[] {
+  const hints = [...parameters].filter((name) => HINT.test(name) && !NO_HINT.test(name));
+  const plain = [...new Set([...hints, ...PLAIN_NAMES])];
+  const isBracketed = [...parameters].some((name) => name.includes('['));
+  const names = isBracketed ? [BRACKETS, plain, FIELD_NAMES] : [plain, FIELD_NAMES, BRACKETS];
+  const groups = names.map((group) => group.map((name): FilterForm => ({ [name]: '{since}' })));
+  return updated.length > 1 ? [EITHER, ...groups] : groups;
+}
 
 interface Filter {
   form: FilterForm;
@@ -83,13 +81,13 @@ interface Filter {
 }
 
 /** Finds how to request what changed since a time. */
-export async function probeFilter(subject: Subject): Promise<void> {
-  const { findings, records, updated, conventions } = subject;
-  if (updated.length === 0 || records.every((record) => changeOf(record, updated) === null)) {
-    if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');
+export async function probeFilter(listing: ProbedListing): Promise<void> {
+  const { findings, records, updated, conventions } = listing;
+  if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');
+  if (records.every((record) => changeTime(record, updated) === null)) {
     return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync scans everything');
   }
-  const filter = await findFilter(subject);
+  const filter = await findFilter(listing);
   if (filter === null) {
     const why =
       conventions.filter === 'none'
@@ -99,148 +97,145 @@ export async function probeFilter(subject: Subject): Promise<void> {
     return findings.guessed(['incremental'], null, why);
   }
   conventions.filter = filter;
-  const { form, format, evidence } = filter;
-  const params = Object.entries(fill(subject, form));
-  const [[param, template] = ['', '']] = params;
-  const one = { param, ...(template === '{since}' ? {} : { template }) };
-  const fields = {
-    ...(params.length > 1 ? { query: Object.fromEntries(params) } : one),
-    ...(format === 'as_sent' ? {} : { format }),
-  };
-  for (const [key, value] of Object.entries(fields)) findings.proved(['incremental', key], value, evidence);
+  const query = fillNames(listing, filter.form);
+  const [[param, template] = ['', ''], ...others] = Object.entries(query);
+  const one = template === '{since}' ? { param } : { param, template };
+  const format = filter.format === 'as_sent' ? {} : { format: filter.format };
+  for (const [key, value] of Object.entries({ ...(others.length > 0 ? { query } : one), ...format })) {
+    findings.proved(['incremental', key], value, filter.evidence);
+  }
 }
 
 /** The form with the names of the resource's fields. */
-function fill({ updated: [u = '', c = u] }: Subject, form: FilterForm): QueryParams {
-  const named = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
-  return Object.fromEntries(Object.entries(form).map(([name, text]) => [named(name), named(text)]));
+function fillNames({ updated: [u = '', c = u] }: ProbedListing, form: FilterForm): QueryParams {
+  const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
+  return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));
 }
 
-async function findFilter(subject: Subject): Promise<Filter | null> {
-  const { conventions, updated } = subject;
-  if (conventions.filter === 'none') return null;
-  if (conventions.filter !== null) {
-    const { form, format } = conventions.filter;
-    const formats = FORMATS.filter((each) => each === format);
-    const known = await verify(subject, form, formats);
-    if (known !== null) return known;
-  }
-  if (conventions.unknown === null) await learnUnknown(subject);
-  const groups = filterGroups(conventions.parameters, updated.length > 1);
-  if (conventions.unknown !== 'ignored') {
-    for (const forms of [...groups.map((group) => group.slice(0, MAX_SINGLE)), EXPRESSIONS]) {
-      const found = await findSingly(subject, forms);
-      if (found !== null) return found;
-    }
-    return null;
-  }
-  const found = await findTogether(subject, groups.flat(), 'as_sent');
-  if (found !== null) return found;
-  // An expression that is not understood is refused as a rule: this shows whether such a parameter is read at all.
-  const names = EXPRESSIONS.map((form) => Object.keys(form).join());
-  const firsts = EXPRESSIONS.filter((_, at) => names.indexOf(names[at] ?? '') === at);
-  const expressed = (await reacts(subject, firsts, 'as_sent')) ? await findSingly(subject, EXPRESSIONS) : null;
-  if (expressed !== null) return expressed;
-  for (const format of FORMATS.slice(1, 3)) {
-    const other = await findTogether(subject, groups.flat(), format);
-    if (other !== null) return other;
+async function findFilter(listing: ProbedListing): Promise<Filter | null> {
+  const { filter: known } = listing.conventions;
+  if (known === 'none') return null;
+  const formats = FORMATS.filter((format) => format === known?.format);
+  const again = known === null ? null : await verifyFilter(listing, known.form, formats);
+  if (again !== null) return again;
+  const groups = filterGroups(listing);
+  const searches =
+    (await learnUnknown(listing)) === 'ignored'
+      ? [
+          () => findTogether(listing, groups.flat(), 'as_sent'),
+          () => findExpression(listing),
+          () => findTogether(listing, groups.flat(), FORMATS[1]),
+          () => findTogether(listing, groups.flat(), FORMATS[2]),
+        ]
+      : [...groups.map((group) => group.slice(0, MAX_SINGLE)), EXPRESSIONS].map(
+          (forms) => () => findSingly(listing, forms),
+        );
+  for (const search of searches) {
+    const found = await search();
+    if (found !== null) return found;
   }
   return null;
 }
 
 /** One of several forms, requested together and halved until one is left; those that only disturb are left out. */
 async function findTogether(
-  subject: Subject,
+  listing: ProbedListing,
   forms: readonly FilterForm[],
   format: TimeFormat,
 ): Promise<Filter | null> {
-  let rest = forms;
+  let candidates = forms;
   for (let tries = 0; tries < MAX_DISTURBING; tries += 1) {
-    if (!(await reacts(subject, rest, format))) return null;
-    let left = rest;
-    while (left.length > 1) {
-      const half = left.slice(0, Math.ceil(left.length / 2));
-      left = (await reacts(subject, half, format)) ? half : left.slice(half.length);
+    let rest = candidates;
+    if ((await requestAhead(listing, rest, format)) === 'unchanged') return null;
+    while (rest.length > 1) {
+      const half = rest.slice(0, Math.ceil(rest.length / 2));
+      rest = (await requestAhead(listing, half, format)) === 'unchanged' ? rest.slice(half.length) : half;
     }
-    const [form] = left;
+    const [form] = rest;
     if (form === undefined) return null;
-    const found = await verify(subject, form, FORMATS);
+    const found = await verifyFilter(listing, form, FORMATS);
     if (found !== null) return found;
-    const { answer } = await requestAhead(subject, [form], format);
     // A parameter that is refused in brackets is read in another form: `filter[a][gte]` where `filter` is a text.
+    const isRefused = (await requestAhead(listing, [form], format)) === 'refused';
     const nameOf = (each: FilterForm): string => Object.keys(each)[0]?.split('[')[0] ?? '';
-    const refused = isRefusal(answer) ? nameOf(form) : null;
-    rest = rest.filter((each) => each !== form && nameOf(each) !== refused);
+    candidates = candidates.filter((each) => each !== form && !(isRefused && nameOf(each) === nameOf(form)));
   }
   return null;
 }
 
-async function findSingly(subject: Subject, forms: readonly FilterForm[]): Promise<Filter | null> {
+/** As a rule, an expression that is not understood is refused: this shows whether a parameter takes expressions at all. */
+async function findExpression(listing: ProbedListing): Promise<Filter | null> {
+  const byName = Map.groupBy(EXPRESSIONS, (form) => Object.keys(form).join());
+  const firsts = [...byName.values()].flatMap((forms) => forms.slice(0, 1));
+  return (await requestAhead(listing, firsts, 'as_sent')) === 'unchanged' ? null : findSingly(listing, EXPRESSIONS);
+}
+
+async function findSingly(listing: ProbedListing, forms: readonly FilterForm[]): Promise<Filter | null> {
   for (const form of forms) {
-    if (!(await reacts(subject, [form], 'as_sent'))) continue;
-    const { answer } = await requestAhead(subject, [form], 'as_sent');
+    const effect = await requestAhead(listing, [form], 'as_sent');
     // If every unknown name is refused, a refusal says nothing about this one.
-    const isKnown = !isRefusal(answer) || subject.conventions.unknown === 'ignored';
-    const found = isKnown ? await verify(subject, form, FORMATS) : null;
+    const isRead = effect === 'empty' || (effect === 'refused' && listing.conventions.unknown === 'ignored');
+    const found = isRead ? await verifyFilter(listing, form, FORMATS) : null;
     if (found !== null) return found;
   }
   return null;
 }
 
-/** True if these parameters change the response: with a future time nothing is listed, or they are refused. */
-async function reacts(subject: Subject, forms: readonly FilterForm[], format: TimeFormat): Promise<boolean> {
-  const { answer, records } = await requestAhead(subject, forms, format);
-  return records === null ? isRefusal(answer) : records.length === 0;
-}
-
-function nowFor({ first, clock }: Subject): number {
+function serviceTime({ first, clock }: ProbedListing): number {
   return first.serverDate ?? clock.now();
 }
 
-function requestAhead(subject: Subject, forms: readonly FilterForm[], format: TimeFormat) {
-  return requestSince(subject, Object.assign({}, ...forms), nowFor(subject) + FAR_AHEAD_MS, format);
+/** The effect of parameters with a future time: a filter lists nothing, or refuses the form of the time. */
+async function requestAhead(
+  listing: ProbedListing,
+  forms: readonly FilterForm[],
+  format: TimeFormat,
+): Promise<'empty' | 'refused' | 'unchanged'> {
+  const form: FilterForm = Object.assign({}, ...forms);
+  const { response, records } = await requestSince(listing, form, serviceTime(listing) + FAR_AHEAD_MS, format);
+  if (records === null) return isRefusal(response) ? 'refused' : 'unchanged';
+  return records.length === 0 ? 'empty' : 'unchanged';
 }
 
 /** Requests the listing since a time, which is written like the records' own times. */
-function requestSince(subject: Subject, form: FilterForm, at: number, format: TimeFormat) {
-  const { records, updated, firstPage } = subject;
+function requestSince(listing: ProbedListing, form: FilterForm, at: number, format: TimeFormat) {
+  const { records, updated, firstPage } = listing;
   const times = records.map((record) => fieldAt(record, updated[0] ?? ''));
   const like = times.find((time) => typeof time === 'string' || typeof time === 'number') ?? '';
-  const value = writtenMoment(at, { format }, String(like));
-  const params = Object.entries(fill(subject, form)).map(([name, text]) => [name, text.replaceAll('{since}', value)]);
-  return requestPage(subject, { ...firstPage, ...Object.fromEntries(params) });
+  const since = writtenMoment(at, { format }, String(like));
+  const params = Object.entries(fillNames(listing, form));
+  const query = Object.fromEntries(params.map(([name, text]) => [name, text.replaceAll('{since}', since)]));
+  return requestPage(listing, { ...firstPage, ...query });
 }
 
 /** Requests nothing, everything and some; null if no format gives the responses that were requested. */
-async function verify(subject: Subject, form: FilterForm, formats: readonly TimeFormat[]): Promise<Filter | null> {
-  const now = nowFor(subject);
-  const { id, updated, isWhole, conventions } = subject;
+async function verifyFilter(
+  listing: ProbedListing,
+  form: FilterForm,
+  formats: readonly TimeFormat[],
+): Promise<Filter | null> {
+  const now = serviceTime(listing);
+  const { id, updated, isWhole, conventions } = listing;
   const toListed = (records: readonly JsonObject[]): ListedPage => ({
-    records: records.map((record) => ({
-      key: keyOf(record, id),
-      text: '',
-      at: changeOf(record, updated) ?? -Infinity,
-    })),
+    records: records.map((record) => {
+      return { key: recordKeyText(record, id), text: '', at: changeTime(record, updated) ?? -Infinity };
+    }),
     total: null,
     isWhole: isWhole === true,
   });
-  const plain = toListed(subject.records);
+  const plain = toListed(listing.records);
   for (const format of formats) {
-    const ahead = await requestSince(subject, form, now + FAR_AHEAD_MS, format);
-    if (ahead.records === null || ahead.records.length > 0) continue;
-    let last = ahead.answer;
+    if ((await requestAhead(listing, [form], format)) !== 'empty') continue;
+    let last = listing.first;
     const request: RequestSince = async (at) => {
-      const { answer, records } = await requestSince(subject, form, at, format);
-      last = answer;
+      const { response, records } = await requestSince(listing, form, at, format);
+      last = response;
       return records === null ? 'refused' : toListed(records);
     };
-    const observed = await observeFilter(request, { plain, now, lookback: LOOKBACK_MS });
-    const { back, middle } = observed;
-    if (back.page === 'refused' || back.page.records.length < plain.records.length) continue;
-    if (judgeFilter(observed, String).is !== 'works') continue;
-    const some = middle === null || middle.page === 'refused' ? back.page : middle.page;
+    const { is, listed, listsAll } = await tryFilter(request, { plain, now, lookback: LOOKBACK_MS, shown: String });
+    if (is !== 'works' || listsAll !== true) continue;
     const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
-    const evidence = `${said(last)}, ${some.records.length} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
+    const evidence = `${describeResponse(last)}, ${listed} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };
   }
   return null;

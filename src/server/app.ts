@@ -15,13 +15,7 @@ import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credent
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import {
-  compareRateLimit,
-  type KnownLimits,
-  limitsOf,
-  openRateLimiter,
-  TOKEN_LIMITS,
-} from '../http/rate-limit/open-rate-limiter.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, TOKEN_LIMITS } from '../http/rate-limit/open-rate-limiter.ts';
 import type { RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
@@ -265,7 +259,7 @@ function budgetName(origin: string, auth: AuthSettings): string {
 }
 
 /** Includes the scope and the version that the profile declares, because listings may depend on them. */
-export function credentialName({ base_url, auth, profile }: SourceSettings): string {
+function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
   const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
   return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));

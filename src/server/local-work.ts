@@ -3,7 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { type App, openApp } from './app.ts';
 import { KnownPauses } from './controls/known-pauses.ts';
 import type { Drain } from './inbox/drain.ts';
-import { endingError, type ReceivedInbox, type SourceWork, type WatchedSource } from './keeper.ts';
+import { endingError, type ReceivedInbox, type SourceWork, type WatchedSource } from './source-supervisor.ts';
 import { startDrain } from './start-drain.ts';
 
 interface LocalWorkOptions extends WatchedSource {
@@ -23,12 +23,11 @@ export const OWNED_LINGER_MS = 1_000;
  * that a command may sync it in between.
  */
 export function localWork(options: LocalWorkOptions): SourceWork {
-  const { source, clock, log, secrets, watcher, inbox, opening } = options;
+  const { source, clock, log, secrets, activity, watcher, inbox, opening } = options;
   let open: { app: App; pauses: KnownPauses } | null = null;
   let drain: Drain | null = null;
   return {
     upkeepMs: 10_000,
-    hasTick: true,
     governor: () => open?.app.governor.figures() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {
@@ -42,7 +41,8 @@ export function localWork(options: LocalWorkOptions): SourceWork {
     open: async (opened, stopping) => {
       const app = await opening.add(() => {
         stopping.throwIfAborted();
-        return openApp({ source, clock, log, secrets, attempted: watcher.attempted, lingerMs: OWNED_LINGER_MS });
+        const { attempted } = activity;
+        return openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
       });
       opened.defer(() => app.close());
       const reading = new AbortController();
@@ -55,9 +55,9 @@ export function localWork(options: LocalWorkOptions): SourceWork {
       return {
         warehouse: app.warehouse,
         use: (work) => work(app),
-        walk: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
-        startDrain: (walk) => {
-          const parts = { ...options, app, pauses, walk, signal: reading.signal };
+        scan: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
+        startDrain: (requestScan) => {
+          const parts = { ...options, app, pauses, walk: requestScan, signal: reading.signal };
           drain = inbox === null ? null : startDrain({ ...parts, inbox });
           return drain;
         },

@@ -4,7 +4,7 @@ import { Agent, request } from 'undici';
 import { SyncError } from '../model/errors.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import type { PingSettings } from '../config/settings.ts';
-import { overallStatus, type ResourceReport, type RunReport } from '../sync/report.ts';
+import { overallStatus, type RunReport } from '../sync/report.ts';
 
 /** Reports runs to monitors that alert when nothing arrives. A monitor that does not respond never fails or delays a run. */
 export interface Pings {
@@ -13,8 +13,6 @@ export interface Pings {
   /** Waits a few seconds for pings that are not sent, and drops the rest. */
   close(): Promise<void>;
 }
-
-type PingKind = keyof PingSettings;
 
 const LIMITS = {
   /** For one ping, with its retries. */
@@ -30,56 +28,57 @@ const MAX_ATTEMPTS = 3;
 const PLACEHOLDER = '{resource}';
 const HEADERS = { 'user-agent': 'content-sync' };
 
-type ResourceEnd = Pick<ResourceReport, 'resource' | 'status'>;
-
-interface Ping {
-  kind: PingKind;
-  /** Null for a ping about all resources. */
-  resource: string | null;
-  url: string;
-}
-
 /** Failed pings are logged without their URLs, which are secrets. */
 export function createPings(urls: PingSettings, log: Logger, limits: PingLimits = LIMITS): Pings {
-  const agent = new Agent({ connect: { timeout: limits.deadlineMs } });
-  const inFlight = new Map<Promise<void>, AbortController>();
+  const { deadlineMs, lingerMs, betweenMs } = limits;
+  const agent = new Agent({ connect: { timeout: deadlineMs } });
+  const closing = new AbortController();
+  const inFlight = new Set<Promise<unknown>>();
 
-  const send = async ({ kind, url, resource }: Ping, stop: AbortController): Promise<void> => {
-    const timer = setTimeout(() => stop.abort(), limits.deadlineMs);
-    const failure = await sendPing(url, agent, limits.betweenMs, stop.signal);
-    clearTimeout(timer);
-    if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
-  };
-  /** Sends the end of a run after its start: `before`. */
-  const sendAll = (pings: readonly Ping[], before: Promise<unknown>): Promise<unknown> =>
-    Promise.all(
-      pings.map((ping) => {
-        const stop = new AbortController();
-        const sent = before.then(() => send(ping, stop));
-        inFlight.set(sent, stop);
-        return sent.finally(() => inFlight.delete(sent));
-      }),
-    );
+  /** Sends one ping for each resource if the URL has a placeholder for its name, else one for all; after `before`. */
+  function send(kind: keyof PingSettings, resources: readonly string[], before?: Promise<unknown>): Promise<unknown> {
+    const url = urls[kind];
+    if (url === undefined) return Promise.resolve();
+    const sending = (url.includes(PLACEHOLDER) ? resources : [null]).map(async (resource) => {
+      await before;
+      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(deadlineMs)]);
+      const address = url.replaceAll(PLACEHOLDER, encodeURIComponent(resource ?? ''));
+      const failure = await sendPing(address, agent, betweenMs, signal);
+      if (failure !== null) log.warn({ ping: kind, resource, failure }, 'the monitor was not reached');
+    });
+    const sent = Promise.all(sending).finally(() => inFlight.delete(sent));
+    inFlight.add(sent);
+    return sent;
+  }
+
+  function sendEnds(ends: readonly { resource: string; status: RunStatus }[], started: Promise<unknown>): void {
+    const isPerResource = (kind: keyof PingSettings): boolean => urls[kind]?.includes(PLACEHOLDER) === true;
+    const overall = overallStatus(ends.map(({ status }) => status));
+    for (const kind of ['success', 'failure'] as const) {
+      const fits = (status: RunStatus): boolean => endKind(status) === kind;
+      const resources = ends.filter(({ status }) => fits(status)).map(({ resource }) => resource);
+      if (isPerResource(kind) ? resources.length > 0 : fits(overall)) void send(kind, resources, started);
+    }
+  }
+
   return {
     around: async (resources, work) => {
-      const ends = (status: RunStatus): ResourceEnd[] => resources.map((resource) => ({ resource, status }));
-      const started = sendAll(
-        pingsFor(urls, ends('ok'), () => 'start'),
-        Promise.resolve(),
-      );
+      const started = send('start', resources);
       try {
         const report = await work();
-        void sendAll(pingsFor(urls, report.resources, endKind), started);
+        sendEnds(report.resources, started);
         return report;
       } catch (error) {
         const isInterrupted = error instanceof SyncError && error.code === 'interrupted';
-        void sendAll(pingsFor(urls, ends(isInterrupted ? 'interrupted' : 'failed'), endKind), started);
+        const status = isInterrupted ? 'interrupted' : 'failed';
+        const ends = resources.map((resource) => ({ resource, status }) as const);
+        sendEnds(ends, started);
         throw error;
       }
     },
     close: async () => {
-      const timer = setTimeout(() => inFlight.forEach((stop) => stop.abort()), limits.lingerMs);
-      await Promise.all(inFlight.keys());
+      const timer = setTimeout(() => closing.abort(), lingerMs);
+      await Promise.all(inFlight);
       clearTimeout(timer);
       await agent.destroy();
     },
@@ -87,20 +86,9 @@ export function createPings(urls: PingSettings, log: Logger, limits: PingLimits 
 }
 
 /** An interrupted run pings neither: unless a later one ends, the monitor misses its ping. */
-function endKind(status: RunStatus): PingKind | null {
+function endKind(status: RunStatus): 'success' | 'failure' | null {
   if (status === 'interrupted') return null;
   return status === 'ok' ? 'success' : 'failure';
-}
-
-/** Returns one ping for each resource if the URL has a placeholder for its name, else one for all of them. */
-function pingsFor(urls: PingSettings, ends: readonly ResourceEnd[], kindOf: typeof endKind): Ping[] {
-  const all = { resource: null, status: overallStatus(ends.map(({ status }) => status)) };
-  return [all, ...ends].flatMap(({ resource, status }): Ping[] => {
-    const kind = kindOf(status);
-    const url = kind === null ? undefined : urls[kind];
-    if (kind === null || url === undefined || url.includes(PLACEHOLDER) !== (resource !== null)) return [];
-    return [{ kind, resource, url: url.replaceAll(PLACEHOLDER, encodeURIComponent(resource ?? '')) }];
-  });
 }
 
 /** Returns null if the monitor accepted it, else what went wrong. Never throws. */

@@ -3,8 +3,8 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
-import { type Drain, type DrainOptions, InboxDrain } from './inbox/drain.ts';
-import { syncedResources, type WatchedSource } from './keeper.ts';
+import { Drain, type DrainOptions } from './inbox/drain.ts';
+import { syncedResources, type WatchedSource } from './source-supervisor.ts';
 
 export interface DrainParts extends WatchedSource {
   clock: Clock;
@@ -24,13 +24,13 @@ export interface DrainParts extends WatchedSource {
 
 /** Starts to process the deliveries of a source; null if it receives no webhooks. */
 export function startDrain(parts: DrainParts): Drain | null {
-  const { source, log, watcher, app, pauses, concerns, checkOwner } = parts;
+  const { source, log, activity, app, pauses, concerns, checkOwner } = parts;
   const { profile, webhook } = source;
   if (webhook === null) return null;
   const refusePaused = async (resource: string): Promise<void> => {
     if (await pauses.isPaused(resource)) throw pausedError(source.name, resource);
   };
-  const drain = new InboxDrain({
+  const drain = new Drain({
     ...parts,
     webhooks: profile.webhooks,
     resources: syncedResources(source),
@@ -53,7 +53,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     keepMs: webhook.keep,
     concurrency: profile.http.concurrency,
     watcher: {
-      settled: (event) => watcher.settled(event),
+      settled: (event) => activity.delivered(event),
       failed: (error, at) => {
         const code = error instanceof SyncError ? error.code : 'bug';
         // In a cluster another process may own the resource at any time.
@@ -62,15 +62,6 @@ export function startDrain(parts: DrainParts): Drain | null {
       },
     },
   });
-  const ending = new AbortController();
-  void pauses.watch(ending.signal, () => drain.retry());
-  return {
-    wake: () => drain.wake(),
-    retry: () => drain.retry(),
-    figures: () => drain.figures(),
-    stop: () => {
-      ending.abort();
-      return drain.stop();
-    },
-  };
+  void pauses.watch(drain.stopping, () => drain.retry());
+  return drain;
 }

@@ -4,11 +4,14 @@ import { itemFinding } from '../checks/item.ts';
 import {
   type CheckFinding,
   type ExtraQuery,
+  fail,
   failure,
-  listingWalk,
+  listingScan,
+  ok,
   type RequestContext,
   samplePartition,
-} from '../checks/listing-walk.ts';
+  warn,
+} from '../checks/listing-scan.ts';
 import {
   clockFinding,
   describedFields,
@@ -28,7 +31,7 @@ import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Page } from '../pagination/page.ts';
-import { walk, type WalkOptions } from '../pagination/walk.ts';
+import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
@@ -94,18 +97,14 @@ export async function checkResource(
 
 /** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
-  const asked = { ...listingWalk(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
+  const asked = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
   let pages = 0;
   let isCut = false;
-  const isEnough: WalkOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
-  for await (const page of walk({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
+  const isEnough: ScanOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
+  for await (const page of scanPages({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
 }
 
-const NO_PARENT: CheckFinding = {
-  check: 'listing',
-  status: 'warn',
-  detail: 'the service lists no record of the parent, so there is no listing to ask for',
-};
+const NO_PARENT = warn('listing', 'the service lists no record of the parent, so there is no listing to ask for');
 
 /** Runs one test; what it throws becomes its finding. */
 async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
@@ -133,7 +132,7 @@ export async function relationFindings(
     const [relation] = resolveRelations({ [source]: target }, shapes);
     if (relation === undefined) {
       const detail = `${name} is left out: ${unresolved(source, target, shapes)}`;
-      found.push({ check: 'relation', status: 'warn', detail, hint: LEFT_OUT });
+      found.push(warn('relation', detail, LEFT_OUT));
       continue;
     }
     const { from, to } = relation;
@@ -155,14 +154,13 @@ function danglingFinding(
   name: string,
   { references, dangling, example }: Awaited<ReturnType<TableAccess['rows']['dangling']>>,
 ): CheckFinding {
-  if (dangling === 0)
-    return { check: 'relation', status: 'ok', detail: `${name}: all ${references} references lead to a record` };
+  if (dangling === 0) return ok('relation', `${name}: all ${references} references lead to a record`);
   const detail = `${name}: ${dangling} of ${references} references lead to no live record, such as ${visibleText(example ?? '')}`;
   const hint =
     dangling === references
       ? 'they may be keys of something else: correct the relation in the profile'
       : 'their records are deleted, or not to be seen by this credential; joins leave these rows out';
-  return { check: 'relation', status: 'warn', detail, hint };
+  return warn('relation', detail, hint);
 }
 
 /** Pages of a window that are read at most: more say nothing else. */
@@ -191,7 +189,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
 }
 
 /**
- * Whether a range lists records of its days only, and those of its last day. Throws what walking throws, and
+ * Whether a range lists records of its days only, and those of its last day. Throws what scanning throws, and
  * `window_outside`. What totals tell, and windows that are as large as the service lists, are seen by every run.
  */
 async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
@@ -202,7 +200,7 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const recordsOf = async (range: ReportRange) => {
     const found = { records: [] as SourceRecord[], isWhole: false };
     let pages = 0;
-    for await (const page of walk(listingWalk(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
+    for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
       found.records.push(...page.records);
       found.isWhole = page.next === null;
       if ((pages += 1) === MOST_PAGES) break;
@@ -221,10 +219,9 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'
       : 'set windows.zone, or windows.format with the time of day';
-    return { check, status: 'fail', detail, hint };
+    return fail(check, detail, hint);
   }
-  if (records.length > 0)
-    return { check, status: 'ok', detail: `${records.length} rows for ${asked}, all of these days` };
+  if (records.length > 0) return ok(check, `${records.length} rows for ${asked}, all of these days`);
   const hint = 'an empty report proves nothing: check windows.field, from_param, to_param, format and zone';
-  return { check, status: 'warn', detail: `nothing is listed for ${asked}`, hint };
+  return warn(check, `nothing is listed for ${asked}`, hint);
 }

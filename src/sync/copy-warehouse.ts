@@ -1,82 +1,50 @@
 import { existsSync } from 'node:fs';
+import { type CopiedTable, copyFiles, type FilesCopy } from '../database/copy/copy-files.ts';
+import { databaseAt, openInbox, openWarehouse } from '../database/databases.ts';
+import { readTables } from '../database/state/column-catalog.ts';
+import { acquireLease } from '../database/state/leases.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 import { viewGrowth } from '../load/grow-views.ts';
 import type { LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
-import { shapeChanges } from '../rows/evolve-shape.ts';
-import { readTables } from '../database/state/column-catalog.ts';
-import { acquireLease, type Lease } from '../database/state/leases.ts';
-import { copyTable } from '../database/copy/copy-table.ts';
-import { openSourceFile, type SourceFile } from '../database/copy/source-file.ts';
-import { emptyStaging, openStaging, publish, refuseUsedTarget, type Staging } from '../database/copy/staging.ts';
-import { databaseAt, openInbox, openWarehouse } from '../database/databases.ts';
-import type { Warehouse } from '../database/warehouse.ts';
 
-/** The lease of the staging schema. */
-const STAGING_LEASE = 'copy';
-
-export interface CopyRequest {
+export interface CopyRequest extends Omit<FilesCopy, 'files' | 'shapes'> {
   /** Address of a SQLite warehouse. */
   from: string;
-  /** Address of a Postgres schema without tables. */
-  to: string;
   /** Resources of the source; others that the warehouse has are copied too. */
   resources: readonly string[];
   /** The source's profile, from which its views are created. */
   whole: LoadContext['whole'];
-  clock: Clock;
-  signal: AbortSignal;
-  /** Called after each table. */
-  onTable: (table: CopiedTable) => void;
-}
-
-export interface CopiedTable {
-  table: string;
-  rows: number;
 }
 
 /**
- * Copies a SQLite warehouse and its inbox to Postgres and compares every value. The schema gets its tables in one
- * transaction at the end; a copy that was interrupted starts from the beginning. Nothing is changed in the source except
- * its leases. Throws `ConfigError` and `SyncError`.
+ * Copies a SQLite warehouse and its inbox to Postgres and compares every value. The schema gets all tables in one
+ * transaction, and then the views. Nothing is changed in the source except its leases. Throws `ConfigError` and
+ * `SyncError`.
  */
 export async function copyWarehouse(request: CopyRequest): Promise<CopiedTable[]> {
   const { from, to, clock } = request;
-  const opened = new AsyncDisposableStack();
-  try {
-    const { file, inboxFile } = await migrateFiles(from, clock);
-    const source = await openWarehouse(from, clock);
-    opened.defer(() => source.close());
-    await refuseUsedTarget(to, clock);
-    const resources = await listResources(source, request.resources);
-    for (const resource of resources) {
-      const held = await acquireLease(source, resource, clock);
-      opened.defer(() => held.release());
-    }
-    const staging = await openStaging(to, clock);
-    opened.defer(() => staging.close());
-    const lease = await acquireLease(staging.warehouse, STAGING_LEASE, clock);
+  const files = await findFiles(from, clock);
+  await using opened = new AsyncDisposableStack();
+  const source = await openWarehouse(from, clock);
+  opened.defer(() => source.close());
+  const shapes: ResourceShape[] = [];
+  for (const resource of await listResources(source, request.resources)) {
+    const lease = await acquireLease(source, resource, clock);
     opened.defer(() => lease.release());
-    await emptyStaging(staging, lease.proof());
-    const shapes = await createTables({ staging, lease }, source, resources);
-    const files = [file, ...(existsSync(inboxFile) ? [inboxFile] : [])].map(openSourceFile);
-    opened.defer(() => files.forEach((each) => each.close()));
-    const copied = await copyTables({ staging, lease }, files, shapes, request);
-    const { warehouse } = staging;
-    for (const shape of shapes) {
-      const growth = await viewGrowth({ warehouse, whole: request.whole, clock }, shape);
-      await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
-    }
-    await publish(staging, lease.proof(), files[1]?.lastNumber('_sync_deliveries') ?? 0);
-    return copied;
-  } finally {
-    await opened.disposeAsync();
+    shapes.push(...[await readTables(source, resource)].filter((shape) => shape !== null));
   }
+  const copied = await copyFiles({ ...request, files, shapes });
+  const target = await openWarehouse(to, clock);
+  opened.defer(() => target.close());
+  for (const shape of shapes) await createViews(target, shape, request);
+  return copied;
 }
 
-/** Returns the paths of the warehouse and its inbox, migrated to this version. Throws `ConfigError` if it cannot be copied. */
-async function migrateFiles(address: string, clock: Clock): Promise<{ file: string; inboxFile: string }> {
+/** Returns the paths of the warehouse and its inbox, if there is one. Throws `ConfigError` if it cannot be copied. */
+async function findFiles(address: string, clock: Clock): Promise<string[]> {
   const { file, inbox } = databaseAt(address);
   if (file === null) {
     throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to copy', {
@@ -89,8 +57,10 @@ async function migrateFiles(address: string, clock: Clock): Promise<{ file: stri
     });
   }
   const inboxFile = databaseAt(inbox).file ?? '';
-  if (existsSync(inboxFile)) await (await openInbox(inbox, clock)).close();
-  return { file, inboxFile };
+  if (!existsSync(inboxFile)) return [file];
+  // Migrates it.
+  await (await openInbox(inbox, clock)).close();
+  return [file, inboxFile];
 }
 
 /** The requested resources and all that the warehouse has state of. */
@@ -102,50 +72,13 @@ async function listResources({ own }: Warehouse, requested: readonly string[]): 
   return [...new Set([...requested, ...known])].toSorted();
 }
 
-interface Target {
-  staging: Staging;
-  lease: Lease;
-}
-
-/** Creates the tables of the resources, as a first sync would. */
-async function createTables(
-  { staging, lease }: Target,
-  source: Warehouse,
-  resources: readonly string[],
-): Promise<ResourceShape[]> {
-  const shapes: ResourceShape[] = [];
-  for (const resource of resources) {
-    const after = await readTables(source, resource);
-    if (after === null) continue;
-    shapes.push(after);
-    const changes = shapeChanges({ resource, tables: [] }, after);
-    const noViews = { views: [], statements: [], claim: null };
-    await staging.warehouse.evolve({
-      lease: lease.proof(),
-      before: null,
-      after,
-      changes,
-      ...noViews,
-    });
+/** Their SQL differs from that of SQLite. If this is interrupted, the next sync creates them. */
+async function createViews(warehouse: Warehouse, shape: ResourceShape, { whole, clock }: CopyRequest): Promise<void> {
+  const lease = await acquireLease(warehouse, shape.resource, clock);
+  try {
+    const growth = await viewGrowth({ warehouse, whole, clock }, shape);
+    await warehouse.evolve({ ...growth, lease: lease.proof(), before: shape, after: shape, changes: [] });
+  } finally {
+    await lease.release();
   }
-  return shapes;
-}
-
-async function copyTables(
-  { staging, lease }: Target,
-  files: readonly SourceFile[],
-  shapes: readonly ResourceShape[],
-  { signal, onTable }: CopyRequest,
-): Promise<CopiedTable[]> {
-  const ofResources = shapes.flatMap(({ tables }) => tables.map(({ name }) => name));
-  const copied: CopiedTable[] = [];
-  for (const [at, source] of files.entries()) {
-    for (const table of [...(at === 0 ? ofResources : []), ...source.ownTables()]) {
-      const { database } = staging;
-      const rows = await copyTable({ table, source, database, lease: () => lease.proof(), signal });
-      copied.push({ table, rows });
-      onTable({ table, rows });
-    }
-  }
-  return copied;
 }

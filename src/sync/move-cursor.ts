@@ -1,13 +1,15 @@
 import { momentOf } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
-import { NO_WALK } from '../database/state/checkpoints.ts';
+import { NO_SCAN } from '../database/state/checkpoints.ts';
 import type { DatedKey } from '../load/page-loader.ts';
 import type { TimeZone } from '../model/time-zone.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 
 /** The part of a page that moves a checkpoint. */
 interface PassedPage {
+  /** The stored position after it; null at the beginning. */
   next: string | null;
+  isLast: boolean;
   /** Pages of the service that are in it; 1 if absent. */
   pages?: number;
   records: number;
@@ -27,12 +29,12 @@ interface PassedPage {
 }
 
 /**
- * The checkpoint after a page: the next position, or, after the last page, a finished walk with its cursor moved.
+ * The checkpoint after a page: the next position, or, after the last page, a finished scan with its cursor moved.
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
 export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const walked = passPage(checkpoint, page, now);
-  if (page.next !== null) return walked;
+  if (!page.isLast) return walked;
   return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
 }
 
@@ -57,7 +59,7 @@ function unproved(walked: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
   const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
   const walk_credential = otherCredential(walked, walked.walk_mode === 'full');
-  return { ...walked, ...NO_WALK, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
+  return { ...walked, ...NO_SCAN, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
 /** A service's clock may be this far ahead of this machine's; a record that is dated later proves nothing about it. */
@@ -101,7 +103,7 @@ function finished(walked: CheckpointRow, page: PassedPage, now: number): Checkpo
   const other = otherCredential(walked, isFull);
   return {
     ...walked,
-    ...NO_WALK,
+    ...NO_SCAN,
     ...laterCursor(walked, page.zone),
     cursor_seen_at: cursorSeenAt(walked, page),
     checked_at: walked.walk_clock,

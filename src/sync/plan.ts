@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { freshCheckpoint, NO_WALK } from '../database/state/checkpoints.ts';
+import { freshCheckpoint, NO_SCAN } from '../database/state/checkpoints.ts';
 import { ConfigError, DeferredError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
+import type { ScanMode } from '../model/vocabulary.ts';
 import { updatedZone } from '../rows/columns/updated-time.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { isOtherCredential, SEVERAL } from './move-cursor.ts';
@@ -14,11 +14,11 @@ import { isOtherCredential, SEVERAL } from './move-cursor.ts';
 /** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
 
-export interface WalkPlan {
-  mode: WalkMode;
+export interface ScanPlan {
+  mode: ScanMode;
   /** The checkpoint to continue from, its fields filled in for this scan. */
   checkpoint: CheckpointRow;
-  /** True if an unfinished walk is resumed. */
+  /** True if an unfinished scan is resumed. */
   resumed: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface PlanInput {
  * if the profile has a filter and the rows were copied with this credential. So does a resumed backfill, for a resource
  * that was done by then. Throws `ConfigError` if the stored rows were made with another profile.
  */
-export function planWalk(input: PlanInput): WalkPlan {
+export function planScan(input: PlanInput): ScanPlan {
   const { command, resource, profile, restart, interrupted, credential, now } = input;
   const fingerprint = fingerprintOf(profile);
   const stored = restart ? null : input.stored;
@@ -58,24 +58,24 @@ export function planWalk(input: PlanInput): WalkPlan {
   // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
   const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
   const mayGoOn = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
-  if (base.walk_mode !== null && isSameWalk(base.fingerprint, fingerprint) && mayGoOn) {
+  if (base.walk_mode !== null && isSameScan(base.fingerprint, fingerprint) && mayGoOn) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
   const asksChanges = command === 'sync' || wasDone(interrupted, base);
-  // Under another credential than that of the rows, all is walked: what it may not see would never be missed.
+  // Under another credential than that of the rows, all is scanned: what it may not see would never be missed.
   const isKnown = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
   const since = asksChanges && isKnown ? sinceFor(base, profile) : null;
   const needsNoFilter = input.isFed === true || profile.windows !== null;
-  const mode: WalkMode = since !== null || (asksChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
-  const checkpoint = { ...startWalk({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
+  const mode: ScanMode = since !== null || (asksChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
+  const checkpoint = { ...startScan({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
 
 /** The checkpoint at the first page of a walk. */
-export function startWalk(base: CheckpointRow, mode: WalkMode, since: string | null, now: number): CheckpointRow {
+export function startScan(base: CheckpointRow, mode: ScanMode, since: string | null, now: number): CheckpointRow {
   const begun = { walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
-  return { ...base, ...NO_WALK, walk_credential: base.walk_credential, due_at: null, ...begun };
+  return { ...base, ...NO_SCAN, walk_credential: base.walk_credential, due_at: null, ...begun };
 }
 
 /**
@@ -97,7 +97,7 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
 
 /**
  * Three parts: what the rows are (id, path, filter, columns), how pages are cut, and what the rows are but for their
- * columns. Another cut only restarts a walk; other columns of the same records can be made from the stored bodies.
+ * columns. Another cut only restarts a scan; other columns of the same records can be made from the stored bodies.
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
@@ -119,7 +119,7 @@ export function fingerprintOf(profile: ResourceProfile): string {
 }
 
 /** True if the scan of a checkpoint can be resumed. Earlier versions have stored two parts. */
-function isSameWalk(stored: string, fingerprint: string): boolean {
+function isSameScan(stored: string, fingerprint: string): boolean {
   const [rows, cut] = fingerprint.split('.');
   const [storedRows, storedCut] = stored.split('.');
   return rows === storedRows && cut === storedCut;
@@ -175,7 +175,7 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   return sinceValue(cursor, incremental, looks, updatedZone(profile));
 }
 
-/** Walked to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */
+/** Scanned to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */
 function wasDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
   if (interrupted === null || walk_mode !== null || last_success_at === null) return false;
   return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;

@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from 'kysely';
 import type { OwnTables, RunRow } from '../database/own-tables.ts';
-import { NO_WALK, readCheckpoint } from '../database/state/checkpoints.ts';
+import { NO_SCAN, readCheckpoint } from '../database/state/checkpoints.ts';
 import { readTables } from '../database/state/column-catalog.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
@@ -11,12 +11,12 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
 import { readFeedState } from './feed/feed-response.ts';
 import { trustedPlan } from './filter/filter-evidence.ts';
-import { planWalk, type WalkPlan } from './plan.ts';
+import { planScan, type ScanPlan } from './plan.ts';
 import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 import { countFrom, type RunProgress } from './run-progress.ts';
 
-/** A resource that is owned and ready to be walked, and how. */
+/** A resource that is owned and ready to be scanned, and how. */
 export interface PreparedResource {
   context: ResourceContext;
   run: RunStart;
@@ -25,7 +25,7 @@ export interface PreparedResource {
   /** The run before this one, as its row stood when this one began; null if that is not known. */
   last: RunRow | null;
   /** Null if the service is still to be left alone. */
-  plan: WalkPlan | null;
+  plan: ScanPlan | null;
   /**
    * Why nothing is scanned: the service requests a longer wait, or refuses the credential; else null.
    */
@@ -53,7 +53,7 @@ export async function prepareResource(
   const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
-    const planned = planWalk(input);
+    const planned = planScan(input);
     if (restart) await forgetResource(context);
     await owned.takeTurn(async () => {
       owned.shape = await readTables(warehouse, resource);
@@ -194,7 +194,7 @@ export async function correctFutureTimes(
       own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
       own
         .updateTable('_sync_checkpoints')
-        .set(NO_WALK)
+        .set(NO_SCAN)
         .where('resource', '=', resource)
         .where('walk_started_at', '>', after)
         .compile(),

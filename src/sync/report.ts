@@ -1,10 +1,9 @@
 import type { FileStatus } from '../database/own-tables.ts';
-import type { StoredWarning } from '../database/state/run-history.ts';
-import type { RunFigures } from '../database/state/runs.ts';
+import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
-import type { Proof, RunStatus, WalkMode } from '../model/vocabulary.ts';
+import type { Proof, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
-import type { SyncCommand, WalkPlan } from './plan.ts';
+import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
 
 /** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
@@ -19,7 +18,7 @@ export interface FilesFigures extends Record<FileStatus, number> {
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
 export interface ResourceReport extends RunFigures {
   resource: string;
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunStatus;
   seconds: number;
   /** Of the files of its records; absent where none are fetched. */
@@ -63,7 +62,7 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
 
 /** Called during a run. */
 export interface RunWatcher {
-  started(resource: string, plan: WalkPlan): void;
+  started(resource: string, plan: ScanPlan): void;
   page(resource: string, page: Page, figures: RunFigures): void;
   /** `notes` counts what was done to records that an operator may want to know of. */
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
@@ -101,7 +100,7 @@ const WARNING_KINDS = {
   columns_gone: { isPartial: false, proof: null },
   /** The filter that supplies the changes during a full scan is not verified. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
-  /** Walked fully under another credential than before; what is missing under it is held. */
+  /** Scanned fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
   /** The same, and nothing is missing under it. */
   credential_renewed: { isPartial: false, proof: null },
@@ -130,7 +129,7 @@ const WARNING_KINDS = {
   warehouse_set_back: { isPartial: false, proof: null },
   /** A full scan has ended without a place from which its feed can be gone on with. */
   feed_not_begun: { isPartial: false, proof: null },
-  /** The service no longer knows the place in its feed: everything was walked instead. */
+  /** The service no longer knows the place in its feed: everything was scanned instead. */
   feed_refused: { isPartial: false, proof: null },
   /** Fields changed in nearly all records of a page, whose times of change did not. */
   fields_volatile: { isPartial: false, proof: null },
@@ -140,7 +139,7 @@ const WARNING_KINDS = {
   files_waiting: { isPartial: true, proof: null },
   /** It lists what changed long before the requested time: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
-  /** The record that set the cursor was not listed; the run has walked fully instead, unless that is accepted. */
+  /** The record that set the cursor was not listed; the run has scanned fully instead, unless that is accepted. */
   filter_not_believed: { isPartial: false, proof: 'filter' },
   /** The listing has a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
@@ -154,7 +153,7 @@ const WARNING_KINDS = {
   listing_moved: { isPartial: true, proof: 'end' },
   /** Pages came out of a cache, from other moments than the walk. */
   pages_cached: { isPartial: true, proof: 'cache' },
-  /** Rows that no filter by time can ever list; the run has walked fully instead, unless that is accepted. */
+  /** Rows that no filter by time can ever list; the run has scanned fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
   /** The database keeps milliseconds of times with microseconds. */
   times_cut: { isPartial: false, proof: null },
@@ -199,7 +198,7 @@ export function isPartial(warnings: readonly StoredWarning[]): boolean {
   return warnings.some(({ code, accepted }) => accepted !== true && kinds[code]?.isPartial === true);
 }
 
-/** What a run is called whose walk came to its end. */
+/** What a run is called whose scan came to its end. */
 export function endedStatus(
   { rejected, held }: { rejected: number; held: number },
   warnings: readonly StoredWarning[],

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../checks/listing-walk.ts';
+import type { RequestContext } from '../checks/listing-scan.ts';
 import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import type { NoticeBoard } from '../pagination/service-notices.ts';
 import { type ApiClient, newMeter, type RequestMeter } from '../http/client.ts';

@@ -1,15 +1,15 @@
 import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
-import type { WalkMode } from '../model/vocabulary.ts';
-import { ColumnPresence } from './column-presence.ts';
+import type { ScanMode } from '../model/vocabulary.ts';
+import { ColumnPresence } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {
   /** Full if a full scan took the place of the planned one. */
-  mode: WalkMode;
+  mode: ScanMode;
   figures: RunFigures;
   /** Requests of all its walks. */
   meter: RequestMeter;
@@ -21,7 +21,7 @@ export interface RunProgress {
   columns: ColumnPresence;
 }
 
-/** Context of the walks of one resource as part of a run. */
+/** Context of the scans of one resource as part of a run. */
 export interface RunContext extends ResourceContext {
   run: RunStart;
   progress: RunProgress;
@@ -29,7 +29,7 @@ export interface RunContext extends ResourceContext {
 }
 
 /** Nothing is counted yet; `warnings` are reported before the first page. */
-export function newProgress(mode: WalkMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
+export function newProgress(mode: ScanMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
   const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
   return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnPresence() };
 }

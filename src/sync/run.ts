@@ -2,7 +2,7 @@ import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { forgetSeen, NO_WALK, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
   beginLater,
@@ -22,8 +22,8 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
-import { columnWarnings } from './gone-columns.ts';
-import { interruptedBackfills, type WalkPlan } from './plan.ts';
+import { columnWarnings } from './column-warnings.ts';
+import { interruptedBackfills, type ScanPlan } from './plan.ts';
 import {
   correctFutureTimes,
   prepareAgain,
@@ -43,7 +43,7 @@ import {
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { syncResource } from './sync-resource.ts';
-import { notSynced } from './walk/stored-walk.ts';
+import { notSynced } from './scan/resume-scan.ts';
 
 /**
  * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile
@@ -238,11 +238,11 @@ async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
-async function learnFrom({ warehouse, owned }: ResourceContext, plan: WalkPlan, error: unknown): Promise<void> {
+async function learnFrom({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
   let lesson: Partial<CheckpointRow>;
   if (error instanceof DeferredError) lesson = { due_at: timestampText(error.until) };
   // A scan in circles has to begin again, because it may have skipped what came before.
-  else if (error instanceof SyncError && error.code.startsWith('guard_')) lesson = NO_WALK;
+  else if (error instanceof SyncError && error.code.startsWith('guard_')) lesson = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.

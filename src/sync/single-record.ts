@@ -1,5 +1,5 @@
 import { compareAlone, recordIn } from '../checks/item.ts';
-import { askedFor, type ExtraQuery, filterQuery, keyIn, listingWalk } from '../checks/listing-walk.ts';
+import { askedFor, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -12,14 +12,14 @@ import type { SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { isNumbered } from '../pagination/page-styles/page-styles.ts';
 import { keyParts } from '../pagination/read-item.ts';
-import { walk } from '../pagination/walk.ts';
+import { scanPages } from '../pagination/scan-pages.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
 import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { storedValue, takenIn } from '../rows/records/as-record.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { proveWalk } from './walk/prove-walk.ts';
+import { judgeScan } from './scan/judge-scan.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {
@@ -160,7 +160,7 @@ async function listChangedSince(
   const since =
     incremental === null || updated === null ? null : sinceValue(updated, incremental, null, updatedZone(profile));
   const extraQuery = askedFor(profile, key, filterQuery(profile, since));
-  for await (const { records } of walk(listingWalk(context, lane, extraQuery))) {
+  for await (const { records } of scanPages(listingScan(context, lane, extraQuery))) {
     return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };
   }
   return { records: [], extraQuery };
@@ -240,7 +240,9 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
   let requestedAt = clock.now();
   let isKeyed = true;
   try {
-    for await (const page of walk(listingWalk(context, lane, askedFor(profile, key, filterQuery(profile, since))))) {
+    for await (const page of scanPages(
+      listingScan(context, lane, askedFor(profile, key, filterQuery(profile, since))),
+    )) {
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of takenIn(page.records)) {
         const listedKey = keyIn(record.value, profile);
@@ -248,7 +250,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
         else (tombstoneOf(record.value, profile) === null ? found.records : found.tombstones).set(listedKey, record);
       }
       if (page.end !== null) {
-        const { isProved } = proveWalk(page.end, profile, null);
+        const { isProved } = judgeScan(page.end, profile, null);
         return { ...found, requestedAt, isWhole: isProved && isKeyed && found.records.size > 0 };
       }
       if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;

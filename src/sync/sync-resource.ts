@@ -7,19 +7,19 @@ import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { warnOfGoneColumns } from './gone-columns.ts';
-import type { WalkPlan } from './plan.ts';
+import { warnOfGoneColumns } from './column-warnings.ts';
+import type { ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
 import { warnOfUnverified } from './verify-profile.ts';
-import { afterFullScan, scanListing } from './walk/scan-listing.ts';
+import { afterFullScan, scanListing } from './scan/scan-listing.ts';
 
 /**
- * Syncs one resource: brings its copy up to date with the service. `walk/load-pages.ts` is the loop in which pages become
+ * Syncs one resource: brings its copy up to date with the service. `scan/load-pages.ts` is the loop in which pages become
  * rows. `isFilterTrusted` is false if the plan could not rely on the service's filter. Counts and warns in
  * `context.progress`. Throws what stopped it, with everything until then in place.
  */
-export async function syncResource(context: RunContext, planned: WalkPlan, isFilterTrusted: boolean): Promise<void> {
+export async function syncResource(context: RunContext, planned: ScanPlan, isFilterTrusted: boolean): Promise<void> {
   const { owned, profile, watcher } = context;
   watcher.started(owned.resource, planned);
 

@@ -135,7 +135,7 @@ function runColumns(): SourceViewColumn[] {
     ['last_run_started_at', 'timestamp', lastRun('started_at'), 'When its last run began, UTC.'],
     ['last_run_finished_at', 'timestamp', lastRun('finished_at'), 'When its last run ended, UTC.'],
     ['last_run_error', 'text', lastText('error_code'), 'The code of what its last run failed with.'],
-    ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that are set aside.'],
+    ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that are rejected.'],
     ['last_run_warnings', 'text', lastText('warnings'), 'What its last run warned of, as JSON.'],
   ];
 }

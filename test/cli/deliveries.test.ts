@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { deliveriesCommand } from '../../src/cli/webhooks.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -26,9 +26,7 @@ async function stageWith(...given: readonly Given[]): Promise<Journey> {
   const inbox = await openInbox(inboxAddress(`sqlite:${stage.file}`), systemClock);
   const now = timestampText(Date.parse('2026-11-20T08:00:00.123Z'));
   const stored = { is_id_sent: true, received_at: now, headers: JSON.stringify(HEADERS) };
-  await inbox.write(
-    given.map(({ id, body }) => ({ delivery: { ...stored, delivery_id: id, body: Buffer.from(body) } })),
-  );
+  await inbox.write(given.map(({ id, body }) => ({ ...stored, delivery_id: id, body: Buffer.from(body) })));
   const none = { kind: null, resource: null, record_id: null, reason: null, due_at: null, readEvents: null };
   await inbox.settle(
     given.flatMap(({ settled }, at) =>

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
 import { statusCommand } from '../../src/cli/status.ts';
-import { deliveriesCommand } from '../../src/cli/webhooks.ts';
+import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -49,7 +49,7 @@ async function copied(database: TestDatabase): Promise<Journey> {
   await stage.run('backfill');
   const inbox = await openInbox(inboxAddress(stage.address), systemClock);
   const received = { received_at: '2026-11-20 08:00:00.000', headers: '{}', is_id_sent: true };
-  await inbox.write([{ delivery: { ...received, delivery_id: 'msg_1', body: Buffer.from('{"a":1}') } }]);
+  await inbox.write([{ ...received, delivery_id: 'msg_1', body: Buffer.from('{"a":1}') }]);
   await inbox.close();
   return stage;
 }

@@ -40,7 +40,7 @@ describe('--json', () => {
       .map((line) => JSON.parse(line));
     expect(lines.length).toBeGreaterThan(5);
     for (const line of lines) expect(line).toMatchObject({ level: expect.any(String), time: expect.any(String) });
-    expect(lines.map(({ msg }) => msg)).toContain('walk ok');
+    expect(lines.map(({ msg }) => msg)).toContain('scan ok');
   });
 });
 

@@ -64,7 +64,7 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync runs, on $name'
     expect(await details(folded)).toMatchObject([{ runs: 2, all_requests: 4, outcomes: { ok: 2, retry: 2 } }]);
     const text = (await stage.command('runs', 'show', failed ?? '')).stdout;
     expect(text).toContain(`request id  req-${before}`);
-    expect((await stage.command('runs', 'show', partial ?? '')).stdout).toMatch(/set aside {3}id_missing/);
+    expect((await stage.command('runs', 'show', partial ?? '')).stdout).toMatch(/rejected {4}id_missing/);
     expect(asked).toBe(before);
 
     const unknown = await stage.command('runs', 'show', '20200101T000000Z-00000000');

@@ -2,7 +2,10 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Dictionary } from '../../src/server/dictionary/read-dictionary.ts';
+import { openWarehouseToRead } from '../../src/database/databases.ts';
+import { readShapes } from '../../src/database/state/column-catalog.ts';
+import { readViews } from '../../src/database/state/view-catalog.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { asOtherClient, DATABASES, type TestDatabase } from '../support/databases.ts';
 import { journey } from '../support/journey.ts';
 import type { Client, ReadableCopy } from './client.ts';
@@ -33,7 +36,6 @@ async function copyOn(database: TestDatabase): Promise<ReadableCopy> {
     if (code !== 0) throw new Error(stderr);
     return stdout;
   };
-  const dictionary: Dictionary = JSON.parse(await command('dictionary', '--json'));
   const at = new URL(database.name === 'sqlite' ? 'http://x' : stage.address);
   const schema = at.searchParams.get('schema') ?? 'blog';
   at.search = '';
@@ -50,10 +52,28 @@ async function copyOn(database: TestDatabase): Promise<ReadableCopy> {
     url: at.href,
     ownerUrl,
     schema,
-    tables: dictionary.tables,
+    tables: await readTables(stage.address),
     folder,
     command,
   };
+}
+
+/** Every copied table and view with the types of its columns, as content-sync has stored them. */
+async function readTables(address: string): Promise<ReadableCopy['tables']> {
+  const warehouse = await openWarehouseToRead(address, systemClock);
+  const views = [...(await readViews(warehouse.own)).values()];
+  const tables = (await readShapes(warehouse.own)).flatMap((shape) => shape.tables);
+  await warehouse.close();
+  return [
+    ...views.map(({ view, columns }) => ({
+      name: view.view_name,
+      columns: columns.map(({ column_name: name, type }) => ({ name, type })),
+    })),
+    ...tables.map(({ name, key, columns }) => ({
+      name,
+      columns: [...key.map((each, at) => ({ name: each, type: at === 0 ? 'text' : 'integer' }) as const), ...columns],
+    })),
+  ];
 }
 
 /** `table.column: what it should be, what it is read as`. */

@@ -5,10 +5,9 @@ export function moment(second: number): string {
   return `2026-11-20 08:00:${String(second).padStart(2, '0')}.000`;
 }
 
-/** A delivery as an entry of an inbox. */
-export function delivery(id: string, changes: Partial<NewDelivery> = {}): { delivery: NewDelivery } {
+export function delivery(id: string, changes: Partial<NewDelivery> = {}): NewDelivery {
   const body = Buffer.from(`{"id":"${id}"}`);
-  return { delivery: { delivery_id: id, is_id_sent: true, received_at: moment(0), headers: '{}', body, ...changes } };
+  return { delivery_id: id, is_id_sent: true, received_at: moment(0), headers: '{}', body, ...changes };
 }
 
 export function settlement(seq: number, state: DeliveryState, changes: Partial<Settlement> = {}): Settlement {

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
@@ -6,40 +6,11 @@ import { MAIN } from '../support/command.ts';
 import { differences } from '../support/compare-copy.ts';
 import { journey } from '../support/journey.ts';
 import { longOrShort } from '../support/length.ts';
-import { rowsIn, tempFolder } from '../support/temp-warehouse.ts';
-import { scriptFile } from '../support/child-script.ts';
+import { rowsIn } from '../support/temp-warehouse.ts';
 
-const SCRIPT = scriptFile(new URL('filling.ts', import.meta.url));
-const MEGABYTE = 1_048_576;
 const RECORDS = longOrShort(3_000, 1_500);
 
 describe('a disk that is full', () => {
-  it('F124 T6 refuses the page in hand, keeps all others, and takes the rest once there is room', (context) => {
-    const folder = tempFolder();
-    // A mount namespace of its own: the volume is gone with the process.
-    const mount = 'mount -t tmpfs -o size=14m tmpfs "$1"';
-    if (spawnSync('unshare', ['-m', 'sh', '-c', mount, 'sh', folder]).status !== 0) {
-      context.skip('this user may not mount a small volume');
-    }
-    const command = `${mount} && "$2" "$3" "$1" "$4"`;
-    const { stdout, stderr } = spawnSync(
-      'unshare',
-      ['-m', 'sh', '-c', command, 'sh', folder, process.execPath, SCRIPT, String(10 * MEGABYTE)],
-      { encoding: 'utf8' },
-    );
-    expect(stderr).toBe('');
-    const { full, kept, refused, end, rows, integrity } = JSON.parse(stdout);
-    const hint = expect.stringContaining('it resumes where it stopped');
-    expect(full).toBeGreaterThan(0);
-    expect(kept).toBe(Number(full) * 100);
-    expect(refused).toEqual([
-      { code: 'warehouse_full', hint },
-      { code: 'warehouse_full', hint },
-    ]);
-    expect([end, rows]).toEqual([60, 6_000]);
-    expect(integrity).toEqual([{ integrity_check: 'ok' }]);
-  });
-
   it('F125 is told by a file-size limit too: the backfill fails with what to do, and the next one goes on', async () => {
     const j = await journey({ sandbox: { generate: { content: RECORDS, images: 10, analytics: 10 } } });
     // In blocks of 512 bytes: enough for our own tables and some pages.

@@ -16,24 +16,6 @@ function ask(database: TestDatabase, address: string, text: string): Promise<Rec
     : asOtherClient(address, async (client) => (await client.query<Record<string, unknown>>(text)).rows);
 }
 
-/** How each database tells the columns of a view, and what they are to be. */
-const COLUMNS = {
-  sqlite: {
-    text: "SELECT name, upper(type) AS type FROM pragma_table_info('sync_freshness')",
-    types: { moment: 'TIMESTAMP', text: 'TEXT', count: 'BIGINT', flag: 'BOOLEAN' },
-  },
-  postgres: {
-    text: `SELECT column_name AS name, data_type AS type FROM information_schema.columns
-      WHERE table_name = 'sync_freshness' ORDER BY ordinal_position`,
-    types: {
-      moment: 'timestamp with time zone',
-      text: 'text',
-      count: 'bigint',
-      flag: 'boolean',
-    },
-  },
-} as const;
-
 describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
   it('is told for each resource: last success, last whole walk, last run, records set aside', async () => {
     const blog = await journey({ database, sandbox: SMALL });
@@ -58,30 +40,5 @@ describe.for(DATABASES)('how fresh the copy is, on $name', (database) => {
       { resource: 'content', ...fresh, open_rejects: '1' },
       { resource: 'images', ...fresh, open_rejects: '0' },
     ]);
-  });
-
-  it('has a type in each column, which BI clients go by', async () => {
-    const blog = await journey({ database, sandbox: SMALL });
-    await blog.run('backfill', { resources: ['images'] });
-    const { text, types } = COLUMNS[database.name];
-    const columns = await ask(database, blog.address, text);
-    expect(Object.fromEntries(columns.map(({ name, type }) => [name, type]))).toEqual({
-      resource: types.text,
-      last_success_at: types.moment,
-      last_full_at: types.moment,
-      last_run_status: types.text,
-      last_run_started_at: types.moment,
-      last_run_finished_at: types.moment,
-      last_run_error: types.text,
-      open_rejects: types.count,
-      last_run_warnings: types.text,
-      newest_record_at: types.moment,
-      rows_live: types.count,
-      rows_deleted: types.count,
-      rows_altered: types.count,
-      last_verified_at: types.moment,
-      last_verification: types.text,
-      is_copied: types.flag,
-    });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
-import type { Inbox, InboxEntry } from '../../src/database/inbox.ts';
+import type { Inbox } from '../../src/database/inbox.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { delivery, moment as T, settlement } from './deliveries.ts';
@@ -75,8 +75,8 @@ describe.for(DATABASES)('an inbox on $name', (database) => {
 
   it('writes all entries of a transaction or none', async () => {
     const { inbox } = await tempInbox(database);
-    const unbound: InboxEntry = delivery('b');
-    Reflect.set(unbound.delivery, 'delivery_id', null);
+    const unbound = delivery('b');
+    Reflect.set(unbound, 'delivery_id', null);
     await expect(inbox.write([delivery('a'), unbound])).rejects.toThrow(
       /NOT NULL constraint failed|null value in column/,
     );

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { WAREHOUSE_MIGRATIONS } from '../../src/database/migrate.ts';
 import { openWarehouse } from '../../src/database/databases.ts';
@@ -7,7 +7,6 @@ import { readAddress } from '../../src/config/warehouse-address.ts';
 import { openDatabase } from '../../src/database/postgres/connection/open-database.ts';
 import { openFile } from '../../src/database/sqlite/connection/open-file.ts';
 import { asOtherClient, DATABASES, POSTGRES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
-import { journey, type Journey } from '../support/journey.ts';
 import { loading } from '../support/page-loading.ts';
 
 /** A step that this version knows nothing of: the old one's rows would break what it promises. */
@@ -44,26 +43,6 @@ describe.for(DATABASES)('an old and a new version on one warehouse, on $name', (
     expect(await rows(STATE)).toEqual(before);
     await expect(openWarehouse(address, systemClock)).rejects.toMatchObject({ code: 'warehouse_newer' });
   });
-
-  it('a run of the old one ends as failed with what to do, and the one after the way back goes on', async () => {
-    const stage = await journey({ database, sandbox: { generate: { content: 30, images: 0, analytics: 0 } } });
-    const old = await stage.open();
-    onTestFinished(() => old.close());
-    await openByNewer(stage.address);
-    const signal = new AbortController().signal;
-    const watcher = { started: () => undefined, page: () => undefined, ended: () => undefined };
-    const request = { command: 'backfill', resources: ['content'], restart: false, signal, watcher } as const;
-    const { status, resources } = await old.sync(request);
-    expect([status, resources[0]?.error]).toEqual([
-      'failed',
-      expect.objectContaining({ code: 'warehouse_newer', hint: expect.stringContaining('stop this process') }),
-    ]);
-    expect(await rowsOfContent(stage)).toBe(0);
-    await stage.write('ALTER TABLE _sync_checkpoints DROP COLUMN newer');
-    await stage.write("DELETE FROM _sync_migrations WHERE name = '900-newer'");
-    expect(await old.sync(request)).toMatchObject({ status: 'ok' });
-    expect(await rowsOfContent(stage)).toBe(30);
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('a page that the old version has in hand', () => {
@@ -90,10 +69,3 @@ describe.skipIf(POSTGRES.missing !== null)('a page that the old version has in h
     });
   });
 });
-
-function rowsOfContent(stage: Journey): Promise<unknown> {
-  return stage.read((db) => {
-    const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'content'").get();
-    return table === undefined ? 0 : db.prepare('SELECT count(*) FROM content').pluck().get();
-  });
-}

@@ -94,33 +94,12 @@ describe('F126 a place where no warehouse can be', () => {
     const folder = file.slice(0, file.lastIndexOf('/'));
     const script = scriptFile(new URL('migrating.ts', import.meta.url));
     // A mount namespace of its own: the mount is gone with the process.
-    const run = (place: string) =>
-      spawnSync(
-        'unshare',
-        [
-          '-m',
-          'sh',
-          '-c',
-          'mount --bind -o ro "$1" "$1" && exec "$2" "$3" "$4"',
-          'sh',
-          folder,
-          process.execPath,
-          script,
-          place,
-        ],
-        {
-          encoding: 'utf8',
-        },
-      );
-    const probe = spawnSync('unshare', [
-      '-m',
-      'sh',
-      '-c',
-      'mount --bind -o ro "$1" "$1" && ! touch "$1/x"',
-      'sh',
-      folder,
-    ]);
-    if (probe.status !== 0) context.skip('this user may not mount a folder read-only');
+    const mounted = (command: string, ...args: string[]) =>
+      spawnSync('unshare', ['-m', 'sh', '-c', `mount --bind -o ro "$0" "$0" && ${command}`, folder, ...args], {
+        encoding: 'utf8',
+      });
+    if (mounted('! touch "$0/x"').status !== 0) context.skip('this user may not mount a folder read-only');
+    const run = (place: string) => mounted('exec "$1" "$2" "$3"', process.execPath, script, `sqlite:${place}`);
     for (const place of [file, `${folder}/new.db`]) {
       const { status, stderr } = run(place);
       expect(status).toBe(1);

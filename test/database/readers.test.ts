@@ -35,38 +35,6 @@ function columnsOf(file: string, table: string): string[] {
 }
 
 describe('what BI clients read in the file', () => {
-  it('keys that are never null, and the declared types that they read right', async () => {
-    const { file } = await filled();
-    expect(columnsOf(file, 'content')).toEqual([
-      'id TEXT not null key 1',
-      '_hash TEXT not null',
-      '_version BIGINT not null',
-      '_synced_at TIMESTAMP not null',
-      '_deleted_at TIMESTAMP',
-      'title TEXT',
-      'published BOOLEAN',
-      'featured BOOLEAN',
-      'views BIGINT',
-      'reading_minutes DOUBLE',
-      'price TEXT',
-      'published_at TIMESTAMP',
-      'updated_at TIMESTAMP',
-      'day DATE',
-      'seo TEXT',
-    ]);
-    expect(columnsOf(file, 'content_tags')).toEqual([
-      'content_id TEXT not null key 1',
-      'position BIGINT not null key 2',
-      'value TEXT',
-    ]);
-    expect(columnsOf(file, 'content_authors')).toEqual([
-      'content_id TEXT not null key 1',
-      'position BIGINT not null key 2',
-      'handle TEXT',
-      'since TIMESTAMP',
-    ]);
-  });
-
   it('every table of ours has keys that are never null, and no type that SQLite reads as something else', async () => {
     const { file } = await filled();
     const tables = rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%migrations%'");

@@ -75,13 +75,13 @@ describe('the place of an export', () => {
     const folder = path.join(stage.folder, 'out');
     expect((await stage.command('export', 'csv', 'out')).code).toBe(0);
     const lock = path.join(folder, '.content-sync-export.lock');
-    const { placeOfProcess } = await import('../../src/database/state/leases.ts');
+    const { processNamespace } = await import('../../src/database/state/leases.ts');
     // The one that started the tests lives; and a process of that number does not.
     for (const [pid, expected] of [
       [process.ppid, 1],
       [2 ** 22 + 1, 0],
     ] as const) {
-      writeFileSync(lock, JSON.stringify({ pid, host: placeOfProcess(false) }));
+      writeFileSync(lock, JSON.stringify({ pid, host: processNamespace(false) }));
       const { code, stderr } = await stage.command('export', 'csv', 'out', '--full');
       expect([code, stderr.includes('export_busy')]).toEqual([expected, expected === 1]);
     }

@@ -146,17 +146,6 @@ describe('what proves nothing', () => {
     expect(await stage.deleted()).toEqual(gone);
   });
 
-  it('F048 nor does a walk that trips a guard, or the one after it', async () => {
-    const stage = await deleteStage(30, SMALL);
-    stage.remove(2);
-    const fault = stage.sandbox.faults.add({ fault: 'repeated-cursor', page: 2 });
-    expect(await stage.walk()).toMatchObject({ status: 'failed', deleted: 0 });
-    fault.remove();
-    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
-    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', deleted: 0 });
-    expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
-  });
-
   it('F079 a listing of 60 % is held, read nowhere, told until a person decides, and forgotten when it is whole again', async () => {
     const stage = await deleteStage(100, WITHOUT_TOTAL);
     stage.sandbox.faults.add({ fault: 'missing-records', count: 4 });
@@ -181,15 +170,6 @@ describe('what proves nothing', () => {
     for (let run = 0; run < 3; run += 1) {
       expect(await stage.walk('sync')).toMatchObject({ mode: 'incremental', status: 'ok', deleted: 0 });
     }
-    expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
-  });
-
-  it('a walk that was begun under another credential than the one that ended it', async () => {
-    const stage = await deleteStage(30, SMALL);
-    stage.remove(2);
-    await interrupted(stage, 1);
-    await stage.write("UPDATE _sync_checkpoints SET walk_credential = 'another'");
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 0 });
     expect([(await stage.live()).length, await stage.suspects()]).toEqual([30, []]);
   });
 
@@ -228,28 +208,6 @@ describe('where records cannot be read alone', () => {
     expect(await stage.walk()).toMatchObject({ deleted: 1 });
     expect(await stage.deleted()).toEqual(gone);
     expect(await stage.faults()).toEqual([]);
-  });
-
-  it('an event and one walk that fits it are enough, whatever the page style; neither is alone', async () => {
-    const stage = await deleteStage(60, blind('offset'));
-    await stage.age(3_600_000);
-    const there = [...stage.sandbox.store.list('content')].at(-1)?.id ?? '';
-    const [id = ''] = stage.remove(1);
-    const app = await stage.open();
-    const events = await eventsFor(app, systemClock);
-    const at = Date.now();
-    expect(
-      await events.softDelete([
-        { key: id, confirmedAt: at },
-        { key: there, confirmedAt: at },
-      ]),
-    ).toMatchObject({ deleted: [] });
-    await events.close();
-    await app.close();
-    expect(await stage.walk('sync')).toMatchObject({ deleted: 0 });
-    expect(await stage.walk()).toMatchObject({ deleted: 1 });
-    expect(await stage.deleted()).toEqual([id]);
-    expect(await stage.suspects()).toEqual([]);
   });
 
   it('nothing is deleted after a walk with records that have no usable id: it may be any of them', async () => {
@@ -295,16 +253,6 @@ describe('a process that is killed', () => {
     expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental' });
     expect(await stage.deleted()).toEqual(gone);
     expect(await stage.faults()).toEqual([]);
-  });
-
-  it('F082 in a walk that is begun again with another page size: only the new one counts', async () => {
-    const stage = await deleteStage(60, SMALL);
-    const gone = stage.remove(3);
-    await interrupted(stage, 4);
-    stage.setProfile({ resources: { content: { page: { size: 15 } } } });
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 3, pages: 4 });
-    expect(await stage.deleted()).toEqual(gone);
-    expect(await stage.value('SELECT count(*) FROM _sync_seen')).toBe(0);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { longOrShort } from '../support/length.ts';
-import { releaseSuspects } from '../../src/database/state/suspects.ts';
+import { releaseDeletes } from '../../src/database/state/suspects.ts';
 import { POSTGRES, postgresAt, preparedPostgres } from '../support/databases.ts';
 import { flakyProxy } from '../support/flaky-proxy.ts';
 import { smallStage } from '../support/small-stage.ts';
@@ -29,7 +29,7 @@ async function lossyRounds(): Promise<LossyRounds> {
   async function confirmed(): Promise<number> {
     const app = await stage.open();
     try {
-      await app.warehouse.apply(releaseSuspects(app.warehouse.own, 'content', []));
+      await app.warehouse.apply(releaseDeletes(app.warehouse.own, 'content', []));
       return (await app.confirmReleased('content', new AbortController().signal)).deleted;
     } finally {
       await app.close();

@@ -1,17 +1,15 @@
-import { serveUntilEnd } from './port-of.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../../src/server/signature/sign-delivery.ts';
 import { parseMetrics } from '../observe/prometheus-text.ts';
-import { findChromium, startChromium } from '../support/chromium.ts';
-import { rowsIn } from '../support/temp-warehouse.ts';
-import { signed } from './serve-secrets-story.ts';
 import type { Answered } from '../support/raw-request.ts';
-import { startServe, until, writeYaml, type Asked, type Ending, type ServeProcess } from './serve-stage.ts';
+import { signDelivery } from '../support/sign-delivery.ts';
+import { rowsIn } from '../support/temp-warehouse.ts';
+import { serveUntilEnd } from './port-of.ts';
+import { type Asked, type Ending, type ServeProcess, signed, startServe, until, writeYaml } from './serve-stage.ts';
 
 const WHSEC = `whsec_${Buffer.alloc(30, 5).toString('base64')}`;
 const HUBSPOT = 'a-client-secret-of-hubspot';
@@ -177,7 +175,6 @@ describe('what comes from outside', () => {
       samples.flatMap((one) => Object.values(one.labels)),
     );
     expect(labels.filter((label) => /[<>"\\]|broken|proto/.test(label))).toEqual([]);
-    await lookInChromium(stage.url);
   });
 
   it('F183 F186 is answered alike for whatever is no source: inherited names, other paths to one, other spellings', async () => {
@@ -292,24 +289,6 @@ async function firstRuns(stage: ServeProcess): Promise<void> {
       resources.every(({ runs: [run] }) => run !== undefined && ENDED.has(run.status)),
     );
   });
-}
-
-/** What a browser makes of the page, where there is one: nothing of what came from outside became a part of it. */
-async function lookInChromium(url: string): Promise<void> {
-  const executable = findChromium();
-  if (executable === null) return;
-  const browser = await startChromium(executable);
-  onTestFinished(() => browser.close());
-  const page = await browser.newPage();
-  await page.goto(url);
-  const found: unknown = await page.evaluate(`({
-    broken: 'broken' in window,
-    foreign: document.querySelectorAll('img, iframe, object, embed, form, base, a[href^="javascript"]').length,
-    scripts: document.scripts.length,
-    handlers: [...document.querySelectorAll('*')].filter((one) => one.getAttributeNames().some((name) => name.startsWith('on'))).length,
-    isShown: document.body.textContent.includes('<script>window.broken=1</' + 'script>'),
-  })`);
-  expect(found).toEqual({ broken: false, foreign: 0, scripts: 1, handlers: 0, isShown: true });
 }
 
 /** Local addresses on which somebody listens at that port, as Linux writes them; `0100007F` is 127.0.0.1. */

@@ -2,6 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import { signatureSchema } from '../../src/config/profile/signature-scheme.ts';
+import { signDelivery } from '../support/sign-delivery.ts';
 import { beginCommand, spawnCommand } from '../support/command.ts';
 import { rawRequest, type Answered, type RawRequest } from '../support/raw-request.ts';
 
@@ -103,4 +105,10 @@ export function writeYaml(folder: string, files: Readonly<Record<string, object>
   for (const [name, content] of Object.entries(files)) {
     writeFileSync(path.join(folder, `${name}.yaml`), JSON.stringify(content));
   }
+}
+
+/** A delivery that `source` believes, for one of the built-in schemes. */
+export function signed(preset: string, value: string, source: string, body: string | Buffer, id: string) {
+  const draft = { body: Buffer.from(body), id, at: Date.now(), method: 'POST', path: `/webhooks/${source}` };
+  return signDelivery(signatureSchema.parse(preset), { value }, { ...draft, publicUrl: null });
 }

@@ -104,16 +104,6 @@ describe.for(DATABASES)('a warehouse on $name that is set back while it is writt
     expect(runs).toMatchObject([{ status: 'ok' }, { status: 'ok', updated: 3 }]);
   });
 
-  it('has columns again that it had grown since', async () => {
-    const stage = await thirteenPages(database);
-    const grown = { id: 'r085', title: 't', updated_at: null, extra: 'grown' };
-    stage.service.records.set('r085', grown);
-    expect(await runSetBack(stage, { keptAt: 8, putBackAt: 11 }, 'backfill')).toMatchObject({ warnings: TOLD });
-    expect(await stage.unlike()).toEqual([]);
-    const query = 'SELECT id FROM content WHERE extra IS NOT NULL';
-    expect(await stage.column(query)).toEqual(['r085']);
-  });
-
   it('has what is gone as deleted where it was set back behind the end of the walk', async () => {
     const stage = await thirteenPages(database);
     await stage.walk('backfill');

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../pagination/listing-server.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
-import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 
 /** A record of the service. */
@@ -271,25 +270,6 @@ describe.for(
     expect(await run()).toEqual(['incremental', 'ok', 0, []]);
     expect(await rows()).toEqual(log.rows());
   });
-
-  it('goes on where it was interrupted', async () => {
-    const { log, state, stage, run, rows } = await fed(database, dialect);
-    await run();
-    for (let at = 0; at < 40; at += 1) log.put(`d${String(at).padStart(3, '0')}`, `changed ${at}`);
-    log.remove('d050');
-    for (const stop of sampled([2, 5, 8, 11, 14, 17, 20, 23, 26, 29], 5)) {
-      const controller = new AbortController();
-      let asked = 0;
-      state.before = () => {
-        asked += 1;
-        if (asked === stop) controller.abort(new Error('killed'));
-      };
-      await stage.run('sync', { signal: controller.signal }).catch(() => undefined);
-    }
-    state.before = () => undefined;
-    expect((await run())[1]).toBe('ok');
-    expect(await rows()).toEqual(log.rows());
-  });
 });
 
 describe.for(EITHER)('a feed of changes on $name', (database) => {
@@ -318,24 +298,6 @@ describe.for(EITHER)('a feed of changes on $name', (database) => {
     const listed = stage.service.requests.filter((path) => path.startsWith('/v1/report?')).length;
     await stage.run('sync');
     expect(stage.service.requests.filter((path) => path.startsWith('/v1/report?'))).toHaveLength(listed);
-  });
-
-  it('can be read from its beginning', async () => {
-    const dialect = { ...SEQUENCE, fields: { incremental: { ...BY_SEQUENCE, start: null } } };
-    const { log, run, rows } = await fed(database, dialect);
-    expect(await run()).toEqual(['full', 'ok', 0, []]);
-    log.put('d003', 'changed');
-    log.remove('d004');
-    expect(await run()).toEqual(['incremental', 'ok', 1, []]);
-    expect(await rows()).toEqual(log.rows());
-  });
-
-  it('is begun by a listing of a single page that names where it goes on', async () => {
-    const { log, run, rows } = await fed(database, TOKENS, 5);
-    expect(await run()).toEqual(['full', 'ok', 0, []]);
-    log.put('d003', 'changed');
-    expect(await run()).toEqual(['incremental', 'ok', 0, []]);
-    expect(await rows()).toEqual(log.rows());
   });
 
   it('may bring only what has changed of a record that can be read alone', async () => {

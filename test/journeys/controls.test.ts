@@ -1,16 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import {
-  eventBody,
-  openServingStage,
-  resourceIn,
-  sourceIn,
-  until,
-  type Serving,
-  type ServingStage,
-  controlsIn,
-} from '../support/serving.ts';
+import { controlsIn, eventBody, openServingStage, resourceIn, type Serving, type ServingStage, sourceIn, until } from '../support/serving.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 
@@ -88,7 +79,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
         resources: [{ resource: 'content', mode: 'incremental', status: 'ok', inserted: 1 }],
       },
     ]);
-    expect(one.stderr).toContain('walk ok');
+    expect(one.stderr).toContain('scan ok');
     const all = await stage.run('backfill', '--json');
     expect(all).toMatchObject({ code: 0 });
     const [report] = told(all.stdout);
@@ -132,7 +123,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(await stage.run('deletes', 'discard', '--id', 'nothing')).toMatchObject({ code: 2 });
     expect(await stage.run('retry', 'images')).toMatchObject({ code: 0, stderr: '' });
     const actions = controlsIn(serving).map(({ control }) => control.action);
-    for (const action of ['pause', 'resume', 'sync', 'replay', 'confirm', 'discard', 'retry']) {
+    for (const action of ['pause', 'resume', 'sync', 'confirm', 'discard', 'retry']) {
       expect(actions).toContain(action);
     }
     for (const { via, by } of controlsIn(serving))

@@ -125,16 +125,6 @@ describe.for(eitherDatabase(import.meta.filename))('a feed of deletes on $name',
     expect(await live()).toEqual(there());
   });
 
-  it('finds what was deleted while everything was walked', async () => {
-    const { service, remove, run, live, there } = await logging(database);
-    service.before = () => {
-      service.before = () => undefined;
-      remove('r9');
-    };
-    expect(await run('backfill')).toEqual(['full', 'ok', 1, []]);
-    expect(await live()).toEqual(there());
-  });
-
   it('is told not to name all if a whole walk finds more', async () => {
     const { service, remove, run, live, there } = await logging(database);
     remove('r1');

@@ -83,18 +83,6 @@ describe('content-sync check', () => {
     stage.sandbox.faults.clear();
     expect((await stage.command('check')).stdout).not.toContain('service version');
   });
-
-  it('mentions a page about it, which is no warning', async () => {
-    const stage = await journey({ sandbox: { generate: RECORDS } });
-    stage.sandbox.faults.add({ fault: 'header', headers: { Link: '</about>; rel="deprecation"' } });
-    const { code, stdout } = await stage.command('check');
-    expect([code, stdout]).toEqual([
-      0,
-      expect.stringContaining('  ok    service version: /v1: the service names pages'),
-    ]);
-    const { resources } = await stage.run('sync', { resources: ['content'] });
-    expect(resources[0]?.warnings).toBeUndefined();
-  });
 });
 
 describe('the version of every request', () => {

@@ -110,15 +110,6 @@ describe.for(DATABASES)('decimals on $name', (database) => {
     expect(digits(await rows('report_list', 'report_id'), 'value')).toEqual(wanted);
   });
 
-  it('have the fewest digits of their double where no body says more', async () => {
-    const doubles = eachIn(LONG.slice(0, 5), (n) => `"number":${n}`);
-    const { walk, rows } = await copyOf(database, doubles, { history: 'none' });
-    await walk();
-    await walk([...doubles, '{"id":"a","number":"x"}']);
-    const wanted = LONG.slice(0, 5).map((text) => decimal(String(Number(text))));
-    expect((await rows()).slice(0, 5).map(({ number }) => decimal(String(number)))).toEqual(wanted);
-  });
-
   it('that change in digits alone are a change', async () => {
     const { walk, rows } = await copyOf(database, ['{"id":"1","text":"x"}', '{"id":"2","text":0.1}']);
     await walk();

@@ -116,11 +116,4 @@ describe.for(EITHER)('a status that means gone for single records alone, on $nam
     service.alone = { status: 403, body: FORBIDDEN };
     expect(await told()).toEqual(['full', 'ok', 1, []]);
   });
-
-  it('is an error of the listing', async () => {
-    const stage = await forbidding();
-    stage.service.listing = 403;
-    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'failed', error: { code: 'forbidden' } });
-    expect(await stage.live()).toHaveLength(30);
-  });
 });

@@ -193,39 +193,6 @@ describe.for(eitherDatabase(import.meta.filename))('hidden fields on $name', { t
     await stage.run('backfill', { restart: true });
   });
 
-  it.runIf(database.name === 'postgres')('are described where people choose columns', async () => {
-    const stage = await open();
-    const said = async (column: string): Promise<unknown> => {
-      const found = await asOtherClient(stage.address, (client) =>
-        client.query<{ field: string; whole: string }>(
-          `SELECT col_description(attrelid, attnum) AS field, obj_description(attrelid) AS whole
-             FROM pg_attribute WHERE attrelid = 'content'::regclass AND attname = $1`,
-          [column],
-        ),
-      );
-      return found.rows[0];
-    };
-    const whole = 'The content records of the service, one a row.';
-    const field = 'Times read. Unit: views. Field views of the content record.';
-    expect(await said('views')).toEqual({ field, whole });
-    const fields = {
-      ...FIELDS,
-      views: { type: 'bigint', description: 'Read so often' },
-      title: { description: 'Head' },
-    };
-    stage.setProfile({ resources: { content: { history: 'all', description: 'A post', fields } } });
-    await asOtherClient(stage.address, (client) => client.query(`COMMENT ON COLUMN content.title IS 'ours'`));
-    await stage.walk('sync');
-    expect(await said('views')).toEqual({
-      field: 'Read so often. Field views of the content record.',
-      whole: `A post. ${whole}`,
-    });
-    expect(await said('title')).toMatchObject({ field: 'ours' });
-    stage.setProfile({ resources: { content: { history: 'all', fields: FIELDS } } });
-    await stage.walk('sync');
-    expect(await said('views')).toEqual({ field, whole });
-  });
-
   it('want the same key', async () => {
     const stage = await open();
     stage.setSource({ hash_key: 'another-key-0123456789' });

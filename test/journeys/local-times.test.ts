@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { runInProcess } from '../cli/in-process.ts';
-import { DATABASES, SQLITE, type TestDatabase, warehouseOn } from '../support/databases.ts';
+import { ask } from '../support/asking.ts';
+import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { clockShowing } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService } from '../support/own-service.ts';
-import { loading } from '../support/page-loading.ts';
-import { ask } from '../support/asking.ts';
 
 interface Row {
   id: string;
@@ -32,11 +31,6 @@ async function wallClock(database: TestDatabase, fields: Record<string, unknown>
   const run: Journey['run'] = (command, choices) => stage.run(command, { clock, ...choices });
   const all = (query: string): Promise<unknown[]> => stage.all(query);
   return { stage: { ...stage, run }, state, all };
-}
-
-/** A state of one record. */
-function record(modified: string, text: string): string {
-  return JSON.stringify({ id: 'a', modified, text });
 }
 
 describe.for(DATABASES)('times that name no zone, on $name', (database) => {
@@ -94,17 +88,6 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
     expect(await copied()).toHaveLength(4);
     await stage.run('sync');
     expect(asked()).toBe('2026-10-25T04:15:00');
-  });
-
-  it('are compared as moments where the column had to become a text', async () => {
-    const { warehouse, rows } = await warehouseOn(database);
-    const profile = { updated: 'modified', times: ZURICH };
-    const { load } = await loading(warehouse, { mode: 'incremental', profile });
-    await load([record('2026-07-10T12:00:00', 'first'), '{"id":"b","modified":"soon"}'], 1_000);
-    expect(await load([record('2026-07-10T09:30:00Z', 'older')], 2_000)).toMatchObject({ updated: 0 });
-    expect(await load([record('2026-07-10T12:30:00', 'newer')], 3_000)).toMatchObject({ updated: 1 });
-    expect(await load([record('2026-07-10T10:10:00Z', 'older again')], 4_000)).toMatchObject({ updated: 0 });
-    expect(await rows("SELECT text FROM content WHERE id = 'a'")).toEqual([{ text: 'newer' }]);
   });
 
   it('cannot get another zone behind the back of the rows that are there', async () => {

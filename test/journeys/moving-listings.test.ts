@@ -175,16 +175,6 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     expect([status, await missing()]).toEqual(['ok', []]);
   });
 
-  it('has all changes in the copy when it moves during a walk of what changed', async () => {
-    const dialect = { style: 'page', order: 'updated', total: true, filter: true } as const;
-    const { listing, stage, missing } = await staged(database, dialect);
-    await stage.run('backfill');
-    for (let id = 1; id <= 30; id++) listing.change(id);
-    once(listing, 8, () => listing.change(2));
-    const { status } = await stage.run('sync');
-    expect([status, await missing()]).toEqual(['ok', []]);
-  });
-
   it.for(sampled([...BY_UPDATED, ...BY_ID], 4, 1))(
     'proves its place when it is taken up again: %s, %o',
     async ([, dialect]) => {
@@ -215,21 +205,6 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     };
     const { status } = await stage.run('backfill');
     expect([status, isOver, await missing()]).toEqual(['ok', true, []]);
-  });
-
-  it('counts a page once that is read again to prove its place', async () => {
-    const { listing, stage } = await staged(database, { style: 'page', order: 'updated', total: true });
-    for (const request of [4, 7]) {
-      const stop = new AbortController();
-      once(listing, request, () => stop.abort());
-      await stage.run('backfill', { signal: stop.signal });
-      const [rows, counted] = await stage.read((db) => [
-        db.prepare('SELECT count(*) FROM report').pluck().get(),
-        db.prepare('SELECT walk_records FROM _sync_checkpoints').pluck().get(),
-      ]);
-      expect([request, counted]).toEqual([request, rows]);
-      expect(rows).toBeGreaterThan(0);
-    }
   });
 
   it('ends partial, with what to do, where it never stands still and no record can be fetched alone', async () => {
@@ -272,30 +247,6 @@ describe.for([USUAL])('a listing by page numbers that moves while it is read, on
     expect((await stage.run('backfill')).status).toBe('partial');
     listing.remove(7);
     expect([(await stage.run('backfill')).status, await live(7)]).toEqual(['partial', 1]);
-  });
-});
-
-describe('a listing by page numbers in which nothing moves', () => {
-  const CALM: [string, ListingDialect, number, number][] = [
-    ['page numbers, a total', { style: 'page', order: 'id', total: true }, 2, 1.1],
-    ['page numbers, a total', { style: 'page', order: 'id', total: true }, 50, 1.1],
-    ['offsets, a total', { style: 'offset', order: 'id', total: true }, 2, 1.1],
-    ['offsets, no total', { style: 'offset', order: 'id' }, 50, 1.1],
-    ['offsets, a total', { style: 'offset', order: 'id', total: true }, 50, 1.1],
-    ['links by page number, a total', { style: 'link-pages', order: 'id', total: true }, 50, 1.1],
-    // Each page must be seen after the one behind it: nothing less shows that a record was deleted in between. Only where
-    // the end is not known yet is anything asked for behind it.
-    ['page numbers, no total', { style: 'page', order: 'id' }, 50, 2.14],
-  ];
-
-  it.for(sampled(CALM, 3))('costs few requests more than it has pages: %s', async ([, dialect, size, most]) => {
-    const count = 30 * size;
-    const { listing, stage, missing } = await staged(USUAL, dialect, { count, size });
-    // Behind an end that nobody tells, as many are asked for as are under way: how many that is must not depend on the machine.
-    stage.setReport(movingProfile(dialect, size), { http: { concurrency: 4 } });
-    const { status } = await stage.run('backfill');
-    expect([status, await missing()]).toEqual(['ok', []]);
-    expect(listing.requests).toBeLessThanOrEqual((count / size) * most + 2);
   });
 });
 

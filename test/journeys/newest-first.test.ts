@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkCommand } from '../../src/cli/check.ts';
-import { runInProcess } from '../cli/in-process.ts';
 import type { Responder } from '../pagination/listing-server.ts';
-import { eitherDatabase, USUAL, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase, USUAL } from '../support/databases.ts';
 import { ownService } from '../support/own-service.ts';
 
 interface Entry {
@@ -122,17 +120,6 @@ describe.for([NUMBERED, { ...NUMBERED, total: null }])('what moves meanwhile, wi
   );
 });
 
-describe('listings of several values', () => {
-  it('are newest first each for itself', async () => {
-    const fields = { partitions: { values: ['de', 'en'], param: 'locale', field: 'locale' } };
-    const stage = await stageOf(USUAL, newestFirst, { ...fields, item: null });
-    expect(await stage.run('backfill')).toEqual({ status: 'ok', mode: 'full', codes: [] });
-    stage.change('r5');
-    expect(await stage.run('sync')).toEqual({ status: 'ok', mode: 'incremental', codes: [] });
-    expect([await stage.unlike(), stage.asked()]).toEqual([[], 4]);
-  });
-});
-
 describe('an order that looks right', () => {
   it('is not believed once a record that changed does not come first', async () => {
     const stage = await stageOf(USUAL, lastCreatedFirst);
@@ -147,25 +134,5 @@ describe('an order that looks right', () => {
     stage.change('r6');
     expect(await stage.run('sync')).toMatchObject({ status: 'ok', mode: 'full' });
     expect(await stage.unlike()).toEqual([]);
-  });
-
-  it('is not believed with records that have no time', async () => {
-    const stage = await stageOf(USUAL, newestFirst);
-    stage.entries.set('x', { id: 'x', title: 'untimed', created: 0, updated: null });
-    await stage.run('backfill');
-    stage.change('r5');
-    expect(await stage.run('sync')).toMatchObject({ status: 'ok', mode: 'full' });
-    expect(await stage.unlike()).toEqual([]);
-  });
-});
-
-describe('check of an order', () => {
-  it.each([
-    ['content with one that descends', newestFirst, /ok {4}report filter: 20 records on 2 pages descend/],
-    ['tells of another one', byId, /FAIL {2}report filter: the listing is not newest first: the record r/],
-  ])('is %s', async (_, sorted, told) => {
-    const stage = await stageOf(USUAL, sorted);
-    const { stdout } = await runInProcess(checkCommand, ['--config', stage.config], stage.folder);
-    expect(stdout).toMatch(told);
   });
 });

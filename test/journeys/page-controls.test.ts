@@ -76,8 +76,8 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     expect((await resource('content')).paused).toBeNull();
     const before = (await resource('images')).last_full_at ?? 0;
     await page.goto(`${serving.url}/sources/blog`);
-    await page.getByText('Full walk…').click();
-    await page.getByRole('button', { name: 'Begin the full walk' }).click();
+    await page.getByText('Full scan…').click();
+    await page.getByRole('button', { name: 'Begin the full scan' }).click();
     await page.locator('#told').waitFor();
     await until('walked', async () => ((await resource('images')).last_full_at ?? 0) > before);
     // The dead deliveries of below.
@@ -103,7 +103,7 @@ describe.skipIf(executable === null)('the controls of the page of a running serv
     const lines = controlsIn(serving);
     expect(lines.map(({ control }) => control.action)).toEqual(['pause', 'resume', 'sync', 'reload', 'reload']);
     expect(new Set(lines.map(({ via, by }) => `${via} ${by}`))).toEqual(new Set(['page ops']));
-    const form = new URLSearchParams({ token: '', request: '{"action":"pause","source":"blog"}' });
+    const form = new URLSearchParams({ request: '{"action":"pause","source":"blog"}' });
     const forged = await fetch(`${serving.url}/control`, {
       method: 'POST',
       headers: { authorization: AUTHORIZATION },

@@ -77,19 +77,6 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
     expect(stage.asked().filter((page) => page === 0)).toEqual([0]);
   });
 
-  it('is page 1 also where a record has come onto it since it was read', async () => {
-    let isOver = false;
-    const before: Numbering['before'] = (page, records) => {
-      if (page !== 0 || isOver) return;
-      isOver = true;
-      records.unshift({ id: 'new' });
-    };
-    const stage = await stageOf(database, { from: 1, count: 12, zero: firstAgain, before });
-    expect(endOf(await stage.run('backfill'))).toBe('ok');
-    expect(endOf(await stage.run('sync'))).toBe('ok');
-    expect(await stage.unlike()).toEqual([]);
-  });
-
   it('is asked for by whole walks alone, and not where a total shows that there are no others', async () => {
     const filter = { incremental: { param: 'since', lookback: '10m' } };
     const filtered = await stageOf(database, { from: 1, count: 12 }, filter);
@@ -149,18 +136,5 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     const isRight = end === 'ok';
     // Whoever checks first need not find out by a walk.
     expect(await numbersOf(page, answering)).toEqual([end, !isRight, isRight ? 23 : null]);
-  });
-
-  it('are not gone on by where they were wrong: what a part of the listing shows is too little to tell so again', async () => {
-    const records = recordsOf(23);
-    const stage = await ownService(database, { page: { size: 10, ...offsets }, incremental: null }, (url) => {
-      const from = byIndex(url.searchParams);
-      return { body: { data: records.slice(from, from + MOST) } };
-    });
-    for (const command of ['backfill', 'sync'] as const) {
-      expect(endOf(await stage.run(command))).toBe('failed pagination_offset');
-      const left = await stage.one('SELECT walk_position, walk_mode FROM _sync_checkpoints');
-      expect(left).toEqual({ walk_position: null, walk_mode: null });
-    }
   });
 });

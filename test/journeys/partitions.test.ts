@@ -160,24 +160,6 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     });
   });
 
-  it('is walked behind the id of its last record, by which one listing tells its records apart', async () => {
-    const respond = (url: URL): Reply => {
-      const since = Number(url.searchParams.get('since_id') ?? 0);
-      const data = [1, 2, 3, 4, 5].filter((id) => id > since).slice(0, SIZE);
-      return { body: { data: data.map((id) => ({ id, title: url.searchParams.get('locale') })) } };
-    };
-    const articles = {
-      path: '/articles',
-      updated: null,
-      item: null,
-      incremental: null,
-      page: { style: 'keyset', size: SIZE },
-      partitions: { values: LOCALES, param: 'locale', field: 'locale' },
-    };
-    const { stage } = await stageFor(database, { articles }, respond);
-    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', inserted: 15 });
-  });
-
   const LOCALES = ['en', 'de', 'f/r'];
 
   async function locales(style: keyof typeof STYLES, fields: Doc = {}) {

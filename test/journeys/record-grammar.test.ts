@@ -133,19 +133,6 @@ describe.for(eitherDatabase(import.meta.filename))('records behind arrays and ma
       { body: `{"slug":"p 5","at":"${MOMENT(5)}","n":5}` },
     ]);
   });
-
-  it('have keys with dots wherever a field is named', async () => {
-    const fields = { records: '"odata.value"', id: '"$.id"', updated: '"meta.time"', json: ['"raw.json"'] };
-    const { stage, docs, all } = await store(database, fields, (entries) => ({
-      'odata.value': entries.map(([id, doc]) => ({ '$.id': id, ...doc })),
-    }));
-    docs.set('a', { 'meta.time': MOMENT(1), 'raw.json': { x: 1 } });
-    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', inserted: 1 });
-    expect(await all('SELECT id, raw_json FROM report')).toEqual([{ id: 'a', raw_json: '{"x":1}' }]);
-    // Its own time says that this state is the older one.
-    docs.set('a', { 'meta.time': MOMENT(0), 'raw.json': { x: 2 } });
-    expect((await stage.run('sync')).resources[0]).toMatchObject({ updated: 0 });
-  });
 });
 
 describe.for(eitherDatabase(import.meta.filename))('unwrapped values on $name', (database) => {
@@ -242,30 +229,6 @@ describe.for(eitherDatabase(import.meta.filename))('a filter on fields on $name'
     expect(await all(live)).toEqual(idsOf(2, 4, 5, 6, 7, 8));
     expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'ok', unchanged: 6, deleted: 0 });
   });
-
-  it('deletes on a full walk what only the listing shows to be left out', async () => {
-    const { stage, docs, all } = await store(database, { ...fields, ...item }, wrap);
-    fill(docs);
-    await stage.run('backfill');
-    docs.set('r5', { at: MOMENT(5), type: 'draft', gone: null });
-    docs.delete('r7');
-    expect((await stage.run('sync')).resources[0]).toMatchObject({ status: 'ok', mode: 'full', deleted: 2 });
-    expect(await all(live)).toEqual(idsOf(1, 2, 4, 8));
-  });
-
-  it.each(['backfill', 'sync'] as const)(
-    'needs no proof of how such a record reads alone, by a %s',
-    async (command) => {
-      const { stage, docs, all } = await store(database, { ...fields, ...item }, wrap);
-      fill(docs);
-      await stage.run('backfill');
-      // It is not on the first page, and no record of the resource has such a field: nothing shows how it reads alone.
-      docs.set('r5', { at: MOMENT(30), type: 'page', gone: null, authors: [{ name: 'x' }] });
-      expect((await stage.run(command)).resources[0]).toMatchObject({ status: 'ok', deleted: 1 });
-      expect(await all(live)).toEqual(idsOf(1, 2, 4, 7, 8));
-      expect(await all('SELECT * FROM _sync_suspects')).toEqual([]);
-    },
-  );
 
   it('reads a record alone that an older state of the listing leaves out', async () => {
     const { stage, docs, all } = await store(database, { ...fields, ...item }, (entries) =>

@@ -38,20 +38,6 @@ describe('an answer for a range of reports', () => {
     expect((await stage.walk()).asked).toHaveLength(1);
   });
 
-  it('is cut in two where it does not come in time', async () => {
-    const reports = fortyDays();
-    const http = { timeout: '400ms', attempts: 1 };
-    const stage = await reportStage(USUAL, reports, {}, { http });
-    reports.behaviour.before = ({ searchParams }) => {
-      const days = Date.parse(searchParams.get('to') ?? '') - Date.parse(searchParams.get('from') ?? '');
-      stage.service.delay = days > 12 * 24 * HOUR ? 2_000 : 0;
-    };
-    const first = await stage.walk('backfill');
-    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
-    expect(first.asked.length).toBeLessThan(12);
-    expect(await stage.unlike()).toEqual([]);
-  });
-
   it('is cut in two where the sums that are told show that it was cut short without a word', async () => {
     const stage = await reportStage(USUAL, fortyDays({ cap: 60, totalsAll: true }), {});
     const first = await stage.walk('backfill');
@@ -90,6 +76,21 @@ describe('an answer for a range of reports', () => {
     reports.behaviour.largest = { days: 31, status: 413 };
     stage.reports.now += HOUR;
     expect(await stage.walk('backfill')).toMatchObject({ status: 'ok' });
+    expect(await stage.unlike()).toEqual([]);
+  });
+
+  it('is stored but for the window that the service refuses, which is named and requested again', async () => {
+    const reports = fortyDays();
+    const stage = await reportStage(USUAL, reports, { largest: '1d' });
+    let asked = '';
+    reports.behaviour.before = ({ search }) => void (asked = search);
+    reports.behaviour.fails = () => (asked.includes('from=2026-01-20') ? 404 : null);
+    const first = await stage.walk('backfill');
+    expect(first).toMatchObject({ status: 'partial', warnings: [{ code: 'window_unread', message: /2026-01-20/ }] });
+    expect(await stage.unlike()).toHaveLength(5);
+    reports.behaviour.fails = () => null;
+    stage.reports.now += HOUR;
+    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental' });
     expect(await stage.unlike()).toEqual([]);
   });
 
@@ -135,14 +136,6 @@ describe('an answer for a range of reports', () => {
     expect(await stage.walk()).toMatchObject({ status: 'failed', error: { code: 'bad_request' } });
   });
 
-  it('has early rows of tomorrow, which are part of the copy', async () => {
-    const reports = fortyDays();
-    reports.put('2026-02-10', '/early', null, 2);
-    const stage = await reportStage(USUAL, reports);
-    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', inserted: 201 });
-    expect(await stage.unlike()).toEqual([]);
-  });
-
   it('tells sums that are not those of its rows: asked for again, then told, unless that is accepted', async () => {
     const stage = await reportStage(USUAL, fortyDays({ totalError: 3 }), { largest: '40d' });
     const first = await stage.walk('backfill');
@@ -157,18 +150,6 @@ describe('an answer for a range of reports', () => {
     stage.reports.now += HOUR;
     delete stage.reports.behaviour.totalError;
     expect(await stage.walk('backfill')).toMatchObject({ status: 'ok' });
-  });
-
-  it('for a day long ago that has late rows is found by a full walk, and not before', async () => {
-    const stage = await reportStage(USUAL, fortyDays());
-    await stage.walk('backfill');
-    stage.reports.put('2026-01-03', '/late', null, 9);
-    stage.reports.now += HOUR;
-    await stage.walk();
-    expect(await stage.unlike()).toEqual(['2026-01-03 /late - 9']);
-    stage.reports.now += HOUR;
-    expect(await stage.walk('backfill')).toMatchObject({ status: 'ok', mode: 'full', inserted: 1 });
-    expect(await stage.unlike()).toEqual([]);
   });
 
   it('is of other data under another zone, and not under another first day or range', async () => {

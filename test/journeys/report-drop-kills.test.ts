@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { startScript } from '../support/child-script.ts';
 import { longOrShort } from '../support/length.ts';
 import { nextDay, reportService, reportStage, type ReportStage } from '../support/report-service.ts';
@@ -50,19 +50,6 @@ describe.for(DATABASES)('windows that are dropped on $name', (database) => {
     expect(await countOf(stage, 'SELECT count(*) FROM report')).toBe(ROWS_A_DAY * (KEPT + 1));
     const { code } = await stage.command('verify', '--internal', 'report');
     expect(code).toBe(0);
-  });
-});
-
-describe.for(eitherDatabase(import.meta.filename))('windows that are dropped on $name', (database) => {
-  it('come again where a process was killed halfway and they are kept for longer by then', async () => {
-    const { stage, reports } = await copied(database, nextDay(FIRST, 4));
-    stage.setWindows({ keep: '3 days' });
-    await startScript(SCRIPT, [stage.config, String(reports.now), '1', 'behind']).ended;
-    expect(await countOf(stage, `SELECT count(*) FROM report WHERE date = '${FIRST}'`)).toBe(ROWS_A_DAY - 200);
-    stage.setWindows({});
-    reports.now += 60_000;
-    expect((await stage.walk()).status).toBe('ok');
-    expect(await stage.unlike()).toEqual([]);
   });
 });
 

@@ -133,21 +133,6 @@ describe.for(eitherDatabase(import.meta.filename))('reports by windows on $name'
     expect([...sums].filter((sum) => ![300, 600, 900, 1_200].includes(sum))).toEqual([]);
     expect(await stage.unlike()).toEqual([]);
   });
-
-  it('come from rebuilt tables as they were', async () => {
-    const reports = hundredDays();
-    const stage = await reportStage(database, reports);
-    await stage.walk('backfill');
-    const before = await stage.windows();
-    const rebuilt = await stage.command('rebuild', 'report');
-    expect(rebuilt.code).toBe(0);
-    expect(await stage.unlike()).toEqual([]);
-    expect(await stage.windows()).toEqual(before);
-    reports.now += 24 * HOUR;
-    reports.drop('2026-04-10', '/about', 'search');
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 1 });
-    expect(await stage.unlike()).toEqual([]);
-  });
 });
 
 function clock(at: string): Clock {

@@ -49,10 +49,10 @@ it('every line of a run names it and its resource, those of its requests and ret
     .split('\n')
     .map((text) => line.parse(JSON.parse(text)));
   expect(said.map(({ msg }) => msg)).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^retry 1 of 1 in 0\.\d s: ECONNREFUSED$/), 'walk failed']),
+    expect.arrayContaining([expect.stringMatching(/^retry 1 of 1 in 0\.\d s: ECONNREFUSED$/), 'scan failed']),
   );
   const error = { code: 'unreachable', message: expect.any(String), hint: expect.any(String) };
-  expect(said.at(-1)).toMatchObject({ msg: 'walk failed', error });
+  expect(said.at(-1)).toMatchObject({ msg: 'scan failed', error });
   expect(JSON.parse(failed.stdout).resources[0].error).toEqual(said.at(-1)?.['error']);
 
   const refused = await stage.command('sync', 'nothing', '--json');

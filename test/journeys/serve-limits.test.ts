@@ -49,7 +49,7 @@ describe('serve, within the limits of others', { timeout: 120_000 }, () => {
       return resources.every(({ parked_until }) => parked_until !== null) || resources;
     };
     await until('parked', parked);
-    expect((await first.status()).attention.map(({ what }) => what).join()).toContain('asked to be left alone');
+    expect((await first.status()).attention.map(({ what }) => what).join()).toContain('requested a wait');
     expect(await first.page('/readyz')).toMatchObject({ status: 200 });
     first.command.kill('SIGKILL');
     await first.command.ended;

@@ -57,16 +57,6 @@ describe.for(eitherDatabase(import.meta.filename))('records of one page that sha
     expect([code, stderr.match(/"msg":"3 records have the id/g)]).toEqual([3, [expect.anything()]]);
   });
 
-  it('are one record where they say the same, however it is written', async () => {
-    const { report, rows, warnings } = await runOver(database, [
-      { id: 'a', text: 'one', n: 1 },
-      { text: 'one', n: 1, id: 'a' },
-      { id: 'a', text: 'one', n: 1 },
-    ]);
-    expect([report.status, ...sum(report)]).toEqual(['ok', 1, 2]);
-    expect([rows, warnings]).toEqual([[{ id: 'a', text: 'one' }], []]);
-  });
-
   it('and tell other times of change may be states of one record: the newest is kept, and the run is ok if that is accepted', async () => {
     const states = [
       { id: 'a', text: 'old', changed: at(1) },

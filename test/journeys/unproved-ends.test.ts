@@ -103,26 +103,6 @@ describe('a listing whose end nothing shows', () => {
     },
   );
 
-  it('is never ok where its Link header is lost on the way', async () => {
-    const respond = byCursor(50, (data, next, url) => ({
-      body: { data },
-      headers: next === null || next > 100 ? {} : { link: `<${url.pathname}?limit=50&cursor=${next}>; rel="next"` },
-    }));
-    const stage = await service({ page: { style: 'link', size: 50 } }, respond);
-    expect(await ended(stage)).toMatchObject({ status: 'failed', error: 'pagination_missing', rows: 100 });
-  });
-
-  it('names the field that tells of more', async () => {
-    const stage = await service(
-      { page: { style: 'cursor' } },
-      byCursor(25, (data, next) => ({ body: { data, has_more: next !== null } })),
-    );
-    expect(await ended(stage)).toMatchObject({
-      error: 'pagination_missing',
-      hint: expect.stringMatching(/^The response says at has_more: true\. .*page\.next_cursor/),
-    });
-  });
-
   it('is partial where a field that the profile does not name speaks against the end', async () => {
     const stage = await service(
       {},
@@ -144,20 +124,6 @@ describe('a listing whose end nothing shows', () => {
     expect(warnings).toMatchObject([{ code: 'end_unproved', accepted: true }]);
     const fresh = await accepted.value('SELECT last_run_warnings FROM sync_freshness');
     expect(String(fresh)).toContain('"accepted":true');
-  });
-
-  it('is shown by a single record too, once the service has named the page behind the first of two', async () => {
-    let all: readonly object[] = RECORDS.slice(0, 2);
-    const linked: Responder = (url) => {
-      const { data, next } = part(url, 50, Number(url.searchParams.get('cursor') ?? 0), all);
-      const link = `<${url.pathname}?limit=50&cursor=${next}>; rel="next"`;
-      return { body: { data }, headers: next === null ? {} : { link } };
-    };
-    const stage = await service({ page: { style: 'link', size: 50 } }, linked);
-    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 2 });
-    all = RECORDS.slice(0, 1);
-    const { warnings } = await ended(stage);
-    expect(warnings.map(({ code }) => code)).toEqual(['deletes_unconfirmed']);
   });
 
   it('is never ok below a told total, whatever the profile accepts', async () => {
@@ -191,17 +157,6 @@ describe('a listing whose end nothing shows', () => {
 });
 
 describe('what a walk tells', () => {
-  it('nothing of pages that come smaller than they were asked for: check does', async () => {
-    const stage = await service(
-      {},
-      byCursor(25, (data, next) => ({ body: { data, next_cursor: next } })),
-    );
-    expect(await ended(stage)).toMatchObject({ status: 'ok', rows: 250, warnings: [] });
-    expect((await stage.command('check')).stdout).toMatch(
-      /warn {2}report page size: 100 records were asked for with limit, and the first page held 25/,
-    );
-  });
-
   it('a listing that goes round with ever other records: a loop', async () => {
     const stage = await service({}, () => ({
       body: {

@@ -21,6 +21,7 @@ async function storeWith(
     env: given,
     signal,
     fileMode: 0o600,
+    isMade: true,
   });
   onTestFinished(() => store.close());
   return store;

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { SourceActivity } from '../../src/observe/activity.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
+import { SourceActivity } from '../../src/server/source-activity.ts';
 import { exposeStatus } from '../../src/server/status/metrics.ts';
 import { NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from '../server/endpoints/sample-status.ts';
 import { parseMetrics } from './prometheus-text.ts';
@@ -87,8 +87,8 @@ it('the metrics are valid Prometheus text with conventional names', async () => 
 it('counts the activity of a source', async () => {
   const metrics = metricsOfTest();
   const activity = new SourceActivity('blog', systemClock, metrics);
-  activity.attempted({ outcome: 'limited', latency_ms: 100 }, null);
-  activity.attempted({ outcome: 'limited', latency_ms: 100 }, null);
+  activity.attempted({ outcome: 'limited', latency_ms: 100 });
+  activity.attempted({ outcome: 'limited', latency_ms: 100 });
   activity.webhookAnswered('stored', 0.004);
   activity.webhookAnswered('repeat', 0.02);
   activity.webhookAnswered('age', 0.02);

@@ -56,12 +56,4 @@ describe('the board', () => {
     expect(board.since(NOW + 5_000)).toEqual([notice]);
     expect(board.since(NOW + 5_001)).toEqual([]);
   });
-
-  it('keeps few of many, the newest', () => {
-    const board = createNoticeBoard({ now: () => NOW }, (text) => text);
-    for (let at = 1; at <= 1_000; at += 1) board.hear({ deprecation: `@${at}` }, ASKED);
-    const values = board.since(0).map(({ value }) => value);
-    expect(values).toHaveLength(50);
-    expect(values.at(-1)).toBe('1970-01-01T00:16:40Z');
-  });
 });

@@ -2,12 +2,12 @@ import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { type ApiClient, newMeter } from '../../src/http/client.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Page } from '../../src/pagination/page.ts';
-import { walk, type WalkOptions } from '../../src/pagination/walk.ts';
+import { scanPages, type ScanOptions } from '../../src/pagination/scan-pages.ts';
 import { isObject } from '../../src/rows/records/as-record.ts';
 import type { ListingServer } from './listing-server.ts';
 import { realClient } from './real-client.ts';
 
-export type WalkExtras = Partial<WalkOptions> & {
+export type WalkExtras = Partial<ScanOptions> & {
   records?: string;
   /** Something between the walk and the real client. */
   around?: (client: ApiClient) => ApiClient;
@@ -16,7 +16,7 @@ export type WalkExtras = Partial<WalkOptions> & {
 /** A walk over `/v1/content` of a test's server. */
 export function walkOver(server: ListingServer, page: PageProfile, extras: WalkExtras = {}) {
   const { records = 'data', around = (client) => client, client, ...rest } = extras;
-  return walk({
+  return scanPages({
     client: around(client ?? realClient(server.url, page, records)),
     resource: { path: '/content', query: {}, records, page, id: 'id' },
     listing: { baseUrl: server.url, prefix: '/v1' },

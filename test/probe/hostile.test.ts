@@ -120,7 +120,7 @@ describe('a service that gives little or lies', () => {
       }),
     );
     service.delay = 30;
-    const result = await probed(service.url.href, { paths: ['/posts'], most: 20 });
+    const result = await probed(service.url.href, { paths: ['/posts'], maxRequests: 20 });
     expect(service.requests.length).toBeLessThanOrEqual(20);
     expect(profileSchema.safeParse(result.fields).success).toBe(true);
   });
@@ -145,7 +145,7 @@ describe('a service that gives little or lies', () => {
       paths: ['/posts'],
       credential,
       auth: 'query:api_key',
-      progress: (each) => asked.push(each.asked),
+      progress: (each) => asked.push(each.requested),
     });
     expect(toYaml(result)).toContain('style: next-url');
     expect(toYaml(result)).not.toContain(secret);

@@ -10,7 +10,7 @@ import type { Clock } from '../../src/model/clock.ts';
 import { timestampText } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { App } from '../../src/server/app.ts';
-import { type Drain, type DrainEvent, type DrainOptions, InboxDrain } from '../../src/server/inbox/drain.ts';
+import { Drain, type DrainEvent, type DrainOptions } from '../../src/server/inbox/drain.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
 import { type Journey, requestFor } from './journey.ts';
@@ -66,7 +66,7 @@ export async function draining(
   const names = only ?? app.source.resources;
   const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
   const [events, errors]: [DrainEvent[], unknown[]] = [[], []];
-  const drain = new InboxDrain({
+  const drain = new Drain({
     webhooks: profile.webhooks,
     resources,
     inbox,
@@ -100,7 +100,7 @@ export async function draining(
     close,
     deliver: async (...bodies) => {
       const made = bodies.map((body) => deliveryOf(body, clock));
-      await inbox.write(made.map((delivery) => ({ delivery })));
+      await inbox.write(made);
       drain.wake();
       return made.map((delivery) => delivery.delivery_id);
     },

@@ -1,6 +1,6 @@
 import type { HistoryPolicy } from '../../src/model/vocabulary.ts';
 import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
-import { goneStatements } from '../../src/database/state/stored-rows.ts';
+import { softDeleteStatements } from '../../src/database/state/stored-rows.ts';
 import type { Warehouse } from '../../src/database/warehouse.ts';
 
 /** Marks those of the records as deleted that are live. Returns their keys. */
@@ -15,6 +15,6 @@ export async function softDelete(
   const stored = await warehouse.rows.stored(table, gone.keys, []);
   const keys = gone.keys.filter((key) => stored.get(key)?.deletedAt === null);
   const rows = { deletedAt: null, ...gone, resource, table, children, keys };
-  await warehouse.apply(goneStatements(warehouse, rows), owned.lease());
+  await warehouse.apply(softDeleteStatements(warehouse, rows), owned.lease());
   return keys;
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
 import { freshCheckpoint } from '../../src/database/state/checkpoints.ts';
 import { NO_FIGURES } from '../../src/database/state/runs.ts';
-import { type PlanInput, planWalk } from '../../src/sync/plan.ts';
+import { type PlanInput, planScan } from '../../src/sync/plan.ts';
 import { type ProfileChoice, profileWith } from '../support/page-records.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -27,7 +27,7 @@ function left(fields: Partial<CheckpointRow>, profile: ProfileChoice = FILTER): 
 
 function plan(input: Partial<Omit<PlanInput, 'profile'>> & { profile?: ProfileChoice }) {
   const profile = profileWith(input.profile ?? FILTER);
-  return planWalk({
+  return planScan({
     command: 'sync',
     resource: 'content',
     stored: null,
@@ -64,7 +64,7 @@ function run(fields: Partial<RunRow>): RunRow {
   };
 }
 
-describe('planWalk', () => {
+describe('planScan', () => {
   it.each([
     ['sync', 'never walked', {}, 'full', false, null],
     ['backfill', 'never walked', {}, 'full', false, null],

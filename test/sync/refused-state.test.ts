@@ -104,20 +104,6 @@ describe('a profile that has changed', () => {
     expect((await stage.run('sync')).status).toBe('ok');
   });
 
-  it("F071 another key names the table's key anew", async () => {
-    const stage = await copied();
-    stage.setProfile(resourceProfile({ id: ['slug', 'id'], item: null }));
-    expect((await stage.run('backfill', { restart: true, resources: ['content'] })).status).toBe('ok');
-    const keys = await stage.read((db) =>
-      db.prepare("SELECT name FROM pragma_table_info('content') WHERE pk > 0").pluck().all(),
-    );
-    expect(keys).toEqual(['_id']);
-    const stale = await stage.read((db) =>
-      db.prepare("SELECT count(*) FROM _sync_versions WHERE resource = 'content' AND id NOT LIKE '[%'").pluck().get(),
-    );
-    expect(stale).toBe(0);
-  });
-
   it('F071 another page size or style begins an unfinished walk again, and refuses nothing', async () => {
     const stage = await journey({ sandbox: SMALL, profile: resourceProfile({ page: { size: 20 } }) });
     const stop = new AbortController();

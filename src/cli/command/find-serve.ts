@@ -1,13 +1,16 @@
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { ConfigError, type SyncError } from '../../model/errors.ts';
-import { findLeader, findSocket, type ServeDoor } from '../../server/controls/ask-serve.ts';
+import { findLeader, findSocket, type ServeConnection } from '../../server/controls/serve-connection.ts';
 import { errorOf, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
 
 /** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe({ clock }: CliContext, { control, source }: ChosenSource): Promise<ServeDoor | null> {
+export async function findServe(
+  { clock }: CliContext,
+  { control, source }: ChosenSource,
+): Promise<ServeConnection | null> {
   const by = caller();
   const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
   // A `serve` on another machine is reached through the database.
@@ -29,11 +32,11 @@ export function caller(): string {
  * the answer's error if it is not done.
  */
 export async function askServe(
-  door: ServeDoor,
+  serve: ServeConnection,
   request: ControlRequest,
   signal: AbortSignal,
 ): Promise<ControlAnswer | null> {
-  const { answer } = await door.ask(request, signal);
+  const { answer } = await serve.send(request, signal);
   if (answer.code === 'unknown_source') return null;
   if (!answer.done) throw failureOf(answer);
   return answer;

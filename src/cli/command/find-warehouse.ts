@@ -1,4 +1,4 @@
-import type { CheckFinding } from '../../checks/listing-walk.ts';
+import type { CheckFinding } from '../../checks/listing-scan.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';

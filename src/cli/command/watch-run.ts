@@ -1,18 +1,11 @@
 import type { Logger } from 'pino';
-import type { App, AppOptions } from '../../server/app.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
-import {
-  advanceResource,
-  endResource,
-  type GovernorProgress,
-  type ResourceProgress,
-  startResource,
-  waitingResource,
-} from '../../observe/progress.ts';
+import { advanceResource, endResource, type GovernorProgress, type ResourceProgress, startResource, waitingResource } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import { logWalks } from '../../server/source-watcher.ts';
+import type { App, AppOptions } from '../../server/app.ts';
+import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
 
@@ -48,7 +41,7 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   // Redrawn between pages too, so that a pause counts down.
   const redrawing = setInterval(draw, REDRAW_MS);
   redrawing.unref();
-  const logged = logWalks(log, clock, 'info');
+  const logged = logRuns(log, clock, 'info');
 
   const watcher: RunWatcher = {
     started: (resource, plan) => {

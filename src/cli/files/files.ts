@@ -3,7 +3,6 @@ import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
 import { FILE_STATUSES, type FileStatus, type OwnTables } from '../../database/own-tables.ts';
-import { countContents } from '../../database/state/file-contents.ts';
 import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../../database/state/files.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -15,7 +14,6 @@ import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '.
 import { type CliContext, EXIT_CODES } from '../command/context.ts';
 import { alignedLines, printReport } from '../command/output.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from '../command/sources.ts';
-import { getCommand } from './get-file.ts';
 
 type FilesOptions = SourceOptions;
 
@@ -25,8 +23,7 @@ export function filesCommand(context: CliContext): Command {
     .helpCommand(false)
     .addCommand(statusCommand(context))
     .addCommand(verifyCommand(context))
-    .addCommand(pruneCommand(context))
-    .addCommand(getCommand(context));
+    .addCommand(pruneCommand(context));
 }
 
 function inSources(name: string, about: string): Command {
@@ -45,18 +42,12 @@ function statusCommand(context: CliContext): Command {
     });
 }
 
-type VerifyFilesOptions = FilesOptions & { quick?: true; repair?: true };
-
 function verifyCommand(context: CliContext): Command {
   return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
-    .argument('[resource...]', 'Only files of these resources (default: all, which finds orphans too)')
-    .option('--quick', 'Compare only existence and size')
     .option('--repair', 'Have the next run fetch missing and damaged files again')
-    .action(async (names: string[], { quick, repair, ...options }: VerifyFilesOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const resources = names.length === 0 ? null : chosen.resources;
-        const request = { resources, isQuick: quick === true, isRepaired: repair === true };
-        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, request));
+    .action(async ({ repair, ...options }: FilesOptions & { repair?: true }) => {
+      await forEachSource(context, options, [], async (chosen) => {
+        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, repair === true));
         const { name } = chosen.source;
         printReport(context, { source: name, ...verified }, verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -64,19 +55,16 @@ function verifyCommand(context: CliContext): Command {
     });
 }
 
-type PruneOptions = FilesOptions & { dryRun?: true };
-
 function pruneCommand(context: CliContext): Command {
-  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`')
-    .option('--dry-run', 'Only show what would be removed, and what is kept and why')
-    .action(async ({ dryRun, ...options }: PruneOptions) => {
+  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`').action(
+    async (options: FilesOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
-        const isDry = dryRun === true;
-        const pruned = await withFiles(context, chosen, (kept) => pruneFiles({ ...kept, profile, isDry }));
-        printReport(context, { source: name, dry_run: isDry, ...pruned }, prunedText(name, pruned, isDry));
+        const pruned = await withFiles(context, chosen, (kept) => pruneFiles(kept, profile));
+        printReport(context, { source: name, ...pruned }, prunedText(name, pruned));
       });
-    });
+    },
+  );
 }
 
 /** Opens the warehouse and, as they are needed, the stores. Throws `ConfigError` where no files are kept, or nothing was copied yet. */
@@ -95,11 +83,11 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores({ clock, signal, isMade: false }), (stores) =>
+    whileOpen(openStores(source.files, { clock, signal, isMade: false }), (stores) =>
       work({
         warehouse,
         settings: source.files,
-        storeAt: (address) => stores.at(address, source.files),
+        storeAt: (address) => stores.at(address),
         clock,
         signal,
       }),
@@ -107,47 +95,28 @@ async function withFiles<T>(
   );
 }
 
-/** What a pruning removed and kept, for a person. */
-function prunedText(source: string, { rows, objects, bytes, unfinished, kept }: FilesPruned, isDry: boolean): string {
+function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned): string {
   const removed = [
     `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
     countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
-    ...(unfinished === null ? [] : [countOf(unfinished, 'unfinished download')]),
-  ];
-  const recent = kept.recent_objects;
-  const reasons: readonly (readonly [number, string])[] = [
-    [
-      kept.named.objects,
-      `${countOf(kept.named.objects, 'content')} (${formatBytes(kept.named.bytes)}): files show them, or did`,
-    ],
-    [kept.history, `${countOf(kept.history, 'earlier content')}: their resource has history: all`],
-    [kept.recent_rows, `${countOf(kept.recent_rows, 'earlier content')}: shown until less than files.grace ago`],
-    [
-      recent.objects,
-      `${countOf(recent.objects, 'content')} (${formatBytes(recent.bytes)}) that nothing names: came less than files.grace ago`,
-    ],
-    [
-      kept.unknown_rows,
-      `${countOf(kept.unknown_rows, 'earlier content')}: of resources that the profile does not have`,
-    ],
-    [kept.stores.length, `all in ${kept.stores.join(', ')}: the settings no longer name it`],
+    countOf(unfinished, 'unfinished download'),
   ];
   const lines = [
-    `${source}: ${isDry ? 'would remove' : 'removed'} ${removed.join(', ')}`,
-    ...reasons.filter(([count]) => count > 0).map(([, reason]) => `  kept ${reason}`),
+    `${source}: removed ${removed.join(', ')}`,
+    ...stores.map((store) => `  nothing of ${store}: the settings no longer name it`),
   ];
   return lines.map(visibleText).join('\n');
 }
 
 /** What a verification of files has found, for a person. */
 function verifiedText(source: string, verified: FilesVerified): string {
-  const { mode, verdict, objects, files, bytes, faults, orphans, repaired } = verified;
+  const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
     ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${said} (${mode}): ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
+    `${source}: ${said}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0
@@ -184,21 +153,16 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
   ];
 }
 
-/** A field of a resource that has files; sizes in bytes. */
+/** A field of a resource that has files. */
 interface FieldStatus {
   resource: string;
   field: string;
-  /** Where they go by the settings; null if they are fetched no more. */
+  /** Where they are stored by the settings; null if they are no longer fetched. */
   store: string | null;
   /** Current files by status. */
   files: Record<FileStatus, number>;
-  /** Records that show one that is here. */
-  records: number;
-  /** Distinct contents, shown now or before. */
-  objects: number;
+  /** Of all current files. */
   bytes: number;
-  /** Contents that were shown before. */
-  earlier: number;
 }
 
 interface SourceFilesStatus {
@@ -222,43 +186,32 @@ async function filesStatus(
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
     const store = kept[resource]?.find((file) => file.field === field)?.store.name ?? null;
-    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, ...NO_CONTENTS };
+    const known = fields.get(key) ?? { resource, field, store, files: { ...NO_FILES }, bytes: 0 };
     fields.set(key, known);
     return known;
   };
   for (const resource of resources) for (const { field } of kept[resource] ?? []) fieldOf(resource, field);
-  for (const { resource, field, status, files } of await countFiles(own)) {
-    if (resources.includes(resource)) fieldOf(resource, field).files[status] += files;
-  }
-  // A field may have contents in two stores, after a move.
-  for (const { resource, field, records, objects, bytes, earlier } of await countContents(own)) {
+  for (const { resource, field, status, files, bytes } of await countFiles(own)) {
     if (!resources.includes(resource)) continue;
-    const sums = fieldOf(resource, field);
-    sums.records += records;
-    sums.objects += objects;
-    sums.bytes += bytes;
-    sums.earlier += earlier;
+    const counts = fieldOf(resource, field);
+    counts.files[status] += files;
+    counts.bytes += bytes;
   }
   const trouble = await troubledFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
 
 const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };
-const NO_CONTENTS = { records: 0, objects: 0, bytes: 0, earlier: 0 };
 
-const HEAD = ['resource', 'field', ...FILE_STATUSES, 'records', 'contents', 'size', 'earlier', 'store'] as const;
+const HEAD = ['resource', 'field', ...FILE_STATUSES, 'size', 'store'] as const;
 
-/** The same for a person. */
 function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatus): string {
   if (fields.length === 0) return `${source}: no files are stored`;
-  const rows = fields.map(({ resource, field, files, records, objects, bytes, earlier, store }) => [
+  const rows = fields.map(({ resource, field, files, bytes, store }) => [
     resource,
     field,
     ...FILE_STATUSES.map((status) => countText(files[status])),
-    countText(records),
-    countText(objects),
     formatBytes(bytes),
-    countText(earlier),
     visibleText(store ?? 'none: no longer fetched'),
   ]);
   const lines = alignedLines([[...HEAD], ...rows]);

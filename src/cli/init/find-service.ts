@@ -3,8 +3,8 @@ import { defaultNetwork } from '../../config/network.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { type Answer, Asker, unreachable } from '../../probe/asker.ts';
-import { type ProbeResult, probeService } from '../../probe/probe-service.ts';
+import { ProbeClient } from '../../probe/probe-client.ts';
+import { probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
 import type { CliContext } from '../command/context.ts';
 import { print } from '../command/output.ts';
@@ -17,111 +17,33 @@ export interface FoundService {
   auth: Record<string, string>;
   /** Variables for `.env`, with their values. */
   variables: Record<string, string>;
-  /** Name of a shipped profile, or of a file in the folder of the config if `profileText` is not null. */
+  /** Name of a shipped profile, or of a file. */
   profile: string;
+  /** Text of a new profile, which replaces `profile`; null if none was needed. */
   profileText: string | null;
 }
 
-/** Max requests that recognise shipped profiles. */
-const MAX_SIGN_REQUESTS = 40;
+/** A profile, and its name as a config has it. */
+export interface NamedProfile {
+  name: string;
+  profile: Profile;
+}
 
 interface ServiceQuery {
   url: string;
   source: string;
   /** The profile that the user named; null if it is to be found. */
-  given: Recognised | null;
-  /** True if no shipped profile is tried. */
-  isSearched: boolean;
+  given: NamedProfile | null;
+  /** True if shipped profiles are not tried. */
+  isProbed: boolean;
   credentialEnv?: string;
   user?: string;
   auth?: string;
   path?: string[];
 }
 
-/** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
-export async function findService(
-  context: CliContext,
-  questions: Questions,
-  wanted: ServiceQuery,
-): Promise<FoundService> {
-  const known = await knownProfiles(context, wanted);
-  const [first] = known;
-  if (first === undefined) return probed(context, questions, wanted);
-  const { about, auth: schemes } = first.profile;
-  const credential = about?.credential ?? 'the credential of the service';
-  const secret = schemes?.[0]?.type === 'none' ? null : await takeSecret(context, questions, wanted, credential, false);
-  const { name, profile } = await chosenProfile(questions, known, secret);
-  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
-  if (!isAskedAuth(type)) {
-    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
-      hint: 'write the config by hand: see Credential in config/settings.md',
-    });
-  }
-  const { url, user } = wanted;
-  const who =
-    'user' in CREDENTIAL_FIELDS[type] ? await questions.text({ message: 'User name', option: '--user' }, user) : null;
-  const auth = writtenAuth(type, secret?.variable ?? null, who);
-  const baseUrl = withoutPrefix(url, profile);
-  return { baseUrl, auth, variables: newVariables(secret), profile: name, profileText: null };
-}
-
-async function knownProfiles(context: CliContext, { url, given, isSearched }: ServiceQuery): Promise<Recognised[]> {
-  if (isSearched) return [];
-  if (given !== null) return [given];
-  const { clock, secrets, signal } = context;
-  const baseUrl = new URL(new URL(url).origin);
-  const network = defaultNetwork(context.cwd, context.env);
-  const asking = { network, baseUrl, credential: null, clock, secrets, signal, most: MAX_SIGN_REQUESTS };
-  await using asker = new Asker(asking);
-  const found = await recogniseService((path) => asker.ask({ path }), new URL(url).pathname);
-  const titles = found.map((each) => `${each.profile.about?.title ?? each.name} (profile ${each.name})`);
-  if (asker.silence !== null) throw unreachable(baseUrl, asker.silence);
-  if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
-  else print(context, 'No shipped profile fits: probing the service.');
-  return found;
-}
-
-/** Chooses by the form of the credential; the user decides between the rest. */
-async function chosenProfile(
-  questions: Questions,
-  known: readonly Recognised[],
-  secret: TakenSecret | null,
-): Promise<Recognised> {
-  const fitting = secret === null ? known : fittingProfiles(known, secret.value);
-  const [first = known[0], ...others] = fitting;
-  if (first === undefined) throw new Error('there is a profile to choose');
-  if (others.length === 0) return first;
-  const choices = [first, ...others].map(({ name, profile }) => ({ value: name, label: profile.about?.title ?? name }));
-  const name = await questions.choice('Which of its APIs?', choices, first.name);
-  return [first, ...others].find((each) => each.name === name) ?? first;
-}
-
-async function probed(context: CliContext, questions: Questions, wanted: ServiceQuery): Promise<FoundService> {
-  const { url, user, auth: form, path: paths } = wanted;
-  const secret = await takeSecret(context, questions, wanted, 'an API key, token or password', true);
-  const baseUrl = new URL(url);
-  if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
-  const { clock, secrets, signal } = context;
-  const credential = secret === null ? null : { secret: secret.value, user };
-  const progress = progressOn(context);
-  const network = defaultNetwork(context.cwd, context.env);
-  const asked = { network, baseUrl, credential, auth: form, paths };
-  const result = await probeService({ ...asked, clock, secrets, signal, progress });
-  print(context, formatProbeResult(result));
-  const type = typeof result.scheme['type'] === 'string' ? result.scheme['type'] : 'none';
-  const auth = isAskedAuth(type) ? writtenAuth(type, secret?.variable ?? null, user ?? null) : { type };
-  const variables = newVariables(secret);
-  return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result) };
-}
-
-function formatProbeResult({ resources, requests, isProved }: ProbeResult): string {
-  const lines = resources.map(({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`);
-  const doubt = isProved ? '' : '\nSome lines of the profile were not verified: they are marked "not proved".';
-  return `Found with ${requests} requests:\n${lines.join('\n')}${doubt}`;
-}
-
-/** Names of the parts of a credential in the config, by kind: who asks, and the secret. */
-const CREDENTIAL_FIELDS = {
+/** The parts of a credential in the config, by its type: a user's name, and the secret. Other types have more parts. */
+const CREDENTIAL_FIELDS: Readonly<Record<string, { user?: string; secret?: string }>> = {
   none: {},
   api_key: { secret: 'key' },
   bearer: { secret: 'token' },
@@ -129,14 +51,112 @@ const CREDENTIAL_FIELDS = {
   basic: { user: 'username', secret: 'password' },
   session: { user: 'username', secret: 'password' },
   oauth: { user: 'client_id', secret: 'client_secret' },
-} as const satisfies Readonly<Record<string, { user?: string; secret?: string }>>;
+};
 
-/** A kind of credential that consists of one secret and perhaps a name. */
-type AskedAuth = keyof typeof CREDENTIAL_FIELDS;
+/** Max requests that recognise shipped profiles. */
+const MAX_SIGN_REQUESTS = 40;
 
-/** True for such kinds of credentials. */
-function isAskedAuth(type: string): type is AskedAuth {
-  return Object.hasOwn(CREDENTIAL_FIELDS, type);
+/** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
+export async function findService(
+  context: CliContext,
+  questions: Questions,
+  query: ServiceQuery,
+): Promise<FoundService> {
+  const { url, given, isProbed } = query;
+  const known = given !== null ? [given] : isProbed ? [] : await recogniseService(context, url);
+  const [first] = known;
+  if (first === undefined) return probeUnknown(context, questions, query);
+  const credential = first.profile.about?.credential ?? 'the credential of the service';
+  const needsNone = first.profile.auth?.[0]?.type === 'none';
+  const secret = needsNone ? null : await takeSecret(context, questions, query, { about: credential });
+  const { name, profile } = await chooseProfile(questions, known, secret);
+  const { type } = profile.auth?.[0] ?? { type: 'api_key' };
+  const fields = CREDENTIAL_FIELDS[type];
+  if (fields === undefined) {
+    throw new ConfigError('usage', `the profile ${name} needs a credential of several parts (${type})`, {
+      hint: 'write the config by hand: see Credential in config/settings.md',
+    });
+  }
+  const asksUser = fields.user !== undefined;
+  const user = asksUser ? await questions.text({ message: 'User name', option: '--user' }, query.user) : undefined;
+  const baseUrl = withoutPrefix(url, profile);
+  return { baseUrl, ...credentialSettings(type, secret, user), profile: name, profileText: null };
+}
+
+/** The shipped profiles of which the service shows every sign; several if one service has several APIs. */
+async function recogniseService(context: CliContext, url: string): Promise<NamedProfile[]> {
+  const { clock, secrets, signal } = context;
+  const { origin, pathname } = new URL(url);
+  const network = defaultNetwork(context.cwd, context.env);
+  const options = { network, baseUrl: new URL(origin), credential: null, clock, secrets, signal };
+  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS });
+  const found: NamedProfile[] = [];
+  for (const name of packagedProfiles()) {
+    const profile = readPackagedProfile(name);
+    const signs = profile.about?.recognised_by ?? [];
+    let isShown = signs.length > 0;
+    for (const { path, ...conditions } of signs) {
+      // The service may be below the root, and the address may name its API.
+      const response = isShown ? await client.get({ path: withoutPrefix(pathname, profile) + path }) : null;
+      isShown = response !== null && response.status !== 0 && meetsConditions(conditions, response);
+    }
+    if (isShown) found.push({ name, profile });
+  }
+  client.refuseSilence();
+  const titles = found.map((each) => `${titleOf(each)} (profile ${each.name})`);
+  if (found.length > 0) print(context, `This is ${titles.join(', or ')}.`);
+  else print(context, 'No shipped profile fits: probing the service.');
+  return found;
+}
+
+function titleOf({ name, profile }: NamedProfile): string {
+  return profile.about?.title ?? name;
+}
+
+/** Chooses by the form of the credential; the user decides between the others. */
+async function chooseProfile(
+  questions: Questions,
+  known: readonly NamedProfile[],
+  secret: TakenSecret | null,
+): Promise<NamedProfile> {
+  const fitting = known.filter(({ profile: { about } }) => {
+    return (
+      secret === null || about?.credential_form === undefined || new RegExp(about.credential_form).test(secret.value)
+    );
+  });
+  const [first = known[0], ...others] = fitting;
+  if (first === undefined) throw new Error('there is a profile to choose');
+  if (others.length === 0) return first;
+  const choices = fitting.map((each) => ({ value: each.name, label: titleOf(each) }));
+  const name = await questions.choice('Which of its APIs?', choices, first.name);
+  return fitting.find((each) => each.name === name) ?? first;
+}
+
+/** The address without the part that the profile puts before every path: users copy it from a browser. */
+function withoutPrefix(address: string, { version_prefix }: Profile): string {
+  const plain = address.replace(/\/+$/, '');
+  return version_prefix !== '' && plain.endsWith(version_prefix) ? plain.slice(0, -version_prefix.length) : plain;
+}
+
+async function probeUnknown(context: CliContext, questions: Questions, query: ServiceQuery): Promise<FoundService> {
+  const { user, auth: form, path: paths } = query;
+  const asked = { about: 'an API key, token or password', isOptional: true };
+  const secret = await takeSecret(context, questions, query, asked);
+  const baseUrl = new URL(query.url);
+  if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
+  const { clock, secrets, signal } = context;
+  const credential = secret === null ? null : { secret: secret.value, user };
+  const progress = progressOn(context);
+  const network = defaultNetwork(context.cwd, context.env);
+  const options = { network, baseUrl, credential, auth: form, paths, clock, secrets, signal, progress };
+  const result = await probeService(options);
+  const lines = result.resources.map(
+    ({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`,
+  );
+  const open = '\nSome lines of the profile were not verified: they are marked "not proved".';
+  print(context, `Found with ${result.requests} requests:\n${lines.join('\n')}${result.isProved ? '' : open}`);
+  const settings = credentialSettings(result.scheme['type'] ?? 'none', secret, user);
+  return { baseUrl: result.baseUrl, ...settings, profile: '', profileText: toYaml(result) };
 }
 
 /** A secret, and the variable that holds it. */
@@ -148,96 +168,41 @@ interface TakenSecret {
 }
 
 /**
- * The secret from the named variable, or from the person at the terminal; null if nothing was typed and `isOptional`.
+ * The secret from the named variable, or from the user at the terminal; null if nothing was typed and `isOptional`.
  * From here on it is written only to `.env`. Throws `ConfigError` without a terminal.
  */
 async function takeSecret(
   { env, secrets }: CliContext,
   questions: Questions,
-  { source, credentialEnv: named }: ServiceQuery,
-  about: string,
-  isOptional: boolean,
+  { source, credentialEnv }: ServiceQuery,
+  { about, isOptional = false }: { about: string; isOptional?: boolean },
 ): Promise<TakenSecret | null> {
-  const variable = named ?? `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
-  const known = env[variable] ?? '';
-  if (known !== '') {
-    secrets.push(known);
-    return { variable, value: known, isNew: false };
-  }
-  if (!questions.isAsking) {
-    if (named === undefined && isOptional) return null;
-    if (named !== undefined) {
+  const variable = credentialEnv ?? `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
+  let value = env[variable] ?? '';
+  const isNew = value === '';
+  if (isNew && !questions.isAsking) {
+    if (credentialEnv !== undefined) {
       throw new ConfigError('usage', `the environment variable ${variable} is not set`, {
         hint: `set it where content-sync is started, or in .env: ${about}`,
       });
     }
+    if (isOptional) return null;
   }
-  const value = await questions.secret({
-    message: `${about.charAt(0).toUpperCase()}${about.slice(1)} (not shown${isOptional ? '; nothing if there is none' : ''})`,
-    option: '--credential-env',
-    isOptional,
-  });
+  if (isNew) {
+    const title = about.charAt(0).toUpperCase() + about.slice(1);
+    const message = `${title} (not shown${isOptional ? '; nothing if there is none' : ''})`;
+    value = await questions.secret({ message, option: '--credential-env', isOptional });
+  }
   if (value === '') return null;
   secrets.push(value);
-  return { variable, value, isNew: true };
+  return { variable, value, isNew };
 }
 
-function newVariables(secret: TakenSecret | null): Record<string, string> {
-  return secret?.isNew === true ? { [secret.variable]: secret.value } : {};
-}
-
-/** The `auth` of the config, with the variable instead of the secret. */
-function writtenAuth(type: AskedAuth, variable: string | null, user: string | null): Record<string, string> {
-  const parts: { user?: string; secret?: string } = CREDENTIAL_FIELDS[type];
-  return {
-    type,
-    ...(parts.user === undefined || user === null ? {} : { [parts.user]: user }),
-    ...(parts.secret === undefined || variable === null ? {} : { [parts.secret]: `\${${variable}}` }),
-  };
-}
-
-/** A shipped profile whose signs the service shows. */
-export interface Recognised {
-  name: string;
-  profile: Profile;
-}
-
-/** Asks for a path on the address, without a credential. */
-type SignRequest = (path: string) => Promise<Answer>;
-
-/**
- * The shipped profiles of which the service shows every sign; several if one service has several APIs. `path` is that
- * of the address: the service may be below the root, and the address may name its API.
- */
-async function recogniseService(ask: SignRequest, path: string): Promise<Recognised[]> {
-  const found: Recognised[] = [];
-  for (const name of packagedProfiles()) {
-    const profile = readPackagedProfile(name);
-    const signs = profile.about?.recognised_by ?? [];
-    const below = withoutPrefix(path, profile);
-    if (signs.length > 0 && (await showsAll((sign) => ask(below + sign), signs))) found.push({ name, profile });
-  }
-  return found;
-}
-
-async function showsAll(ask: SignRequest, signs: NonNullable<Profile['about']>['recognised_by']): Promise<boolean> {
-  for (const { path, ...conditions } of signs) {
-    const { status, headers, json } = await ask(path);
-    if (status === 0 || !meetsConditions(conditions, { status, headers, json })) return false;
-  }
-  return true;
-}
-
-/** Of several APIs of one service, those for which this credential has the right form. */
-function fittingProfiles(recognised: readonly Recognised[], credential: string): Recognised[] {
-  return recognised.filter(({ profile }) => {
-    const form = profile.about?.credential_form;
-    return form === undefined || new RegExp(form).test(credential);
-  });
-}
-
-/** The address without the part that the profile puts before every path: people copy it from a browser. */
-function withoutPrefix(address: string, { version_prefix }: Profile): string {
-  const plain = address.replace(/\/+$/, '');
-  return version_prefix !== '' && plain.endsWith(version_prefix) ? plain.slice(0, -version_prefix.length) : plain;
+/** The `auth` of the config, with the variable instead of the secret, and the variables for `.env`. */
+function credentialSettings(type: string, secret: TakenSecret | null, user: string | undefined) {
+  const fields = CREDENTIAL_FIELDS[type] ?? {};
+  const auth: Record<string, string> = { type };
+  if (fields.user !== undefined && user !== undefined) auth[fields.user] = user;
+  if (fields.secret !== undefined && secret !== null) auth[fields.secret] = `\${${secret.variable}}`;
+  return { auth, variables: secret?.isNew === true ? { [secret.variable]: secret.value } : {} };
 }

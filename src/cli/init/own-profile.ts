@@ -20,13 +20,13 @@ export interface OwnProfile {
   path: string;
   /** Name of the shipped profile. */
   base: string;
-  /** ProfileFields of each resource by its name. */
+  /** Fields of each resource by its name. */
   resources: Readonly<Record<string, ProfileFields>>;
-  /** Resources by the name that webhooks use, where that is another one. */
+  /** Resources by the name that webhooks use, if that is another one. */
   resourceNames: Readonly<Record<string, string>>;
 }
 
-/** Its text, as it is known so far. */
+/** Its text, as far as it is known. */
 export function ownProfileText({ base, resources, resourceNames }: OwnProfile): string {
   const webhooks = Object.keys(resourceNames).length === 0 ? {} : { webhooks: { resource_names: resourceNames } };
   const own = Object.keys(resources).length === 0 ? {} : { resources };
@@ -36,26 +36,26 @@ export function ownProfileText({ base, resources, resourceNames }: OwnProfile): 
 
 /** Fetches the collections of the account and writes them. Prints advice if the credential may not list them. */
 export async function findCollections(context: CliContext, source: SourceSettings, own: OwnProfile): Promise<void> {
-  const place = readPackagedProfile(own.base).about?.collections;
-  if (place === undefined) return;
+  const rules = readPackagedProfile(own.base).about?.collections;
+  if (rules === undefined) return;
   const { clock, secrets } = context;
   const opened = await openProbe({ source, clock, secrets, log: silentLog(context) }, null);
-  const answer = await whileOpen(opened, (probe) => askFor(probe, place.path, context.signal));
-  const found = answer === null ? null : ownCollections(place, answer);
-  if (found === null) {
-    const example = stringify({ resources: { posts: place.resource } })
+  const body = await whileOpen(opened, (probe) => requestBody(probe, rules.path, context.signal));
+  const listed = body === null ? null : fieldAt(body, rules.records);
+  if (!Array.isArray(listed)) {
+    const example = stringify({ resources: { posts: rules.resource } })
       .replaceAll('{name}', 'posts')
       .trimEnd();
     const advice = `add them to ${own.path}, such as\n${example}`;
     print(context, `This credential cannot list collections: ${advice}`);
     return;
   }
-  const { refused, ...known } = found;
+  const refused = addCollections(own, rules, listed.filter(isObject));
   if (refused.length > 0) {
     const names = refused.map((name) => snippet(name, 80)).join(', ');
     print(context, `Not copied, because of their names: ${names}. Add them to ${own.path} if you need them.`);
   }
-  writeFileSync(own.path, ownProfileText(Object.assign(own, known)));
+  writeFileSync(own.path, ownProfileText(own));
 }
 
 /** Removes the filter of resources for which `check` found that it does not work; true if there are any. */
@@ -66,17 +66,16 @@ export function dropFilters(own: OwnProfile, sections: readonly Section[]): bool
       findings.some(({ check, status }) => status !== 'ok' && ['filter', 'updated'].includes(check)),
   );
   if (failed.length === 0) return false;
-  const without = failed.map(({ resource }) => [
-    resource,
-    { ...own.resources[resource], updated: null, incremental: null },
-  ]);
-  own.resources = { ...own.resources, ...Object.fromEntries(without) };
+  const unfiltered = failed.map(({ resource }): [string, ProfileFields] => {
+    return [resource, { ...own.resources[resource], updated: null, incremental: null }];
+  });
+  own.resources = { ...own.resources, ...Object.fromEntries(unfiltered) };
   writeFileSync(own.path, ownProfileText(own));
   return true;
 }
 
 /** Null if the service refuses the request. */
-async function askFor({ client, listing }: Probe, path: string, signal: AbortSignal) {
+async function requestBody({ client, listing }: Probe, path: string, signal: AbortSignal): Promise<JsonValue> {
   const url = new URL(listing.baseUrl);
   url.pathname = url.pathname.replace(/\/+$/, '') + path;
   try {
@@ -90,36 +89,34 @@ async function askFor({ client, listing }: Probe, path: string, signal: AbortSig
 /** A name that stays one segment of a path and is no placeholder of a template. */
 const COLLECTION_NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.~-]*$/u;
 
-type CollectionsPlace = NonNullable<NonNullable<Profile['about']>['collections']>;
+type CollectionRules = NonNullable<NonNullable<Profile['about']>['collections']>;
 
-interface OwnCollections {
-  resources: OwnProfile['resources'];
-  resourceNames: OwnProfile['resourceNames'];
-  /** Names that cannot be part of a path, or become the name of another collection's resource. */
-  refused: readonly string[];
-}
-
-/** The collections in an answer of the service, by what the profile says of them; null if there is no list in it. */
-function ownCollections(place: CollectionsPlace, answer: JsonValue): OwnCollections | null {
-  const listed = fieldAt(answer, place.records);
-  if (!Array.isArray(listed)) return null;
+/**
+ * Adds the listed collections by the rules of the shipped profile. Returns names that cannot be part of a path, or become
+ * the name of another collection's resource.
+ */
+function addCollections(own: OwnProfile, rules: CollectionRules, listed: readonly JsonObject[]): string[] {
   const resources: Record<string, ProfileFields> = {};
   const resourceNames: Record<string, string> = {};
   const refused: string[] = [];
-  for (const entry of listed.filter(isObject).filter((each) => meets(each, place.where))) {
-    const name = textAt(entry, place.name);
-    if (name === null || place.leave_out.some((pattern) => fits(pattern, name))) continue;
+  for (const entry of listed.filter((each) => meets(each, rules.where))) {
+    const name = textAt(entry, rules.name);
+    if (name === null || rules.leave_out.some((pattern) => matches(pattern, name))) continue;
     const resource = toResourceName(name);
     if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
       refused.push(name);
       continue;
     }
-    const further = place.also.filter(({ where }) => meets(entry, where)).map((each) => each.resource);
-    resources[resource] = filled(Object.assign({}, place.resource, ...further), name);
-    const event = place.event_name === undefined ? null : textAt(entry, place.event_name);
+    const further = rules.also.filter(({ where }) => meets(entry, where)).map((each) => each.resource);
+    const fields = JSON.stringify(Object.assign({}, rules.resource, ...further));
+    resources[resource] = JSON.parse(fields, (_, value: unknown) =>
+      typeof value === 'string' ? value.replaceAll('{name}', name) : value,
+    );
+    const event = rules.event_name === undefined ? null : textAt(entry, rules.event_name);
     if (event !== null && event !== resource) resourceNames[event] = resource;
   }
-  return { resources, resourceNames, refused };
+  Object.assign(own, { resources, resourceNames });
+  return refused;
 }
 
 function textAt(entry: JsonObject, path: string): string | null {
@@ -127,7 +124,7 @@ function textAt(entry: JsonObject, path: string): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function fits(pattern: string, name: string): boolean {
+function matches(pattern: string, name: string): boolean {
   return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
@@ -135,15 +132,4 @@ function fits(pattern: string, name: string): boolean {
 function toResourceName(name: string): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, '_');
   return plain.replace(/^[^a-z]+/, '').slice(0, 40) || 'records';
-}
-
-/** The fields with `{name}` in their texts replaced, on every level. */
-function filled(fields: Readonly<Record<string, unknown>>, name: string): Record<string, unknown> {
-  const fill = (value: unknown): unknown => {
-    if (typeof value === 'string') return value.replaceAll('{name}', name);
-    if (Array.isArray(value)) return value.map(fill);
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, below]) => [key, fill(below)]));
-  };
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, fill(value)]));
 }

@@ -1,4 +1,3 @@
-import type { Writable } from 'node:stream';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
@@ -14,100 +13,77 @@ interface Prompt {
   refuse?: (answer: string) => string | undefined;
 }
 
-/** Asks the user on a terminal; elsewhere uses the options, and fails if one is missing. */
-export interface Questions {
+/**
+ * Asks the user on a terminal; elsewhere uses the options and defaults, and throws `ConfigError` if one is missing. With
+ * `--yes` (`acceptsDefaults`), questions with a default are not asked.
+ */
+export class Questions {
   /** True on a terminal. */
   readonly isAsking: boolean;
-  text(question: Prompt, given: string | undefined): Promise<string>;
+  readonly #acceptsDefaults: boolean;
+  readonly #streams: { input: CliContext['stdin']; output: CliContext['stdout'] };
+
+  constructor({ stdin, stdout }: CliContext, acceptsDefaults: boolean) {
+    this.isAsking = stdin.isTTY === true && stdout.isTTY === true;
+    this.#acceptsDefaults = acceptsDefaults || !this.isAsking;
+    this.#streams = { input: stdin, output: stdout };
+  }
+
+  /** `given` is the value of the option. */
+  async text(prompt: Prompt, given: string | undefined): Promise<string> {
+    const { message, option, preset, refuse } = prompt;
+    const known = given ?? (this.#acceptsDefaults ? preset : undefined);
+    if (known !== undefined) {
+      const fault = refuse?.(known);
+      if (fault === undefined) return known;
+      throw new ConfigError('usage', `${option}: ${fault}`);
+    }
+    this.#requireTerminal(prompt);
+    const { text } = await import('@clack/prompts');
+    const shown = preset === undefined ? {} : { placeholder: preset, defaultValue: preset };
+    return answered<string>(text({ message, ...shown, validate: validator(prompt), ...this.#streams }));
+  }
+
   /** What is typed is not shown. */
-  secret(question: Prompt): Promise<string>;
-  choice<T extends string>(message: string, choices: readonly { value: T; label: string }[], preset: T): Promise<T>;
-  /** True without asking if there is no terminal or `--yes` is given. */
-  confirm(message: string): Promise<boolean>;
+  async secret(prompt: Prompt): Promise<string> {
+    this.#requireTerminal(prompt);
+    const { password } = await import('@clack/prompts');
+    const typed = password({ message: prompt.message, validate: validator(prompt), ...this.#streams });
+    return (await answered<string | undefined>(typed)) ?? '';
+  }
+
+  /** Returns the value of one of the choices. */
+  async choice(message: string, choices: { value: string; label: string }[], preset: string): Promise<string> {
+    if (this.#acceptsDefaults) return preset;
+    const { select } = await import('@clack/prompts');
+    return answered<string>(select<string>({ message, options: choices, initialValue: preset, ...this.#streams }));
+  }
+
+  async confirm(message: string): Promise<boolean> {
+    if (this.#acceptsDefaults) return true;
+    const { confirm } = await import('@clack/prompts');
+    return answered<boolean>(confirm({ message, ...this.#streams }));
+  }
+
+  #requireTerminal({ message, option }: Prompt): void {
+    if (this.isAsking) return;
+    throw new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, {
+      hint: `give ${option}`,
+    });
+  }
 }
 
-/** `agrees` is true with `--yes`: questions with a default are not asked. */
-export function openQuestions({ stdin, stdout }: CliContext, agrees: boolean): Questions {
-  return stdin.isTTY === true && stdout.isTTY === true ? onTerminal(stdin, stdout, agrees) : fromOptions();
-}
-
-function missing({ message, option }: Prompt): ConfigError {
-  const hint = `give ${option}`;
-  return new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, { hint });
-}
-
-function fromOptions(): Questions {
-  return {
-    isAsking: false,
-    text: async (question, given) => {
-      const answer = given ?? question.preset;
-      if (answer === undefined) throw missing(question);
-      return accepted(question, answer);
-    },
-    secret: async (question) => {
-      throw missing(question);
-    },
-    choice: async (_message, _choices, preset) => preset,
-    confirm: async () => true,
-  };
-}
-
-/** Throws `ConfigError` if the value of an option is invalid. */
-function accepted({ option, refuse }: Prompt, answer: string): string {
-  const fault = refuse?.(answer);
-  if (fault === undefined) return answer;
-  throw new ConfigError('usage', `${option}: ${fault}`);
-}
-
-/** The answer to a prompt of the library, which gives a symbol for Ctrl-C. */
-async function answered<T>(prompt: Promise<T>): Promise<Exclude<T, symbol>> {
+/** The answer to a prompt of the library, which returns a symbol for Ctrl-C. */
+async function answered<T>(prompt: Promise<T | symbol>): Promise<T> {
   const answer = await prompt;
-  if (isAnswer(answer)) return answer;
+  if (typeof answer !== 'symbol') return answer;
   throw new SyncError('interrupted', 'stopped at a question; nothing was written', { recovery: 'stop' });
 }
 
-function isAnswer<T>(answer: T): answer is Exclude<T, symbol> {
-  return typeof answer !== 'symbol';
-}
-
-function validated({ refuse, preset, isOptional = false }: Prompt) {
-  return {
-    validate: (typed: string | undefined) => {
-      const answer = typed === undefined || typed === '' ? (preset ?? '') : typed;
-      if (answer === '') return isOptional ? undefined : 'something is needed here';
-      return refuse?.(answer);
-    },
-  };
-}
-
-function onTerminal(stdin: CliContext['stdin'], stdout: Writable, agrees: boolean): Questions {
-  const streams = { input: stdin, output: stdout };
-  const library = import('@clack/prompts');
-  return {
-    isAsking: true,
-    text: async (question, given) => {
-      if (given !== undefined) return accepted(question, given);
-      const { message, preset } = question;
-      if (agrees && preset !== undefined) return preset;
-      const { text } = await library;
-      const shown = preset === undefined ? {} : { placeholder: preset, defaultValue: preset };
-      return answered(text({ message, ...shown, ...validated(question), ...streams }));
-    },
-    secret: async (question) => {
-      const { password } = await library;
-      return (await answered(password({ message: question.message, ...validated(question), ...streams }))) ?? '';
-    },
-    choice: async (message, choices, preset) => {
-      if (agrees) return preset;
-      const { select } = await library;
-      const options = choices.map(({ value, label }) => ({ value, label }));
-      const chosen = await answered(select<string>({ message, options, initialValue: preset, ...streams }));
-      return choices.find(({ value }) => value === chosen)?.value ?? preset;
-    },
-    confirm: async (message) => {
-      if (agrees) return true;
-      const { confirm } = await library;
-      return answered(confirm({ message, ...streams }));
-    },
+function validator({ refuse, preset = '', isOptional = false }: Prompt) {
+  return (typed: string | undefined): string | undefined => {
+    const answer = typed === undefined || typed === '' ? preset : typed;
+    if (answer === '') return isOptional ? undefined : 'something is needed here';
+    return refuse?.(answer);
   };
 }

@@ -92,26 +92,6 @@ export const SIGNATURE_PRESETS = {
     value: { from: 'header:x-hubspot-signature-v3', encoding: 'base64' },
     timestamp: { from: 'header:x-hubspot-request-timestamp', unit: 'ms' },
     signed: '{method}{url}{body}{ts}',
-    url_form: 'decoded',
-  },
-  'hubspot-v2': { base: 'hubspot-v1', signed: '{secret}{method}{url}{body}' },
-  'hubspot-v1': {
-    type: 'hash',
-    algorithm: 'sha256',
-    // A hash that begins with the secret is open to length extension: HubSpot's own reason for v3.
-    allow_weak: true,
-    value: { from: 'header:x-hubspot-signature', encoding: 'hex' },
-    signed: '{secret}{body}',
-  },
-  twilio: {
-    type: 'hmac',
-    algorithm: 'sha1',
-    allow_weak: true,
-    value: { from: 'header:x-twilio-signature', encoding: 'base64' },
-    id: 'header:i-twilio-idempotency-token',
-    signed: '{url}{form_sorted}',
-    body_hash: 'query:bodySHA256',
-    url_form: 'any_port',
   },
   discord: {
     type: 'ed25519',
@@ -123,13 +103,6 @@ export const SIGNATURE_PRESETS = {
   },
   // The header has the name that Standard Webhooks gave its own, with something else in it.
   storyblok: sha1OfBody('webhook-signature'),
-  hygraph: {
-    ...HMAC,
-    item: 'sign',
-    value: { from: 'header:gcms-signature', parse: 'kv', separator: [', ', ','], encoding: 'base64' },
-    timestamp: { from: 'part:t', unit: 'ms' },
-    signed: '{{"Body":{body_json},"EnvironmentName":{part_json:env},"TimeStamp":{ts}}}',
-  },
   'kontent-ai': { ...HMAC_OF_BODY, value: { from: 'header:x-kc-signature', encoding: 'base64' } },
   webflow: {
     ...HMAC,
@@ -137,15 +110,6 @@ export const SIGNATURE_PRESETS = {
     timestamp: { from: 'header:x-webflow-timestamp', unit: 'ms' },
     signed: '{ts}:{body}',
   },
-  cloudinary: {
-    type: 'hash',
-    algorithm: 'sha1',
-    allow_weak: true,
-    value: { from: 'header:x-cld-signature', encoding: 'hex' },
-    timestamp: { from: 'header:x-cld-timestamp', unit: 's', past: '2h' },
-    signed: '{body}{ts}{secret}',
-  },
-  'cloudinary-sha256': { base: 'cloudinary', algorithm: 'sha256', allow_weak: false },
   vercel: { ...sha1OfBody('x-vercel-signature'), id: 'json:id' },
   prismic: { type: 'static', value: { from: 'json:secret' } },
   meta: { base: 'github', id: 'sha256:body', challenge: 'meta' },

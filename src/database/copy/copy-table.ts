@@ -1,21 +1,18 @@
 import { hash } from 'node:crypto';
+import type { Database } from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
-import { type Database, execute, transact } from '../postgres/connection/transact.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { copyCell } from '../postgres/pages/write-page.ts';
-import type { LeaseProof } from '../warehouse.ts';
-import type { SourceCell, SourceFile } from './source-file.ts';
 
 interface TableCopy {
   table: string;
-  source: SourceFile;
-  /** The staging schema, in which the table exists and is empty. */
-  database: Database;
-  /** Returns the proof for the next transaction. */
-  lease: () => LeaseProof;
+  source: Database;
+  /** A transaction in the schema of the copy, in which the table exists. */
+  session: Session;
   signal: AbortSignal;
 }
 
@@ -28,27 +25,34 @@ interface Column {
   kind: ValueKind;
 }
 
-/** Analyzing or reading back a large table takes longer than a page. */
-const STATEMENT_MS = 600_000;
+/** A cell as SQLite returns it, integers as bigint. */
+type SourceCell = string | number | bigint | Buffer | null;
+
+/** Number and hash of the rows of a table: equal for the same rows in any order. */
+interface Content {
+  rows: number;
+  sum: bigint;
+}
 
 /**
  * Copies the rows of a table, reads them back from Postgres and compares them with those of SQLite. Returns their
  * number. Throws `ConfigError('copy_refused')` for values that Postgres cannot hold, and `SyncError('copy_differs')`.
  */
 export async function copyTable(copy: TableCopy): Promise<number> {
-  const { table, source, database, signal } = copy;
+  const { table, session, signal } = copy;
   const columns = await matchColumns(copy);
-  const names = columns.map(({ name }) => name);
+  // Migrations have filled some internal tables.
+  await session.execute(`DELETE FROM ${quoted(table)}`);
   const read: Content = { rows: 0, sum: 0n };
   const chunkSizes: number[] = [];
-  for (const rows of source.chunks(table, names)) {
+  for (const rows of readChunks(copy, columns)) {
     signal.throwIfAborted();
     await sendChunk(copy, columns, rows);
     addRows(read, columns, rows);
     chunkSizes.push(rows.length);
   }
   // Until autovacuum has analyzed the table, Postgres would plan queries for an empty one.
-  await execute(database, { statementMs: STATEMENT_MS })(`ANALYZE ${quoted(database.schema)}.${quoted(table)}`);
+  await session.execute(`ANALYZE ${quoted(table)}`);
   const stored = await readContent(copy, columns, chunkSizes);
   if (stored.rows === read.rows && stored.sum === read.sum) return read.rows;
   const text = `${table}: the copy is not equal: ${read.rows} rows in SQLite, ${stored.rows} in Postgres`;
@@ -56,12 +60,6 @@ export async function copyTable(copy: TableCopy): Promise<number> {
     recovery: 'stop',
     hint: 'look for triggers and for other programs that write to the database, then run the same command again',
   });
-}
-
-/** Number and hash of the rows of a table: equal for the same rows in any order. */
-interface Content {
-  rows: number;
-  sum: bigint;
 }
 
 /** Adds the SHA-256 of each row, so that neither database has to sort. */
@@ -73,47 +71,65 @@ function addRows(content: Content, columns: readonly Column[], rows: readonly (r
   }
 }
 
+/** The rows that are in memory at a time. */
+const CHUNK_BYTES = 2 * 1_048_576;
+const CHUNK_ROWS = 2_000;
+
+/** Deliveries that are done are not processed again. */
+const FILTERS: Readonly<Record<string, string>> = { _sync_deliveries: ` WHERE "state" IN ('waiting', 'dead')` };
+
+function* readChunks({ table, source }: TableCopy, columns: readonly Column[]): Generator<SourceCell[][]> {
+  const text = `SELECT ${list(columns)} FROM ${quoted(table)}${FILTERS[table] ?? ''}`;
+  let [rows, bytes]: [SourceCell[][], number] = [[], 0];
+  for (const row of source.prepare<[], SourceCell[]>(text).raw().safeIntegers().iterate()) {
+    rows.push(row);
+    for (const cell of row) bytes += typeof cell === 'string' || Buffer.isBuffer(cell) ? cell.length : 8;
+    if (bytes < CHUNK_BYTES && rows.length < CHUNK_ROWS) continue;
+    yield rows;
+    [rows, bytes] = [[], 0];
+  }
+  if (rows.length > 0) yield rows;
+}
+
+function list(columns: readonly Column[]): string {
+  return columns.map(({ name }) => quoted(name)).join(', ');
+}
+
 /** Reads the table in Postgres, in chunks of the sizes in which it was written, so that each fits into memory. */
 async function readContent(
-  { table, database, signal }: TableCopy,
+  { table, session, signal }: TableCopy,
   columns: readonly Column[],
   chunkSizes: readonly number[],
 ): Promise<Content> {
-  return transact(
-    database,
-    async ({ execute: run }) => {
-      const content: Content = { rows: 0, sum: 0n };
-      const names = columns.map(({ name }) => quoted(name)).join(', ');
-      await run(`DECLARE "stored" NO SCROLL CURSOR FOR SELECT ${names} FROM ${quoted(table)}`);
-      // The last one finds a row too many.
-      for (const size of [...chunkSizes, 1]) {
-        signal.throwIfAborted();
-        const { rows } = await run(`FETCH ${size} FROM "stored"`);
-        const cells = rows.map((row: Readonly<Record<string, unknown>>) => columns.map(({ name }) => row[name]));
-        addRows(content, columns, cells);
-      }
-      return content;
-    },
-    { statementMs: STATEMENT_MS, mayRepeat: true },
-  );
+  const content: Content = { rows: 0, sum: 0n };
+  await session.execute(`DECLARE "stored" NO SCROLL CURSOR FOR SELECT ${list(columns)} FROM ${quoted(table)}`);
+  // The last one finds a row too many.
+  for (const size of [...chunkSizes, 1]) {
+    signal.throwIfAborted();
+    const { rows } = await session.execute(`FETCH ${size} FROM "stored"`);
+    const cells = rows.map((row) => columns.map(({ name }) => row[name]));
+    addRows(content, columns, cells);
+  }
+  await session.execute('CLOSE "stored"');
+  return content;
 }
 
 /** Returns the columns in Postgres's order. Throws `ConfigError` if SQLite has others. */
-async function matchColumns({ table, source, database }: TableCopy): Promise<Column[]> {
-  const { rows } = await execute(database)<{ name: string; type: string }>(
+async function matchColumns({ table, source, session }: TableCopy): Promise<Column[]> {
+  const { rows } = await session.execute<{ name: string; type: string }>(
     `SELECT attname AS name, trim('"' FROM format_type(atttypid, NULL)) AS type FROM pg_attribute
-      JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
-      WHERE nspname = $1 AND relname = $2 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-    [database.schema, table],
+      WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+    [quoted(table)],
   );
-  const inSource = new Map(source.columns(table).map((column) => [column.name, column]));
+  const info = source.prepare<[string], [string, number]>('SELECT "name", "pk" FROM pragma_table_info(?)');
+  const inSource = new Map(info.raw().all(table));
   const columns = rows.map(({ name, type }) => {
     const kind = VALUE_KINDS[type];
     if (kind === undefined) throw new Error(`${table}.${name}: copy does not know the type ${type}`);
-    const column = inSource.get(name);
-    if (column === undefined) throw unlikeColumns(table, `has no column "${name}"`);
+    const keyPosition = inSource.get(name);
+    if (keyPosition === undefined) throw unlikeColumns(table, `has no column "${name}"`);
     inSource.delete(name);
-    return { name, isKey: column.isKey, type, kind };
+    return { name, isKey: keyPosition > 0, type, kind };
   });
   const [foreign] = inSource.keys();
   if (foreign !== undefined) throw unlikeColumns(table, `has a column "${foreign}" that content-sync did not make`);
@@ -126,22 +142,20 @@ function unlikeColumns(table: string, why: string): ConfigError {
   });
 }
 
-async function sendChunk({ table, database, lease }: TableCopy, columns: Column[], rows: SourceCell[][]) {
+async function sendChunk({ table, session }: TableCopy, columns: readonly Column[], rows: SourceCell[][]) {
   refuseUnfit(table, columns, rows);
-  const names = columns.map(({ name }) => quoted(name)).join(', ');
   const lines = rows.map((row) => `${row.map((cell, at) => copyText(cell, columns[at])).join('\t')}\n`);
   const data = Buffer.from(lines.join(''));
   try {
-    const copy = { text: `COPY ${quoted(table)} (${names}) FROM STDIN`, data };
-    await transact(database, (session) => session.runAll([copy]), { lease: lease() });
+    await session.runAll([{ text: `COPY ${quoted(table)} (${list(columns)}) FROM STDIN`, data }]);
   } catch (error) {
     const where = error instanceof Error && 'where' in error ? String(error.where) : '';
     const row = rows[Number(/^COPY .*?, line (\d+)/m.exec(where)?.[1]) - 1];
     // Classes 22 and 54 are about a value, and a limit that it exceeds.
     if (row === undefined || !/^(?:22|54)/.test(errorCode(error))) throw error;
     const column = columns.find(({ name }) => where.includes(`, column ${name}`))?.name;
-    const place = column === undefined ? table : `${table}.${column}`;
-    throw refusal([`${place} where ${toCondition(columns, row)}: ${messageOf(error)}`]);
+    const cell = column === undefined ? table : `${table}.${column}`;
+    throw refusal([`${cell} where ${toCondition(columns, row)}: ${messageOf(error)}`]);
   }
 }
 
@@ -150,8 +164,6 @@ function copyText(cell: SourceCell, column: Column | undefined): string {
 }
 
 const MAX_REPORTED_VALUES = 20;
-/** Longer texts are not printed as a statement to paste. */
-const MAX_PASTED_CHARACTERS = 1_000;
 
 /** Throws `ConfigError` if the chunk has values that Postgres would refuse or read as something else. */
 function refuseUnfit(table: string, columns: readonly Column[], rows: readonly SourceCell[][]): void {
@@ -160,15 +172,11 @@ function refuseUnfit(table: string, columns: readonly Column[], rows: readonly S
     for (const [at, { name, type, kind }] of columns.entries()) {
       const cell = row[at] ?? null;
       if (cell === null || type === 'bytea' || found.length === MAX_REPORTED_VALUES) continue;
-      const place = (): string => `${table}.${name} where ${toCondition(columns, row)}`;
-      if (Buffer.isBuffer(cell)) found.push(`${place()}: bytes, not a ${type}`);
-      else if (String(cell).includes('\0')) {
-        const text = toLiteral(String(cell).replaceAll('\0', '␀'));
-        const fix = `UPDATE ${quoted(table)} SET ${quoted(name)} = ${text} WHERE ${toCondition(columns, row)};`;
-        const shown = text.length > MAX_PASTED_CHARACTERS ? '' : `. As content-sync stores it now: ${fix}`;
-        found.push(`${place()}: a NUL, which Postgres cannot hold${shown}`);
-      } else if (kind.form?.test(String(cell)) === false) {
-        found.push(`${place()}: not a ${type} as content-sync writes it`);
+      const cellName = `${table}.${name} where ${toCondition(columns, row)}`;
+      if (Buffer.isBuffer(cell)) found.push(`${cellName}: bytes, not a ${type}`);
+      else if (String(cell).includes('\0')) found.push(`${cellName}: a NUL, which content-sync stores as ␀ now`);
+      else if (kind.form?.test(String(cell)) === false) {
+        found.push(`${cellName}: not a ${type} as content-sync writes it`);
       }
     }
   }
@@ -189,17 +197,13 @@ function toCondition(columns: readonly Column[], row: readonly SourceCell[]): st
     const cell = row[at] ?? null;
     if (hasKey && !isKey) return null;
     if (cell === null) return `${quoted(name)} IS NULL`;
-    return `${quoted(name)} = ${typeof cell === 'string' ? toLiteral(cell) : String(cell)}`;
+    return `${quoted(name)} = ${typeof cell === 'string' ? `'${cell.replaceAll("'", "''")}'` : String(cell)}`;
   });
   return parts.filter((part) => part !== null).join(' AND ');
 }
 
-function toLiteral(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
-}
-
 /** How values of one Postgres type are written, and how those of both databases are compared. */
-export interface ValueKind {
+interface ValueKind {
   /** How its texts look in SQLite; Postgres would take others too (`yesterday`), and make something else of them. */
   form?: RegExp;
   /** SQLite's value, never null, as Postgres reads it. */

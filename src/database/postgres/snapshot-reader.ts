@@ -1,22 +1,13 @@
 import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
 import type { OwnTables } from '../own-tables.ts';
-import {
-  type DecimalSpan,
-  type ReadColumn,
-  selectText,
-  type SnapshotReader,
-  type ViewCell,
-  type ViewQuery,
-} from '../snapshot-reader.ts';
+import { type DecimalSpan, type ReadColumn, selectText, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
-import { sessionOf } from './connection/session.ts';
+import { createSession } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { prefixedName } from './widening/ddl.ts';
 
 /** Enough to sort a large table before the first row. */
 const QUERY_TIMEOUT_MS = 3_600_000;
@@ -54,12 +45,10 @@ export async function snapshotReader(database: Database, release: () => Promise<
     throw error;
   }
   return {
-    own: new Kysely<OwnTables>({ dialect: sessionDialect(sessionOf(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
+    own: new Kysely<OwnTables>({ dialect: sessionDialect(createSession(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
     columns: (view) => guarded(() => readColumns(client, schema, view)),
     rows: (query) => readBatches(client, query, guarded),
     decimalSpan: (view, column) => guarded(() => measureDecimals(client, view, column)),
-    damage: (tables) => guarded(() => findUnusableIndexes(client, schema, tables)),
-    missingIndexes: (wanted) => guarded(() => findMissingIndexes(client, schema, wanted)),
     close,
   };
 }
@@ -155,29 +144,4 @@ async function measureDecimals(
   );
   const { whole = null, scale = null, odd = null } = rows[0] ?? {};
   return whole === null || scale === null || odd === true ? null : { whole, scale };
-}
-
-const INDEXES = `SELECT pg_class.relname AS name, indisvalid AND indisready AS usable
-  FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_class AS indexed ON indexed.oid = indrelid
-  WHERE indexed.relnamespace = $1::regnamespace AND indexed.relname = ANY($2) ORDER BY 1`;
-
-async function readIndexes(client: PoolClient, schema: string, tables: readonly string[]) {
-  return (await client.query<{ name: string; usable: boolean }>(INDEXES, [quoted(schema), tables])).rows;
-}
-
-async function findUnusableIndexes(client: PoolClient, schema: string, tables: readonly string[]): Promise<string[]> {
-  const indexes = await readIndexes(client, schema, tables);
-  return indexes.filter(({ usable }) => !usable).map(({ name }) => `the index ${name} cannot be used`);
-}
-
-async function findMissingIndexes(
-  client: PoolClient,
-  schema: string,
-  wanted: readonly ColumnIndex[],
-): Promise<string[]> {
-  const tables = [...new Set(wanted.map(({ table }) => table.name))];
-  const existing = new Set((await readIndexes(client, schema, tables)).map(({ name }) => name));
-  return wanted
-    .map((index) => prefixedName(INDEX, columnText(index.table, index.column)))
-    .filter((name) => !existing.has(name));
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Readers, ReadersRequest, StoredSizes } from '../database.ts';
 import type { SnapshotReader } from '../snapshot-reader.ts';
-import { type InboxTables, type InboxViewer, inboxViewer } from '../inbox.ts';
+import { type InboxTables, type InboxViewer, inboxQueries } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts';
@@ -124,7 +124,7 @@ export async function openSnapshot(address: PostgresAddress, clock: Clock): Prom
 
 export async function openExistingInbox(address: PostgresAddress, clock: Clock): Promise<InboxViewer | null> {
   const opened = await openExisting<InboxTables>(address, clock, INBOX_TABLES);
-  return opened === null ? null : inboxViewer(opened.own, opened.close);
+  return opened === null ? null : inboxQueries(opened.own, opened.close);
 }
 
 async function openExisting<Tables>(

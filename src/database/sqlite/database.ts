@@ -4,12 +4,11 @@ import path from 'node:path';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Database, StoredSizes } from '../database.ts';
-import { type InboxTables, inboxViewer } from '../inbox.ts';
+import { inboxQueries, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { backUp, finishRestore, RESTORED } from './backup/back-up.ts';
-import { restore } from './backup/restore.ts';
+import { backUp, restore, RESTORED } from './backup.ts';
 import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -24,10 +23,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     shown: `sqlite:${file}`,
     file,
     shared: null,
-    openWarehouse: async (clock) => {
-      finishRestore(inbox);
-      return openWarehouse(file, clock);
-    },
+    openWarehouse: (clock) => openWarehouse(file, clock),
     lookForWarehouse: () => openExistingWarehouse(file),
     openSnapshot: async (_, isShared) => {
       const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS, isShared);
@@ -36,13 +32,10 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     refuseMaking: () => assertWritable(file),
     inbox: `sqlite:${inbox}`,
     // For an inbox, `file` is the inbox itself.
-    openInbox: async (clock) => {
-      finishRestore(file);
-      return openInbox(file, clock);
-    },
+    openInbox: (clock) => openInbox(file, clock),
     lookForInbox: async () => {
       const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
-      return opened === null ? null : inboxViewer(opened.own, opened.close);
+      return opened === null ? null : inboxQueries(opened.own, opened.close);
     },
     changeReaders: () =>
       Promise.reject(

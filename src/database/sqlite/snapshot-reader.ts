@@ -1,6 +1,5 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,
@@ -27,8 +26,6 @@ export function snapshotReader(file: File): SnapshotReader {
     columns: (view) => Promise.resolve(readColumns(file, view)),
     rows: (query) => readBatches(file, query),
     decimalSpan: (view, column) => Promise.resolve(measureDecimals(file, view, column)),
-    damage: (tables) => Promise.resolve(findDamage(file, tables)),
-    missingIndexes: (wanted) => Promise.resolve(findMissingIndexes(file, wanted)),
     close: file.close,
   };
 }
@@ -123,28 +120,4 @@ function detectType(file: File, view: string, column: string): ColumnType {
   if (kinds === 'integer') return 'integer';
   if (kinds === 'real' || kinds === 'integer,real' || kinds === 'real,integer') return 'double';
   return isTime === 1n ? 'timestamp' : 'text';
-}
-
-/** A damaged file has a finding for each of its pages. */
-const MAX_FINDINGS = 100;
-
-/** Reports inconsistencies of the whole file, and rows of child tables without their parent row. */
-function findDamage(file: File, tables: readonly string[]): string[] {
-  const broken = Array.from(file.rows(`PRAGMA integrity_check(${MAX_FINDINGS})`), ([text]) => String(text));
-  const orphans = tables.flatMap((table) =>
-    Array.from(
-      file.rows(`PRAGMA foreign_key_check(${id(table)})`),
-      ([child, row, parent]) => `row ${String(row)} of ${String(child)} refers to none of ${String(parent)}`,
-    ),
-  );
-  return [...broken.filter((text) => text !== 'ok'), ...orphans.slice(0, MAX_FINDINGS)];
-}
-
-function findMissingIndexes(file: File, wanted: readonly ColumnIndex[]): string[] {
-  const existing = new Set(
-    Array.from(file.rows("SELECT name FROM sqlite_schema WHERE type = 'index'"), ([name]) => name),
-  );
-  return wanted
-    .map((index) => `${INDEX}${columnText(index.table, index.column)}`)
-    .filter((name) => !existing.has(name));
 }

@@ -9,7 +9,7 @@ import type { RetryWhileLocked } from './connection/errors.ts';
 import { cleanFile, configureWarehouse, openFile, syncWal, truncateLargeWal } from './connection/open-file.ts';
 import { openBesideWriter } from './connection/read-only-file.ts';
 import { maintainIndexes } from './keys/maintain-keys.ts';
-import { cacheStatements, writePage } from './pages/write-page.ts';
+import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { dropTables, growTables, stageTables, swapTables } from './widening/change-tables.ts';
@@ -22,11 +22,10 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
   });
   const { db, own, retryWhileLocked, name } = open;
   const transact = transactions(db, retryWhileLocked);
-  const prepare = cacheStatements(db);
   const change = (lease: LeaseProof | undefined, work: () => void, statements: readonly CompiledQuery[]) =>
     transact(lease, () => {
       work();
-      for (const { sql: text, parameters } of statements) prepare(text).run(...parameters);
+      for (const { sql: text, parameters } of statements) db.prepare(text).run(...parameters);
     });
   const upkeep = (): void => {
     // Skip if the file at this path was replaced.
@@ -52,7 +51,7 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return maintainIndexes(db, plan, run, retryWhileLocked);
     },
-    commit: ({ rows, lease, statements }) => change(lease, () => writePage(prepare, rows), statements),
+    commit: ({ rows, lease, statements }) => change(lease, () => writePage(db, rows), statements),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
     apply: (statements, lease) => change(lease, () => undefined, statements),
     clean: () => cleanFile(open),

@@ -78,37 +78,31 @@ export function rememberShape(
   after: ResourceShape,
   changes: readonly ShapeChange[],
   at: string,
-  said: SaidOfFields = NOTHING_SAID,
+  descriptions: FieldDescriptions = NO_DESCRIPTIONS,
   runId: string | null = null,
 ): CompiledQuery[] {
+  const { resource, tables } = after;
   const known = new Set(before?.tables.map((table) => table.name));
-  const fresh = after.tables.filter((table) => !known.has(table.name));
-  const keys = fresh.flatMap((table) => keyRows(after.resource, table, at, said));
-  const columns = changes.map((change) => columnRow(after, change, at, said));
-  const upserts = saveColumns(own, [...keys, ...columns]);
-  return [...upserts, ...schemaChanges(own, after.resource, changes, at, runId)];
-}
-
-/** Returns the statements that add changes to the log that users read. */
-function schemaChanges(
-  own: Kysely<OwnTables>,
-  resource: string,
-  changes: readonly ShapeChange[],
-  at: string,
-  runId: string | null,
-): CompiledQuery[] {
-  const rows = changes.map(({ table, column, from }) => ({
-    changed_at: at,
-    resource,
-    table_name: table,
-    column_name: column.name,
-    from_type: from,
-    to_type: column.type,
-    run_id: runId,
-    kind: null,
-    renamed_to: null,
-  }));
-  return inParts(rows, ROWS_PER_STATEMENT).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
+  const fresh = tables.filter((table) => !known.has(table.name));
+  const keys = fresh.flatMap((table) => keyRows(resource, table, at, descriptions));
+  const columns = changes.map((change) => columnRow(after, change, at, descriptions));
+  const logged = changes
+    .filter(({ column, from }) => from !== column.type)
+    .map(({ table, column, from }) => ({
+      changed_at: at,
+      resource,
+      table_name: table,
+      column_name: column.name,
+      from_type: from,
+      to_type: column.type,
+      run_id: runId,
+      kind: null,
+      renamed_to: null,
+    }));
+  return [
+    ...upsertRows(own, '_sync_columns', distinct([...keys, ...columns]), ['table_name', 'column_name'], ['type']),
+    ...inParts(logged).map((part) => own.insertInto('_sync_schema_changes').values(part).compile()),
+  ];
 }
 
 function tableOf(rows: ColumnRow[]): TableShape {
@@ -147,7 +141,7 @@ function damaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFields): ColumnRow[] {
+function keyRows(resource: string, table: TableShape, at: string, descriptions: FieldDescriptions): ColumnRow[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
@@ -158,7 +152,7 @@ function keyRows(resource: string, table: TableShape, at: string, said: SaidOfFi
     source_path: '[]',
     type: position === 0 ? 'text' : 'integer',
     first_seen: at,
-    comment: keyComment(resource, position, said),
+    comment: keyComment(resource, position, descriptions),
     example: null,
   }));
 }
@@ -167,7 +161,7 @@ function columnRow(
   shape: ResourceShape,
   { table: name, column }: ShapeChange,
   at: string,
-  said: SaidOfFields,
+  descriptions: FieldDescriptions,
 ): ColumnRow {
   const table = shape.tables.find((candidate) => candidate.name === name);
   const position = table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1;
@@ -181,21 +175,13 @@ function columnRow(
     source_path: JSON.stringify(column.path),
     type: column.type,
     first_seen: at,
-    comment: columnComment(shape.resource, table?.path ?? [], column, said),
+    comment: columnComment(shape.resource, table?.path ?? [], column, descriptions),
     example: null,
   };
 }
 
 export function commentKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
-}
-
-/** Rows of a statement with up to eleven values each. */
-const ROWS_PER_STATEMENT = 500;
-
-/** Returns the statements that add columns to the catalogue, or update the types of those that are in it. */
-function saveColumns(own: Kysely<OwnTables>, rows: readonly ColumnRow[]): CompiledQuery[] {
-  return upsertRows(own, '_sync_columns', distinct(rows), ['table_name', 'column_name'], ['type']);
 }
 
 /** A statement must not write a row twice: keeps the first row of each column, with the type of the last. */
@@ -211,9 +197,9 @@ function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
 /** Returns the statements that change the comments of columns in the catalogue. */
 export function saveComments(
   own: Kysely<OwnTables>,
-  said: readonly { table: string; column: string; text: string }[],
+  descriptions: readonly { table: string; column: string; text: string }[],
 ): CompiledQuery[] {
-  return inParts(said, ROWS_PER_STATEMENT).map((part) => {
+  return inParts(descriptions).map((part) => {
     const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
     // Both databases give the columns of VALUES these names.
     const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
@@ -233,7 +219,7 @@ export function replaceShape(
   before: ResourceShape,
   after: ResourceShape,
   at: string,
-  said: SaidOfFields,
+  descriptions: FieldDescriptions,
   runId: string,
 ): CompiledQuery[] {
   const types = new Map(
@@ -242,46 +228,40 @@ export function replaceShape(
   const all = after.tables.flatMap(({ name: table, columns }) =>
     columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
   );
-  const rows = [
-    ...after.tables.flatMap((table) => keyRows(after.resource, table, at, said)),
-    ...all.map((change) => columnRow(after, change, at, said)),
-  ];
-  const changed = all.filter(({ column, from }) => from !== column.type);
   return [
     own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
-    ...saveColumns(own, rows),
-    ...schemaChanges(own, after.resource, changed, at, runId),
+    ...rememberShape(own, null, after, all, at, descriptions, runId),
   ];
 }
 
 /** Descriptions of a resource and its fields in a profile. */
-export interface SaidOfFields {
+export interface FieldDescriptions {
   id: string | readonly string[];
   description?: string | undefined;
   fields: Readonly<Record<string, { description?: string | undefined; unit?: string | undefined }>>;
 }
 
-const NOTHING_SAID: SaidOfFields = { id: [], fields: {} };
+const NO_DESCRIPTIONS: FieldDescriptions = { id: [], fields: {} };
 
 /** Returns the comments of all tables and columns of a resource. */
-export function commentsOf({ resource, tables }: ResourceShape, said: SaidOfFields): ColumnComment[] {
+export function commentsOf({ resource, tables }: ResourceShape, descriptions: FieldDescriptions): ColumnComment[] {
   return tables.flatMap((table): ColumnComment[] => {
     const { name, path, key, columns } = table;
     const base = tableBase(resource, table);
-    const text = path.length === 0 ? said.description : saidOf(path, said);
+    const text = path.length === 0 ? descriptions.description : describePath(path, descriptions);
     return [
       { table: name, column: null, base, comment: visibleText(joined(text, base)) },
       ...key.map((column, at) => ({
         table: name,
         column,
         base: keyBase(resource, at),
-        comment: keyComment(resource, at, said),
+        comment: keyComment(resource, at, descriptions),
       })),
       ...columns.map((column) => ({
         table: name,
         column: column.name,
         base: visibleText(columnBase(resource, path, column)),
-        comment: columnComment(resource, path, column, said),
+        comment: columnComment(resource, path, column, descriptions),
       })),
     ];
   });
@@ -292,9 +272,9 @@ function tableBase(resource: string, { path }: TableShape): string {
   return `Lists within the ${resource} records of the service, one element a row.`;
 }
 
-function keyComment(resource: string, at: number, said: SaidOfFields): string {
-  const { id } = said;
-  const text = at === 0 && typeof id === 'string' ? saidAt(fieldPathText(id), said) : undefined;
+function keyComment(resource: string, at: number, descriptions: FieldDescriptions): string {
+  const { id } = descriptions;
+  const text = at === 0 && typeof id === 'string' ? describeField(fieldPathText(id), descriptions) : undefined;
   return visibleText(joined(text, keyBase(resource, at)));
 }
 
@@ -303,8 +283,13 @@ function keyBase(resource: string, at: number): string {
 }
 
 /** The description of the profile, and the path from the record to the value. */
-function columnComment(resource: string, tablePath: SourcePath, column: Column, said: SaidOfFields): string {
-  return visibleText(joined(saidOf(column.path, said), columnBase(resource, tablePath, column)));
+function columnComment(
+  resource: string,
+  tablePath: SourcePath,
+  column: Column,
+  descriptions: FieldDescriptions,
+): string {
+  return visibleText(joined(describePath(column.path, descriptions), columnBase(resource, tablePath, column)));
 }
 
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
@@ -315,18 +300,18 @@ function columnBase(resource: string, tablePath: SourcePath, { path }: Column): 
   return `Field ${pathText(within)} of ${list}the ${resource} record.`;
 }
 
-function saidOf(path: SourcePath, said: SaidOfFields): string | undefined {
-  return path.at(-1) === OVERFLOW ? undefined : saidAt(pathText(path), said);
+function describePath(path: SourcePath, descriptions: FieldDescriptions): string | undefined {
+  return path.at(-1) === OVERFLOW ? undefined : describeField(pathText(path), descriptions);
 }
 
-function saidAt(field: string, { fields }: SaidOfFields): string | undefined {
+function describeField(field: string, { fields }: FieldDescriptions): string | undefined {
   const { description, unit } = (Object.hasOwn(fields, field) ? fields[field] : undefined) ?? {};
   const parts = [description, unit === undefined ? undefined : `Unit: ${unit}`].flatMap((part) => part ?? []);
   return parts.length === 0 ? undefined : parts.map(asSentence).join(' ');
 }
 
-function joined(said: string | undefined, base: string): string {
-  return said === undefined ? base : `${asSentence(said)} ${base}`;
+function joined(descriptions: string | undefined, base: string): string {
+  return descriptions === undefined ? base : `${asSentence(descriptions)} ${base}`;
 }
 
 function asSentence(text: string): string {

@@ -2,8 +2,6 @@ import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysel
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-const HASHES_PER_STATEMENT = 500;
-
 /** One content of a store, and the number of files with it. */
 export interface Reference {
   sha256: string;
@@ -13,33 +11,14 @@ export interface Reference {
   shown: number;
 }
 
-/** Selects files of a store. */
-export interface Looked {
-  store: string;
-  /** Null for those of all. */
-  resources: readonly string[] | null;
-  /** Leaves out former contents of these resources that ended before a time. */
-  leaving?: { resources: readonly string[]; before: TimestampText };
-}
-
-/** Contents that files name, in the order of their hashes after `after`. */
+/** Contents of a store that files name, in the order of their hashes after `after`. */
 export async function referencesAfter(
   own: Kysely<OwnTables>,
-  { store, resources, leaving }: Looked,
+  store: string,
   after: string,
   limit: number,
 ): Promise<Reference[]> {
-  let named = own.selectFrom('_sync_files').where('store', '=', store).where('sha256', '>', after);
-  if (resources !== null) named = named.where('resource', 'in', resources);
-  if (leaving !== undefined && leaving.resources.length > 0) {
-    named = named.where((where) =>
-      where.or([
-        where('valid_to', 'is', null),
-        where('valid_to', '>=', leaving.before),
-        where('resource', 'not in', leaving.resources),
-      ]),
-    );
-  }
+  const named = own.selectFrom('_sync_files').where('store', '=', store).where('sha256', '>', after);
   const rows = await named
     .select(({ fn }) => [
       'sha256',
@@ -68,17 +47,22 @@ export async function contentsAmong(
 ): Promise<Set<string>> {
   const found = new Set<string>();
   const rows = own.selectFrom(table).select('sha256').distinct().where('store', '=', store);
-  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
+  for (const part of inParts(hashes)) {
     for (const { sha256 } of await rows.where('sha256', 'in', part).execute()) found.add(sha256 ?? '');
   }
   return found;
 }
 
 /** A file that has, or had, a content. */
-export type Showing = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
+export type ContentUse = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
 
 /** Files that name a content, current ones first. */
-export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: string, limit: number): Promise<Showing[]> {
+export function filesShowing(
+  own: Kysely<OwnTables>,
+  store: string,
+  sha256: string,
+  limit: number,
+): Promise<ContentUse[]> {
   return own
     .selectFrom('_sync_files')
     .select(['resource', 'record_id', 'field', 'position', 'version', 'valid_to'])
@@ -89,58 +73,6 @@ export function filesShowing(own: Kysely<OwnTables>, store: string, sha256: stri
     .orderBy('record_id')
     .limit(limit)
     .execute();
-}
-
-/** Contents by store, resource and field. */
-interface ContentCount {
-  store: string;
-  resource: string;
-  field: string;
-  /** Records with a current content. */
-  records: number;
-  /** Distinct contents, current or former. */
-  objects: number;
-  bytes: number;
-  /** Rows of former contents. */
-  earlier: number;
-}
-
-export async function countContents(own: Kysely<OwnTables>): Promise<ContentCount[]> {
-  const distinct = own
-    .selectFrom('_sync_files')
-    .select(({ fn }) => ['store', 'resource', 'field', 'sha256', fn.max('bytes').as('bytes')])
-    .select(sql<number>`sum(CASE WHEN "valid_to" IS NULL THEN 0 ELSE 1 END)`.as('earlier'))
-    .where('sha256', 'is not', null)
-    .groupBy(['store', 'resource', 'field', 'sha256'])
-    .as('contents');
-  const contents = await own
-    .selectFrom(distinct)
-    .select(({ fn }) => ['store', 'resource', 'field', fn.countAll().as('objects'), fn.sum('bytes').as('bytes')])
-    .select(({ fn }) => fn.sum('earlier').as('earlier'))
-    .groupBy(['store', 'resource', 'field'])
-    .orderBy('resource')
-    .orderBy('field')
-    .orderBy('store')
-    .execute();
-  const records = await own
-    .selectFrom('_sync_files')
-    .select(['store', 'resource', 'field', sql<number | string>`count(DISTINCT "record_id")`.as('n')])
-    .where('valid_to', 'is', null)
-    .where('sha256', 'is not', null)
-    .groupBy(['store', 'resource', 'field'])
-    .execute();
-  return contents.map(({ store, resource, field, objects, bytes, earlier }) => {
-    const current = records.find((row) => row.store === store && row.resource === resource && row.field === field);
-    return {
-      store: store ?? '',
-      resource,
-      field,
-      records: Number(current?.n ?? 0),
-      objects: Number(objects),
-      bytes: Number(bytes ?? 0),
-      earlier: Number(earlier ?? 0),
-    };
-  });
 }
 
 /** Names of the stores of files and contents. */
@@ -164,22 +96,22 @@ export function refetchContents(
     .set({ status: 'waiting', due_at: now, attempts: 0, etag: null, last_modified: null })
     .where('store', '=', store)
     .where('valid_to', 'is', null);
-  return inParts(hashes, HASHES_PER_STATEMENT).flatMap((part) => [
+  return inParts(hashes).flatMap((part) => [
     objects.where('sha256', 'in', part).compile(),
     files.where('sha256', 'in', part).compile(),
   ]);
 }
 
-/** Notes that contents are intact; `checked_at` is null if only their size was compared. */
+/** Notes that contents are intact. */
 export function foundObjects(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
-  checked_at: TimestampText | null,
+  checked_at: TimestampText,
 ): CompiledQuery[] {
   const found = own.updateTable('_sync_file_objects').where('store', '=', store);
-  const intact = found.set(checked_at === null ? { missing: 0 } : { missing: 0, checked_at });
-  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => intact.where('sha256', 'in', part).compile());
+  const intact = found.set({ missing: 0, checked_at });
+  return inParts(hashes).map((part) => intact.where('sha256', 'in', part).compile());
 }
 
 /** Those of these contents that a store has according to the warehouse, by hash. */
@@ -190,7 +122,7 @@ export async function storedObjects(
 ): Promise<Map<string, FileObjectRow>> {
   const found = new Map<string, FileObjectRow>();
   const rows = own.selectFrom('_sync_file_objects').selectAll().where('store', '=', store).where('missing', '=', 0);
-  for (const part of inParts(hashes, HASHES_PER_STATEMENT)) {
+  for (const part of inParts(hashes)) {
     for (const row of await rows.where('sha256', 'in', part).execute()) found.set(row.sha256, row);
   }
   return found;
@@ -202,17 +134,11 @@ export function saveObjects(own: Kysely<OwnTables>, rows: readonly FileObjectRow
   return upsertRows(own, '_sync_file_objects', distinct, ['store', 'sha256'], ['missing']);
 }
 
-/** The number of former contents of a resource, and of those that ended before a time. */
-export async function countEarlier(
-  own: Kysely<OwnTables>,
-  resource: string,
-  before: TimestampText,
-): Promise<{ all: number; old: number }> {
-  const earlier = own.selectFrom('_sync_files').where('resource', '=', resource).where('valid_to', 'is not', null);
-  const count = earlier.select(({ fn }) => fn.countAll().as('n'));
-  const { n: all } = await count.executeTakeFirstOrThrow();
-  const { n: old } = await count.where('valid_to', '<', before).executeTakeFirstOrThrow();
-  return { all: Number(all), old: Number(old) };
+/** Counts the earlier contents of a resource that ended before a time. */
+export async function countEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): Promise<number> {
+  const earlier = own.selectFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before);
+  const { n } = await earlier.select(({ fn }) => fn.countAll().as('n')).executeTakeFirstOrThrow();
+  return Number(n);
 }
 
 export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
@@ -227,7 +153,7 @@ export function unnamedObjects(own: Kysely<OwnTables>): Promise<{ store: string;
 /** Deletes contents of a store that no file names. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
   const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnnamed);
-  return inParts(hashes, HASHES_PER_STATEMENT).map((part) => unnamed.where('sha256', 'in', part).compile());
+  return inParts(hashes).map((part) => unnamed.where('sha256', 'in', part).compile());
 }
 
 /** Deletes old contents that no file names, whether they are still in their store or not. */

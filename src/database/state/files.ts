@@ -1,10 +1,7 @@
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
-import { MAX_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 500;
 /** A row binds some twenty values. */
 const FILES_PER_STATEMENT = 40;
 
@@ -29,7 +26,7 @@ export async function lastFiles(
 ): Promise<Map<string, FileRow[]>> {
   const last = new Map<string, FileRow>();
   const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).orderBy('version');
-  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+  for (const part of inParts(ids)) {
     for (const row of await rows.where('record_id', 'in', part).execute()) last.set(placeText(row), row);
   }
   return Map.groupBy(last.values(), ({ record_id }) => record_id);
@@ -162,16 +159,16 @@ export function recheckFiles(
 /** Deletes the rows of these records. Their contents stay in the store, for `files prune`. */
 export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const files = own.deleteFrom('_sync_files').where('resource', '=', resource);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => files.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => files.where('record_id', 'in', part).compile());
 }
 
 /** How far the records of a resource were searched for files; null before the first time. */
-export async function readPassage(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
+export async function readFileSearch(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
   const found = own.selectFrom('_sync_file_passages').selectAll().where('resource', '=', resource);
   return (await found.executeTakeFirst()) ?? null;
 }
 
-export function savePassage(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
+export function saveFileSearch(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
   return upsertRows(own, '_sync_file_passages', [row], ['resource'], ['settings', 'looked_at', 'full_at']);
 }
 
@@ -195,86 +192,11 @@ export async function resourcesWithFiles(own: Kysely<OwnTables>): Promise<string
   return rows.map(({ resource }) => resource);
 }
 
-/** A content that rows name, in one of the stores that have it. */
-export interface NamedContent {
-  sha256: string;
-  store: string;
-  bytes: number;
-  type: string;
-}
-
-/** The content of this hash in each store that has it, if a row names it. */
-export async function namedContents(own: Kysely<OwnTables>, sha256: string): Promise<NamedContent[]> {
-  const rows = await own
-    .selectFrom('_sync_files')
-    .select(['store', 'bytes', 'type'])
-    .distinct()
-    .where('sha256', '=', sha256)
-    .where('store', 'is not', null)
-    .execute();
-  return rows.flatMap(({ store, bytes, type }): NamedContent[] =>
-    store === null || bytes === null || type === null ? [] : [{ sha256, store, bytes, type }],
-  );
-}
-
-/** A current picture of a record. */
-export type ShownPicture = Pick<FileRow, 'resource' | 'record_id' | 'width' | 'height' | 'valid_from'> & {
-  sha256: string;
-  bytes: number;
-};
-
-/** The pictures of a resource that a browser can show, the newest first. */
-export async function newestPictures(own: Kysely<OwnTables>, resource: string, limit: number): Promise<ShownPicture[]> {
-  const rows = await own
-    .selectFrom('_sync_files')
-    .select(['resource', 'record_id', 'sha256', 'bytes', 'width', 'height', 'valid_from'])
-    .where('resource', '=', resource)
-    .where('valid_to', 'is', null)
-    .where('store', 'is not', null)
-    .where('type', 'in', RASTER_TYPES)
-    .where('bytes', '<=', MAX_SHOWN_BYTES)
-    .orderBy('valid_from', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.flatMap(({ sha256, bytes, ...row }): ShownPicture[] =>
-    sha256 === null || bytes === null ? [] : [{ ...row, sha256, bytes }],
-  );
-}
-
 /** The error of a full store for which a file waits; null if none does. */
 export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> {
   const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
   const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
   return row === undefined ? null : (row.error ?? '');
-}
-
-/** A file of a record; any of them if `field` is null. */
-export interface FileQuestion {
-  resource: string;
-  id: string;
-  field: string | null;
-  position: number;
-}
-
-/** The contents of a record at a time, or now if that is null: a row for each field. */
-export function filesAt(own: Kysely<OwnTables>, question: FileQuestion, at: TimestampText | null): Promise<FileRow[]> {
-  const rows = filesOf(own, question).orderBy('field').orderBy('version');
-  if (at === null) return rows.where('valid_to', 'is', null).execute();
-  return rows
-    .where('valid_from', '<=', at)
-    .where((where) => where.or([where('valid_to', 'is', null), where('valid_to', '>', at)]))
-    .execute();
-}
-
-/** The latest content that a file of a record had, current or not; null if there never was one. */
-export async function lastContent(own: Kysely<OwnTables>, question: FileQuestion): Promise<FileRow | null> {
-  const last = filesOf(own, question).where('sha256', 'is not', null).orderBy('version', 'desc').limit(1);
-  return (await last.executeTakeFirst()) ?? null;
-}
-
-function filesOf(own: Kysely<OwnTables>, { resource, id, field, position }: FileQuestion) {
-  const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).where('record_id', '=', id);
-  return (field === null ? rows : rows.where('field', '=', field)).where('position', '=', position);
 }
 
 /** The number of current files by resource, field and status. */

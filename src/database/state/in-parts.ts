@@ -1,8 +1,8 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 
-/** Splits a list into parts of at most `size`: every database limits the bound values of a statement. */
-export function inParts<T>(list: readonly T[], size: number): T[][] {
+/** Splits a list of ids or short rows into parts: every database limits the bound values of a statement. */
+export function inParts<T>(list: readonly T[], size = 500): T[][] {
   const parts: T[][] = [];
   for (let at = 0; at < list.length; at += size) parts.push(list.slice(at, at + size));
   return parts;

@@ -13,14 +13,14 @@ const LEASE_MS = 40_000;
 const RENEW_MS = 10_000;
 
 /**
- * One owner per resource. The token grows with every owner, and the fence is each one's own, so that one who was frozen
- * can no longer commit.
+ * Exclusive ownership of a resource. The token grows with every owner, and each owner has its own fence, so that a process
+ * that was frozen meanwhile can no longer commit.
  */
 export interface Lease {
   proof(): LeaseProof;
   /**
-   * True if the database has gone back to a state from before something that it had confirmed to this owner, and
-   * no process has taken the resource over since: a failover to a replica that lagged behind, or a restored backup.
+   * True if the database has lost commits that it had confirmed to this owner (failover to a replica that lagged behind,
+   * or a restored backup), and no other process has taken the resource over since.
    */
   isSetBack(): Promise<boolean>;
   release(): Promise<void>;
@@ -62,42 +62,41 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
         .where('name', '=', resource)
         .where('fence', '=', fence)
         .execute();
-      // A lease that cannot be released (the disk is full) expires by itself, and must not hide why the run ended.
+      // A lease that cannot be released (full disk) expires by itself, and must not hide why the run ended.
       await released.catch(() => undefined);
     },
   };
 }
 
-/** The clock of the warehouse, which all machines have in common, carried on by our own between two readings. */
+/** The clock of the warehouse, which all machines share; between two readings, this machine's clock adds to it. */
 function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<void>; now(): number } {
   let [reading, readAt] = [0, 0];
   return {
     read: async () => {
       const now = await warehouse.now();
-      // The later of the two moments between which it was read: one who was frozen then takes it to be earlier, and so
-      // its lease to end earlier.
+      // Read afterwards: a process that was frozen in between takes its lease to end earlier.
       [reading, readAt] = [now, clock.monotonic()];
     },
     now: () => reading + clock.monotonic() - readAt,
   };
 }
 
-/** Renews time and again until it is stopped, and one renewal after the other. */
+/** Renews at intervals until it is stopped; renewals do not overlap. */
 function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
-  let underWay: Promise<void> | null = null;
+  let current: Promise<void> | null = null;
   const timer = setInterval(() => {
-    // A lost lease shows at the next commit, and a busy database is tried again: nothing to do about it here.
-    underWay ??= renew()
+    // The next commit reports a lost lease, and the next renewal retries a busy database.
+    current ??= renew()
       .catch(() => undefined)
       .finally(() => {
-        underWay = null;
+        current = null;
       });
   }, RENEW_MS);
   timer.unref();
   return {
     stop: async () => {
       clearInterval(timer);
-      await underWay;
+      await current;
     },
   };
 }
@@ -106,7 +105,7 @@ function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | und
   return own.selectFrom('_sync_leases').selectAll().where('name', '=', resource).executeTakeFirst();
 }
 
-/** True of an earlier state of an owner's lease, or of one from before it was taken; not of what a later owner left. */
+/** True if the stored lease is an earlier state of the owner's; false if a later owner has it. */
 function isBehind(
   stored: LeaseRow | undefined,
   { token, fence, commits }: { token: number; fence: string; commits: number },
@@ -117,24 +116,21 @@ function isBehind(
 
 async function takeOver(warehouse: Warehouse, resource: string, fence: string, now: number): Promise<number> {
   const { own } = warehouse;
-  const place = placeOfProcess(warehouse.isOnNetwork);
+  const host = processNamespace(warehouse.isOnNetwork);
   const claim = {
     fence,
     commits: 0,
     owner: `pid ${process.pid} on ${hostname()}`,
-    host: place,
+    host,
     pid: process.pid,
     acquired_at: timestampText(now),
     expires_at: timestampText(now + LEASE_MS),
   };
   for (;;) {
     const held = await readLease(warehouse, resource);
-    // Ours already, if the connection was lost before the answer.
+    // This process has it already if the connection was lost before the response.
     if (held?.fence === fence) return held.token;
-    if (held !== undefined && mayBeAlive(held, place, now)) {
-      await boundLease(own, held, now);
-      throw leaseHeld(held);
-    }
+    if (held !== undefined && mayBeAlive(held, host, now)) throw leaseHeld(held);
     // One statement decides: a process that took the lease since the read has raised the token; then read again.
     const taken = await own
       .insertInto('_sync_leases')
@@ -152,28 +148,16 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
   }
 }
 
-/** Shortens a lease of a clock that was ahead to what an owner may have left: one that is alive renews it in time. */
-async function boundLease(own: Warehouse['own'], { name, fence, expires_at }: LeaseRow, now: number): Promise<void> {
-  if (timestampMs(expires_at) <= now + 2 * LEASE_MS) return;
-  await own
-    .updateTable('_sync_leases')
-    .set({ expires_at: timestampText(now + LEASE_MS) })
-    .where('name', '=', name)
-    .where('fence', '=', fence)
-    .where('expires_at', '=', expires_at)
-    .execute();
-}
-
-/** A process of this place can be looked up, so that a restart after a kill need not wait for the lease to run out. */
-function mayBeAlive(held: LeaseRow, place: string, now: number): boolean {
+/** A process of this namespace can be looked up, so that a restart after a kill need not wait for the lease to expire. */
+function mayBeAlive(held: LeaseRow, host: string, now: number): boolean {
   if (timestampMs(held.expires_at) <= now) return false;
-  return held.host !== place || isOtherRunning(held.pid);
+  return held.host !== host || isOtherRunning(held.pid);
 }
 
 /** Throws `lease_held` if a process that may be alive owns a resource of a warehouse whose processes are all of one machine. */
 export async function refuseWhileOwned(own: Warehouse['own'], now: number): Promise<void> {
   const leases = await own.selectFrom('_sync_leases').selectAll().execute();
-  const held = leases.find((lease) => mayBeAlive(lease, placeOfProcess(false), now));
+  const held = leases.find((lease) => mayBeAlive(lease, processNamespace(false), now));
   if (held !== undefined) throw leaseHeld(held);
 }
 
@@ -186,29 +170,28 @@ function leaseHeld(held: LeaseRow): SyncError {
 }
 
 /**
- * Where a process runs: two that give the same text can look each other up by their pid. Containers of several
- * machines, or several on one volume, may share a name and all be pid 1: a name says nothing. The same kernel since the
- * same boot, and the same table of pids, do. Where that cannot be read (outside of Linux) those who share a database
- * over the network cannot be looked up, and what a dead process held runs out; a file is shared by processes of one
- * machine.
+ * Identifies the namespace of process ids: two processes with the same text can look each other up by pid. A host name
+ * does not suffice, because containers may share it and all be pid 1; the boot id and the pid namespace of the kernel do.
+ * Outside of Linux these cannot be read: then processes that share a server are not looked up, and leases of dead ones
+ * expire, while processes that share a file run on one machine.
  */
-export function placeOfProcess(isOnNetwork: boolean): string {
+export function processNamespace(isOnNetwork: boolean): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
-    return isOnNetwork ? `${hostname()} ${UNKNOWN_PLACE}` : hostname();
+    return isOnNetwork ? `${hostname()} ${UNKNOWN_NAMESPACE}` : hostname();
   }
 }
 
-/** True of what this process has left of itself in a database of either kind. */
+/** True if a lease belongs to this process. */
 export function isThisProcess({ pid, host }: { pid: number; host: string }): boolean {
-  return pid === process.pid && (host === placeOfProcess(true) || host === placeOfProcess(false));
+  return pid === process.pid && (host === processNamespace(true) || host === processNamespace(false));
 }
 
-const UNKNOWN_PLACE = randomUUID();
+const UNKNOWN_NAMESPACE = randomUUID();
 
-/** True if a process of this pid lives; false also for our own: what we do not know to be ours is an earlier one's. */
+/** True if another process with this pid is running. A lease under our own pid is of an earlier process. */
 export function isOtherRunning(pid: number): boolean {
   // Such as pid 1 of a container that was restarted.
   if (pid === process.pid) return false;

@@ -37,14 +37,14 @@ export interface FixedColumn {
   by: string;
 }
 
-/** A resource that this process owns: its tables as they are, and the turns in which it is written. */
+/** A resource that this process owns: its lease, the tables as they are, and the commit slot. */
 export interface OwnedResource {
   readonly resource: string;
-  /** For the next transaction: proof of the lease under which everything that it rests on was read. */
+  /** Proof for the next transaction: of the lease under which its facts were read. */
   lease(): LeaseProof;
   /**
-   * Called when something went wrong. Returns true if the database was set back to a state from before something that
-   * it had confirmed: then the lease is acquired again, and everything has to be read again.
+   * Called after an error. Returns true if the database has lost confirmed commits: then the lease is acquired again, and
+   * the caller has to read all facts again.
    */
   recover(error: unknown): Promise<boolean>;
   /** Acquires the lease again after another process has taken over. Throws as `acquire` does. */
@@ -53,11 +53,11 @@ export interface OwnedResource {
   release(now?: boolean): Promise<void>;
   /** Null before the tables are read or created. The code that changes them stores the new shape here. */
   shape: ResourceShape | null;
-  /** Years that the calendar has, at the least; null before that is read. It never loses one. */
+  /** Years that the calendar has; null before they are read. */
   years: Years | null;
   /** Open rejects: while there are none, no record can resolve one. */
   openRejects: number;
-  /** Records that a person has had erased: nothing of them is stored any more. */
+  /** Records that an operator had erased: they must not be stored again. */
   readonly forgotten: Forgotten;
   /** Reads again which records were erased; call it within `takeTurn`. */
   rereadForgotten(): Promise<void>;
@@ -67,11 +67,11 @@ export interface OwnedResource {
   heldViews: readonly HeldView[];
   /** Columns whose types cannot change in this run, because external objects depend on them. */
   fixedColumns: readonly FixedColumn[];
-  /** Runs `work` after other turns: a scan and a re-fetch must not write between each other's steps. */
+  /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** The resources of one source that this process owns, shared by all who acquire them. */
+/** The resources of one source that this process owns. */
 export interface OwnedResources {
   /** Throws `SyncError('lease_held')` if another process owns the resource. */
   acquire(resource: string): Promise<OwnedResource>;
@@ -101,7 +101,7 @@ export function ownResources(
   };
 }
 
-/** What is known of a resource, the same for all who acquired it. */
+/** Facts of a resource, shared by all that acquired it. */
 type Facts = Pick<
   OwnedResource,
   'shape' | 'years' | 'openRejects' | 'heldViews' | 'fixedColumns' | 'forgotten' | 'watches'
@@ -119,7 +119,6 @@ interface Shared {
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** A resource as shared by all who acquire it. */
 async function openShared(warehouse: Warehouse, resource: string, clock: Clock, privacy: PrivacyKey): Promise<Shared> {
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, resource, clock);
@@ -143,7 +142,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
       const next = await acquireLease(warehouse, resource, clock);
       await shared.lease.release();
       shared.lease = next;
-      // An owner in between may have made the tables grow, and a set-back database has lost some.
+      // Another owner may have changed the tables meanwhile, and a set-back database has lost some.
       facts.shape = await readTables(warehouse, resource);
       facts.years = null;
       facts.openRejects = await countOpenRejects(own, resource);
@@ -157,7 +156,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
   return shared;
 }
 
-/** One user's view of it: after another user has renewed the lease, what this one has read is from before. */
+/** One user's view: after another user has renewed the lease, this one still has the lease under which it has read. */
 function viewOf(acquired: Acquired<Shared>): OwnedResource {
   const shared = acquired.value;
   const { facts, turns } = shared;
@@ -180,7 +179,7 @@ function viewOf(acquired: Acquired<Shared>): OwnedResource {
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
-      // If the database cannot be reached, or another process owns the resource by now, the error at hand says more.
+      // If the database cannot be reached, or another process owns the resource, the first error says more.
       return turns.add(catchUp).catch(() => false);
     },
   };

@@ -15,9 +15,6 @@ export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], 
   return upsertRows(own, '_sync_rejects', [...distinct.values()], ['resource', 'hash', 'reason'], updated);
 }
 
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 1_000;
-
 /** Resolves the rejects of records that were stored since. */
 export function resolveRejects(
   own: Kysely<OwnTables>,
@@ -26,17 +23,17 @@ export function resolveRejects(
   at: string,
 ): CompiledQuery[] {
   const resolve = resolved(own, resource, at);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => resolve.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => resolve.where('record_id', 'in', part).compile());
 }
 
-/** Resolves the rejects that a complete full scan, begun at `walkStartedAt`, has not seen again. */
+/** Resolves the rejects that a complete full scan, begun at `scanStartedAt`, has not seen again. */
 export function resolveUnseenRejects(
   own: Kysely<OwnTables>,
   resource: string,
-  walkStartedAt: string,
+  scanStartedAt: string,
   at: string,
 ): CompiledQuery {
-  return resolved(own, resource, at).where('last_seen', '<', walkStartedAt).compile();
+  return resolved(own, resource, at).where('last_seen', '<', scanStartedAt).compile();
 }
 
 function resolved(own: Kysely<OwnTables>, resource: string, at: string) {

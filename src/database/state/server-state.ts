@@ -44,7 +44,7 @@ export function pausedError(source: string, resource: string): SyncError {
 }
 
 /** An alert that a channel has sent; times in epoch milliseconds. */
-export interface ToldAlert {
+export interface SentAlert {
   channel: string;
   /** Not stored: the row is in the warehouse of this source. */
   source: string;
@@ -54,33 +54,32 @@ export interface ToldAlert {
   what: string;
   since: number;
   told_at: number;
-  /** When it was first found to have ended; null while it lasts. */
-  gone_at: number | null;
   /** When its end was reported; null until then. */
   over_at: number | null;
-  /** How often it has come back within a day. */
-  returns: number;
 }
 
 /** All alerts that the channels have sent for a source. */
-export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
+export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<SentAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
-  return Array.from(rows, ({ since, told_at, gone_at, over_at, ...row }) => ({
-    ...row,
+  return Array.from(rows, ({ channel, alert, what, since, told_at, over_at }) => ({
+    channel,
     source,
+    alert,
+    what,
     since: timestampMs(since),
     told_at: timestampMs(told_at),
-    gone_at: gone_at === null ? null : timestampMs(gone_at),
     over_at: over_at === null ? null : timestampMs(over_at),
   }));
 }
 
-export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: ToldAlert): CompiledQuery[] {
+export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: SentAlert): CompiledQuery[] {
   const row = {
     ...told,
     since: timestampText(told.since),
     told_at: timestampText(told.told_at),
-    gone_at: told.gone_at === null ? null : timestampText(told.gone_at),
+    // Not used since 0.2.
+    gone_at: null,
+    returns: 0,
     over_at: told.over_at === null ? null : timestampText(told.over_at),
   };
   const columns = ['what', 'since', 'told_at', 'gone_at', 'over_at', 'returns'] as const;

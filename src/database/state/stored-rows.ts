@@ -8,7 +8,7 @@ import { commentKey } from './column-catalog.ts';
 import { inParts } from './in-parts.ts';
 
 /** Live rows to be marked as deleted. */
-interface GoneRows {
+interface SoftDelete {
   resource: string;
   history: HistoryPolicy;
   /** The resource's own table, and all its child tables. */
@@ -22,22 +22,19 @@ interface GoneRows {
   deletedAt: TimestampText | null;
 }
 
-/** Keys per statement, below every database's limit of bound values. */
-const KEYS_PER_STATEMENT = 500;
-
 /**
  * Returns the statements that mark rows as deleted, delete their child rows, and add a version that marks the delete;
  * earlier versions keep the content.
  */
-export function goneStatements({ own, rows }: TableAccess, gone: GoneRows): CompiledQuery[] {
-  return inParts(gone.keys, KEYS_PER_STATEMENT).flatMap((part) =>
+export function softDeleteStatements({ own, rows }: TableAccess, gone: SoftDelete): CompiledQuery[] {
+  return inParts(gone.keys).flatMap((part) =>
     statementsFor(rows.named, gone, sql.join(part)).map((statement) => statement.compile(own)),
   );
 }
 
 function statementsFor(
   named: TableAccess['rows']['named'],
-  { resource, history, table, children, at, deletedAt }: GoneRows,
+  { resource, history, table, children, at, deletedAt }: SoftDelete,
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
   const key = sql.id(table.key[0] ?? '');
@@ -139,7 +136,7 @@ export function restoreDeletes(
     .set({ restored_at: at })
     .where('resource', '=', resource)
     .where('restored_at', 'is', null);
-  return inParts(keys, KEYS_PER_STATEMENT).map((part) => restore.where('id', 'in', part).compile());
+  return inParts(keys).map((part) => restore.where('id', 'in', part).compile());
 }
 
 /** Rows made from stored bodies. */
@@ -203,76 +200,22 @@ export async function countFilled(
   return { records: rows[0]?.['records'] ?? 0, filled: new Map(filled) };
 }
 
-/** True if a live row has a value in the column of the view; with `since`, one that was written later. */
-export async function showsValue(
-  { own, rows: { named } }: TableAccess,
-  view: string,
-  column: string,
-  since: TimestampText | null = null,
-): Promise<boolean> {
-  const isLater = since === null ? sql`` : sql`AND "_synced_at" > ${since}`;
-  const found = sql`SELECT 1 FROM ${named(view)} WHERE ${sql.id(column)} IS NOT NULL ${isLater} LIMIT 1`;
-  return (await found.execute(own)).rows.length > 0;
-}
-
-/** The last change of the values of a column. */
-export interface KnownChange {
-  kind: ValueChange;
-  at: TimestampText;
-}
-
-/** Changes of the columns that lost their values, by `commentKey`. */
-export async function readValueChanges(own: Kysely<OwnTables>, resource: string): Promise<Map<string, KnownChange>> {
+/** The last change of the columns that lost their values, by `commentKey`. */
+export async function readValueChanges(own: Kysely<OwnTables>, resource: string): Promise<Map<string, ValueChange>> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
-    .select(['table_name', 'column_name', 'kind', 'changed_at'])
+    .select(['table_name', 'column_name', 'kind'])
     .where('resource', '=', resource)
     .where('kind', 'is not', null)
     .orderBy('changed_at')
     .execute();
-  const known = new Map<string, KnownChange>();
-  for (const { table_name, column_name, kind, changed_at: at } of rows) {
-    if (kind !== null) known.set(commentKey(table_name, column_name), { kind, at });
+  const known = new Map<string, ValueChange>();
+  for (const { table_name, column_name, kind } of rows) {
+    if (kind !== null) known.set(commentKey(table_name, column_name), kind);
   }
   return known;
 }
 
-const CHANGES_PER_STATEMENT = 500;
-
 export function saveValueChanges(own: Kysely<OwnTables>, rows: readonly SchemaChangeRow[]): CompiledQuery[] {
-  return inParts(rows, CHANGES_PER_STATEMENT).map((part) =>
-    own.insertInto('_sync_schema_changes').values(part).compile(),
-  );
-}
-
-/** The live view of a table, and the names of its columns by source path. */
-export interface LiveColumns {
-  view: string;
-  names: Map<string, string>;
-}
-
-/** The live views of tables, by table. */
-export async function readLiveColumns(
-  own: Kysely<OwnTables>,
-  tables: readonly TableShape[],
-): Promise<Map<string, LiveColumns>> {
-  const views = new Map(
-    tables.flatMap(({ name }) => [`${name}_live`, `${name}_live_view`].map((view) => [view, name])),
-  );
-  const rows = await own
-    .selectFrom('_sync_view_columns')
-    .select(['view_name', 'column_name', 'source_path'])
-    .where('source_path', 'is not', null)
-    .where('view_name', 'in', [...views.keys()])
-    .orderBy('position')
-    .execute();
-  const found = new Map<string, LiveColumns>();
-  for (const { view_name: view, column_name, source_path: source } of rows) {
-    const table = views.get(view) ?? '';
-    const columns = found.get(table) ?? { view, names: new Map<string, string>() };
-    // The column with the exact digits of a number comes after the number.
-    if (source !== null && !columns.names.has(source)) columns.names.set(source, column_name);
-    found.set(table, columns);
-  }
-  return found;
+  return inParts(rows).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }

@@ -1,22 +1,19 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
-import type { OwnTables, DeleteCandidateRow, TimestampText } from '../own-tables.ts';
+import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
 
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 500;
-
 /** The columns that several delete candidates have in common. */
-export type Suspicion = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
+export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
 type Upserted = UpdateObject<OwnTables, '_sync_suspects'>;
 
 /** Inserts candidates, or updates those that exist. */
-function upsertSuspects(
+function upsertCandidates(
   own: Kysely<OwnTables>,
   rows: readonly DeleteCandidateRow[],
   update: Upserted,
 ): CompiledQuery[] {
-  return inParts(rows, IDS_PER_STATEMENT).map((part) =>
+  return inParts(rows).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part)
@@ -42,7 +39,7 @@ export function noteOlderStates(
 ): CompiledQuery[] {
   const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
   const rows = states.map((state) => ({ resource, found_at: at, deleted_at: null, ...noted, ...state }));
-  return inParts(rows, IDS_PER_STATEMENT).map((part) =>
+  return inParts(rows).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part)
@@ -62,16 +59,16 @@ export function noteOlderStates(
  */
 export function noteMissingRecords(
   own: Kysely<OwnTables>,
-  { state, detail, ...suspicion }: Suspicion,
+  { state, detail, ...facts }: CandidateFacts,
   ids: readonly string[],
   sweeps: 0 | 1 | 2,
 ): CompiledQuery[] {
-  const { evidence_at } = suspicion;
+  const { evidence_at } = facts;
   const noted = { state, detail, sweeps, found_at: evidence_at, hash: null, deleted_at: null };
   const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
-  return upsertSuspects(
+  return upsertCandidates(
     own,
-    ids.map((record_id) => ({ ...suspicion, ...noted, record_id })),
+    ids.map((record_id) => ({ ...facts, ...noted, record_id })),
     {
       // A report of the service is stronger evidence than a scan that did not list the record.
       reason: sql`CASE WHEN excluded.reason NOT IN ('stated', 'left_out') AND _sync_suspects.reason IN ('event', 'stated', 'told')
@@ -86,7 +83,7 @@ export function noteMissingRecords(
 }
 
 /** A record that the service reports as deleted, and the service's time of the delete; null if it names none. */
-interface StatedSuspect {
+interface ReportedDelete {
   key: string;
   at: TimestampText | null;
 }
@@ -98,11 +95,11 @@ interface StatedSuspect {
 export function noteReportedDeletes(
   own: Kysely<OwnTables>,
   { resource, reason, evidence_at }: { resource: string; reason: 'stated' | 'told'; evidence_at: TimestampText },
-  records: readonly StatedSuspect[],
+  records: readonly ReportedDelete[],
 ): CompiledQuery[] {
   const noted = { resource, reason, evidence_at, found_at: evidence_at, detail: null, sweeps: 0, hash: null };
   const isDecided = sql`_sync_suspects.state IN ('released', 'held')`;
-  return upsertSuspects(
+  return upsertCandidates(
     own,
     records.map(({ key, at }) => ({ ...noted, state: 'open', record_id: key, deleted_at: at })),
     {
@@ -117,17 +114,17 @@ export function noteReportedDeletes(
   );
 }
 
-function deleteSuspects(own: Kysely<OwnTables>, resource: string) {
+function deleteCandidates(own: Kysely<OwnTables>, resource: string) {
   return own.deleteFrom('_sync_suspects').where('resource', '=', resource);
 }
 
-function updateSuspects(own: Kysely<OwnTables>, resource: string, update: Partial<DeleteCandidateRow>) {
+function updateCandidates(own: Kysely<OwnTables>, resource: string, update: Partial<DeleteCandidateRow>) {
   return own.updateTable('_sync_suspects').set(update).where('resource', '=', resource);
 }
 
 /** Removes candidates that a full scan has listed, or that were written or deleted since it began. */
-export function forgetListed(own: Kysely<OwnTables>, resource: string, walkStartedAt: TimestampText): CompiledQuery {
-  return deleteSuspects(own, resource).where(isUndecided).where('evidence_at', '<', walkStartedAt).compile();
+export function forgetListed(own: Kysely<OwnTables>, resource: string, scanStartedAt: TimestampText): CompiledQuery {
+  return deleteCandidates(own, resource).where(isUndecided).where('evidence_at', '<', scanStartedAt).compile();
 }
 
 /** Which candidates are removed: all; those without a decision to remember (`waiting`); or those of a feed (`fed`). */
@@ -139,10 +136,10 @@ export function forgetDeleteCandidates(
   ids: readonly string[],
   which: Forgettable = 'all',
 ): CompiledQuery[] {
-  let forget = deleteSuspects(own, resource);
+  let forget = deleteCandidates(own, resource);
   if (which !== 'all') forget = forget.where('state', '<>', 'settled');
   if (which === 'fed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => forget.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => forget.where('record_id', 'in', part).compile());
 }
 
 /** Notes that records were deleted because an operator confirmed it. */
@@ -152,27 +149,27 @@ export function markConfirmed(
   ids: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  const confirmed = updateSuspects(own, resource, { state: 'settled', sweeps: 0, evidence_at: at, detail: null });
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => confirmed.where('record_id', 'in', part).compile());
+  const confirmed = updateCandidates(own, resource, { state: 'settled', sweeps: 0, evidence_at: at, detail: null });
+  return inParts(ids).map((part) => confirmed.where('record_id', 'in', part).compile());
 }
 
 /** Removes the deletes that an operator confirmed before `before`. */
 export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
-  return deleteSuspects(own, resource).where('state', '=', 'settled').where('evidence_at', '<', before).compile();
+  return deleteCandidates(own, resource).where('state', '=', 'settled').where('evidence_at', '<', before).compile();
 }
 
 /** Releases waiting deletes; all of the resource if no ids are given. */
-export function releaseSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const release = updateSuspects(own, resource, { state: 'released', detail: null }).where(isUndecided);
+export function releaseDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isUndecided);
   if (ids.length === 0) return [release.compile()];
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => release.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => release.where('record_id', 'in', part).compile());
 }
 
 /** Dismisses waiting deletes, so that their rows stay live. All of the resource if no ids are given. */
-export function discardSuspects(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const discard = deleteSuspects(own, resource).where(isUndecided);
+export function dismissDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+  const discard = deleteCandidates(own, resource).where(isUndecided);
   if (ids.length === 0) return [discard.compile()];
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => discard.where('record_id', 'in', part).compile());
+  return inParts(ids).map((part) => discard.where('record_id', 'in', part).compile());
 }
 
 /** True for a candidate whose delete is still to be carried out. */
@@ -181,20 +178,20 @@ function isUndecided(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
 }
 
 /** Holds the deletes that are still to be verified. */
-export function holdOpen(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
-  const hold = updateSuspects(own, resource, { state: 'held', detail });
+export function holdOpenDeletes(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
+  const hold = updateCandidates(own, resource, { state: 'held', detail });
   return hold.where('reason', '<>', 'older').where('state', '=', 'open').compile();
 }
 
 /** Holds these deletes until an operator decides. */
-export function holdSuspects(
+export function holdDeletes(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   detail: string,
 ): CompiledQuery[] {
-  const hold = updateSuspects(own, resource, { state: 'held', detail });
-  return inParts(ids, IDS_PER_STATEMENT).map((part) => hold.where('record_id', 'in', part).compile());
+  const hold = updateCandidates(own, resource, { state: 'held', detail });
+  return inParts(ids).map((part) => hold.where('record_id', 'in', part).compile());
 }
 
 /** Candidates in these states: first released ones, then the oldest; all of them without a limit. */

@@ -2,9 +2,6 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
 
-/** Ids per statement, below every database's limit of bound values. */
-const IDS_PER_STATEMENT = 1_000;
-
 /** The stored body of a version. */
 export interface StoredBody {
   id: string;
@@ -28,7 +25,7 @@ export async function currentBodies(
 ): Promise<Map<string, string>> {
   const bodies = new Map<string, string>();
   const current = versionsOf(own, resource).where('valid_to', 'is', null).where('op', '=', 'upsert');
-  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+  for (const part of inParts(ids)) {
     for (const { id, body } of withBody(await current.where('id', 'in', part).execute())) bodies.set(id, body);
   }
   return bodies;
@@ -122,7 +119,7 @@ export async function latestVersions(
   ids: readonly string[],
 ): Promise<Map<string, number>> {
   const latest = new Map<string, number>();
-  for (const part of inParts(ids, IDS_PER_STATEMENT)) {
+  for (const part of inParts(ids)) {
     for (const { id, version } of await versionsOf(own, resource)
       .clearSelect()
       .select(['id', 'version'])

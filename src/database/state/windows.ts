@@ -5,9 +5,6 @@ import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** Windows per statement, below every database's limit of bound values. */
-const WINDOWS_PER_STATEMENT = 100;
-
 /** The stored windows of a resource, the oldest first. */
 export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {
   return own.selectFrom('_sync_windows').selectAll().where('resource', '=', resource).orderBy('window_start').execute();
@@ -26,7 +23,7 @@ export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]):
 /** Removes windows that are no longer part of the resource. */
 export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
   const all = own.deleteFrom('_sync_windows').where('resource', '=', resource);
-  return inParts(starts, WINDOWS_PER_STATEMENT).map((part) => all.where('window_start', 'in', part).compile());
+  return inParts(starts).map((part) => all.where('window_start', 'in', part).compile());
 }
 
 /** A window with a held response, which an operator may have released. */
@@ -62,7 +59,7 @@ function changeHeld(
   change: Partial<WindowRow>,
 ): CompiledQuery[] {
   const held = own.updateTable('_sync_windows').set(change).where('resource', '=', resource);
-  return inParts(starts, WINDOWS_PER_STATEMENT).map((part) =>
+  return inParts(starts).map((part) =>
     held.where('held_at', 'is not', null).where('window_start', 'in', part).compile(),
   );
 }

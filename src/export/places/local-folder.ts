@@ -3,7 +3,7 @@ import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat } f
 import path from 'node:path';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
-import { isOtherRunning, placeOfProcess } from '../../database/state/leases.ts';
+import { isOtherRunning, processNamespace } from '../../database/state/leases.ts';
 import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
 /** Names the process that writes to the folder. */
@@ -60,7 +60,7 @@ function lockableFolder(folder: string): ExportPlace {
 /** Throws `export_busy` if a running process has locked the folder. */
 async function lock(folder: string): Promise<void> {
   const file = path.join(folder, LOCK);
-  const self = { pid: process.pid, host: placeOfProcess(false) };
+  const self = { pid: process.pid, host: processNamespace(false) };
   for (let attempt = 0; attempt < MAX_LOCK_ATTEMPTS; attempt += 1) {
     try {
       await using handle = await open(file, 'wx');

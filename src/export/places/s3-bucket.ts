@@ -1,13 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
-import {
-  bucketAccess,
-  openBucketClient,
-  type BucketAccess,
-  type BucketClient,
-  type BucketWords,
-} from '../../object-store/bucket.ts';
+import { bucketAccess, type BucketAccess, BucketClient, type BucketWords } from '../../object-store/bucket.ts';
 import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
@@ -41,7 +35,7 @@ export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
   dependencies: { signal: AbortSignal },
 ): ExportPlace {
-  const client = openBucketClient(access, WORDS, dependencies);
+  const client = new BucketClient(access, WORDS, dependencies.signal);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
   let known: { text: string; etag: string } | null = null;
@@ -84,8 +78,8 @@ async function putManifest(
   client: BucketClient,
   { key, text, etag, shown }: { key: string; text: string; etag: string | null; shown: string },
 ): Promise<void> {
-  const only = etag === null ? 'where-none' : { etag };
-  if ((await client.put(key, Buffer.from(text), { type: 'application/json', only })) === 'written') return;
+  const only = etag === null ? 'absent' : { etag };
+  if ((await client.putIf(key, Buffer.from(text), only, 'application/json')) === 'written') return;
   // An earlier attempt without a response may have written it.
   const there = await client.get(key);
   if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');

@@ -5,24 +5,20 @@ import { buildConnector } from 'undici';
 import { SyncError } from '../../model/errors.ts';
 import type { ConnectorMaker } from '../exchange.ts';
 
-/** From where files may come. */
+// Addresses of files come from records, so their authors choose them: only the public internet may be requested.
+
+/** Which hosts files can come from. */
 export interface AddressRules {
-  /** Hosts, or host:port, that may be asked although they are private: `files.allow_hosts`. */
+  /** Private hosts, or host:port, that may be requested: `files.allow_hosts`. */
   allowed: readonly string[];
-  /** A proxy resolves names, so their addresses are not visible here. */
+  /** True if a proxy resolves names, whose addresses are then not visible here. */
   isProxied: boolean;
 }
-
-/** What an operator does about an address that is refused and right all the same. */
-const HINT = 'If files are to come from there, name the host in files.allow_hosts of the source.';
 
 /** Names that only a private network resolves (RFC 6761, 6762, 8375 and the private-use name of ICANN). */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
 
-/**
- * True for an address of the public internet, in whatever spelling; of IPv6 only what is given out (2000::/3), so that no
- * future range is public by default.
- */
+/** True for an address of the public internet. Of IPv6 only 2000::/3, so that no future range is public by default. */
 function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -30,7 +26,7 @@ function isPublicAddress(address: string): boolean {
   return parsed instanceof ipaddr.IPv4 || ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
 }
 
-/** True for a host that the settings name: with this port, or without any. */
+/** True for a host that the settings name, with this port or without any. */
 export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readonly string[]): boolean {
   const own = `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? '443' : '80')}`;
   return allowed.some((entry) => {
@@ -41,26 +37,22 @@ export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readon
 }
 
 /**
- * Throws `SyncError` (`file_address`) for an address that is private by what is written. `URL` has read every spelling of
- * a number (decimal, octal, hexadecimal) by then, and refused a zone. Names are judged when they are resolved.
+ * Throws `SyncError` (`file_address`) for a URL with a private address in it, in any spelling that `URL` reads. Names are
+ * checked when they are resolved, and here only if a proxy resolves them.
  */
-export function refusePrivate(url: URL, { allowed, isProxied }: AddressRules): void {
+export function refusePrivateUrl(url: URL, { allowed, isProxied }: AddressRules): void {
   if (isAllowedHost(url, allowed)) return;
-  const host = bareHost(url.hostname);
-  const isNumber = ipaddr.isValid(host);
-  if (isNumber && !isPublicAddress(host)) throw addressRefused(`${host} is no address of the public internet`);
-  if (isNumber || !isProxied) return;
-  const name = host.replace(/\.$/, '');
-  if (PRIVATE_NAME.test(name) || !name.includes('.')) throw addressRefused(`${name} is a name of a private network`);
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+  if (ipaddr.isValid(host)) {
+    if (!isPublicAddress(host)) throw addressRefused(`${host} is no address of the public internet`);
+  } else if (isProxied && (PRIVATE_NAME.test(host) || !host.includes('.'))) {
+    throw addressRefused(`${host} is a name of a private network`);
+  }
 }
 
 function addressRefused(message: string): SyncError {
-  return new SyncError('file_address', message, { recovery: 'skip', hint: HINT });
-}
-
-/** Without the brackets of an IPv6 address. */
-function bareHost(hostname: string): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1');
+  const hint = 'If files are to come from there, name the host in files.allow_hosts of the source.';
+  return new SyncError('file_address', message, { recovery: 'skip', hint });
 }
 
 /** Resolves a name to all its addresses, as `dns.lookup` does. */
@@ -71,43 +63,30 @@ export type Resolve = (
 ) => void;
 
 /**
- * Connects to public addresses and to allowed hosts only. It connects to the very addresses that it checks, so a name
- * that resolves to another one later (DNS rebinding) has no effect.
+ * Connects names to public addresses only, unless their host is allowed. It connects to the very addresses that it
+ * checks, so a name that resolves to another one later (DNS rebinding) has no effect.
  */
-export function guardedConnector(allowed: readonly string[], resolve: Resolve = systemLookup): ConnectorMaker {
+export function publicConnector(allowed: readonly string[], resolve: Resolve = systemLookup): ConnectorMaker {
   return (options) => {
     const open = buildConnector({ ...options, lookup: lookupBy(resolve, () => true) });
     const guarded = buildConnector({ ...options, lookup: lookupBy(resolve, isPublicAddress) });
     return (target, callback) => {
       const url = new URL(`${target.protocol}//${target.hostname}:${target.port}`);
-      const host = bareHost(target.hostname);
-      if (isAllowedHost(url, allowed)) open(target, callback);
-      // An address needs no `lookup`.
-      else if (ipaddr.isValid(host) && !isPublicAddress(host)) callback(notPublic(host), null);
-      else guarded(target, callback);
+      (isAllowedHost(url, allowed) ? open : guarded)(target, callback);
     };
   };
 }
 
-/** One address that must not be asked is enough to refuse all that a name resolves to. */
-function lookupBy(resolve: Resolve, mayBeAsked: (address: string) => boolean): LookupFunction {
+/** Refuses a name if one of its addresses must not be requested. */
+function lookupBy(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
   return (hostname, options, done) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      const [first] = addresses ?? [];
-      const hidden = addresses?.find(({ address }) => !mayBeAsked(address));
+      const refused = addresses?.find(({ address }) => !isAllowed(address));
       if (error !== null) done(error, []);
-      else if (first === undefined) done(noAddress(hostname), []);
-      else if (hidden !== undefined) done(notPublic(`${hostname} resolves to ${hidden.address}, which`), []);
+      else if (refused !== undefined)
+        done(addressRefused(`${hostname} resolves to the private ${refused.address}`), []);
       else if (options.all === true) done(null, addresses);
-      else done(null, first.address, first.family);
+      else done(null, addresses[0]?.address ?? '', addresses[0]?.family ?? 0);
     });
   };
-}
-
-function notPublic(what: string): SyncError {
-  return addressRefused(`${what} is no address of the public internet`);
-}
-
-function noAddress(hostname: string): Error {
-  return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' });
 }

@@ -3,9 +3,9 @@ import type { Lane } from '../../model/vocabulary.ts';
 import type { ClientParts } from '../create-client.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
-import type { RequestAttempt, RateLimiter } from '../rate-limit/rate-limiter.ts';
-import { createRetryQuota, type RetryQuota } from '../request-loop.ts';
-import { guardedConnector, type Resolve } from './addresses.ts';
+import type { RateLimiter, RequestAttempt } from '../rate-limit/rate-limiter.ts';
+import { createRetryQuota } from '../request-loop.ts';
+import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import type { Downloaded, DownloadRequest } from './download-request.ts';
 
@@ -13,7 +13,7 @@ import type { Downloaded, DownloadRequest } from './download-request.ts';
 export interface Downloader {
   /**
    * Throws `SyncError` with recovery `retry` (network, 5xx, lost midway), the `DeferredError` of a rate limiter,
-   * `file_store_full` where there is no room for the unfinished file, and the signal's reason.
+   * `file_store_full` if there is no room for the unfinished file, and the signal's reason.
    */
   download(request: DownloadRequest): Promise<Downloaded>;
   close(): Promise<void>;
@@ -30,15 +30,15 @@ export interface DownloaderOptions {
   resolve?: Resolve | undefined;
 }
 
-/** Fetches the files of one source. */
+/** Creates the downloader of one source. */
 export function createDownloader({ client, allowHosts, openRateLimiter, resolve }: DownloaderOptions): Downloader {
   const others = new OtherOrigins(openRateLimiter);
   const { network } = client;
   // The certificate of this client is for the service alone.
   const withoutCertificate = network && { proxies: network.proxies, ca: network.ca };
-  const agent = createAgent(client.http, withoutCertificate, guardedConnector(allowHosts, resolve));
+  const agent = createAgent(client.http, withoutCertificate, publicConnector(allowHosts, resolve));
   const { http: httpProxy = '', https: httpsProxy = '' } = network?.proxies ?? {};
-  // A large file holds its slot for minutes: where there are several, one is left to those who ask for records.
+  // A large file takes its slot for minutes: if there are several, one is left for records.
   const turns = new PQueue({ concurrency: Math.max(1, client.http.concurrency - 1) });
   const parts: DownloadParts = {
     client: {
@@ -47,10 +47,10 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
         run: (lane, attempt, signal) => turns.add(() => client.limiterFor(url).run(lane, attempt, signal)),
       }),
     },
+    quota: createRetryQuota(),
     elsewhere: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),
-      quotaOf: (origin) => others.of(origin).quota,
       limiterFor: ({ origin }) => ({ run: (lane, attempt, signal) => others.run(origin, lane, attempt, signal) }),
     },
     rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
@@ -64,60 +64,51 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
   };
 }
 
-/** Max origins to remember; the least recently used are closed. */
+/** Max rate limiters that stay open; the least recently used are closed. */
 const MAX_ORIGINS = 64;
 
-interface OtherOrigin {
-  /** Opened with its first request. */
-  rateLimiter: Promise<RateLimiter> | null;
-  /** Of its own: one that is down costs the others nothing. */
-  quota: RetryQuota;
-  users: number;
-}
-
-/** The origins that files come from besides the service's. */
+/** The rate limiters of the origins that files come from besides the service's. */
 class OtherOrigins {
   readonly #open: DownloaderOptions['openRateLimiter'];
-  readonly #origins = new Map<string, OtherOrigin>();
+  /** In the order of use. */
+  readonly #limiters = new Map<string, { opened: Promise<RateLimiter>; users: number }>();
 
   constructor(open: DownloaderOptions['openRateLimiter']) {
     this.#open = open;
   }
 
-  of(origin: string): OtherOrigin {
-    const found = this.#origins.get(origin) ?? { rateLimiter: null, quota: createRetryQuota(), users: 0 };
-    // The map is in the order of use: the first entry is the least recently used.
-    this.#origins.delete(origin);
-    this.#origins.set(origin, found);
-    return found;
-  }
-
   async run<T>(origin: string, lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
-    const entry = this.of(origin);
-    entry.users += 1;
+    const limiter = this.#limiters.get(origin) ?? { opened: this.#open(origin), users: 0 };
+    this.#limiters.delete(origin);
+    this.#limiters.set(origin, limiter);
+    limiter.users += 1;
     try {
-      const rateLimiter = (entry.rateLimiter ??= this.#open(origin));
-      // One that cannot be opened is opened by the next who asks.
-      rateLimiter.catch(() => (entry.rateLimiter = null));
-      return await (await rateLimiter).run(lane, attempt, signal);
+      const opened = await limiter.opened.catch((error: unknown) => {
+        // The next request opens it again.
+        this.#limiters.delete(origin);
+        throw error;
+      });
+      return await opened.run(lane, attempt, signal);
     } finally {
-      entry.users -= 1;
-      await this.#closeIdle();
+      limiter.users -= 1;
+      await this.#closeUnused();
     }
   }
 
   async close(): Promise<void> {
-    const all = [...this.#origins.values()];
-    this.#origins.clear();
-    for (const { rateLimiter } of all) await (await rateLimiter)?.close();
+    for (const origin of this.#limiters.keys()) await this.#closeOne(origin);
   }
 
-  async #closeIdle(): Promise<void> {
-    for (const [origin, { rateLimiter, users }] of this.#origins) {
-      if (this.#origins.size <= MAX_ORIGINS) return;
-      if (users > 0) continue;
-      this.#origins.delete(origin);
-      await (await rateLimiter)?.close();
+  async #closeUnused(): Promise<void> {
+    for (const [origin, { users }] of this.#limiters) {
+      if (this.#limiters.size <= MAX_ORIGINS) return;
+      if (users === 0) await this.#closeOne(origin);
     }
+  }
+
+  async #closeOne(origin: string): Promise<void> {
+    const opened = this.#limiters.get(origin)?.opened;
+    this.#limiters.delete(origin);
+    await (await opened)?.close();
   }
 }

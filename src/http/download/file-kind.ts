@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';
 
-/** What a file is by its content, whatever its name and its headers say. */
+/** The kind of a file by its content: its name and headers may be wrong. */
 export interface FileKind {
   type: string;
   /** Pixels; null for other files, and if no header holds the size. */
@@ -12,36 +12,35 @@ export interface FileKind {
 }
 
 const TIFF = /^(?:II[*+]\0|MM\0[*+])$/;
-const UNKNOWN = 'application/octet-stream';
 
 /**
- * Detects the type of a file from its first bytes, and the size of a picture. `file` is null while it is being
- * received.
+ * Detects the type of a file from its first bytes, and the size of a picture, for which it reads the file at `path` if
+ * the first bytes do not hold it; null while the file is being received.
  */
-export async function kindOf(head: Buffer, file: { path: string; bytes: number } | null): Promise<FileKind> {
-  const type = await typeOf(head);
+export async function detectKind(head: Buffer, path: string | null): Promise<FileKind> {
+  const type = await detectType(head);
   if (!type.startsWith('image/')) return { type, size: null, isDamaged: false };
-  const size = await readPicture(type, head, file);
+  const size = await readPictureSize(type, head, path);
   return size === 'damaged' ? { type, size: null, isDamaged: true } : { type, size, isDamaged: false };
 }
 
-async function typeOf(head: Buffer): Promise<string> {
-  // The library looks for the directory of a TIFF, which may be at its end.
-  const known = (await magicType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
-  // Its library knows XML, and not what is written in it.
-  return known === null || known === 'application/xml' ? (textTypeOf(head) ?? known ?? UNKNOWN) : known;
+async function detectType(head: Buffer): Promise<string> {
+  // The library needs the directory of a TIFF, which may be at its end.
+  const known = (await detectBinaryType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
+  // The library recognises XML, but not what is written in it.
+  if (known !== null && known !== 'application/xml') return known;
+  return detectTextType(head) ?? known ?? 'application/octet-stream';
 }
 
-/** Only who fetches files needs it; to look for it again costs more than to look at a file. */
+/** Loaded with the first file. */
 let detection: Promise<typeof FileType> | undefined;
 
-async function magicType(head: Buffer): Promise<string | null> {
+async function detectBinaryType(head: Buffer): Promise<string | null> {
   const { fileTypeFromBuffer } = await (detection ??= import('file-type'));
   try {
-    const found = await fileTypeFromBuffer(head);
-    return found === undefined ? null : (found.mime.split(';')[0] ?? null);
+    return (await fileTypeFromBuffer(head))?.mime.split(';')[0] ?? null;
   } catch {
-    // A parser that stumbles over what a stranger wrote has not recognised it.
+    // A file that its parser cannot read is not of that type.
     return null;
   }
 }
@@ -57,20 +56,20 @@ export function isAdmitted(type: string, patterns: readonly string[]): boolean {
 /** Bytes of a text that are examined. */
 const SAMPLE_BYTES = 4_096;
 
-/** Control characters besides blanks and the escape of ISO 2022. */
-function isNoText(byte: number): boolean {
+/** True for control characters besides blanks and the escape of ISO 2022. */
+function isBinary(byte: number): boolean {
   return byte < 9 || (byte > 13 && byte < 32 && byte !== 27);
 }
 
 /**
- * The type of a text, as far as a server has to know it: pages and drawings, which may hold scripts, other XML, JSON, and
- * any other text. Null for what is no text. Linear in the length of the head.
+ * Distinguishes texts: pages and drawings, which may hold scripts, other XML, JSON, and any other text. Null for a binary
+ * file. Takes time linear in the length of the head.
  */
-export function textTypeOf(head: Buffer): string | null {
+export function detectTextType(head: Buffer): string | null {
   const sample = head.subarray(0, SAMPLE_BYTES);
-  if (sample.length === 0 || sample.some(isNoText)) return null;
+  if (sample.length === 0 || sample.some(isBinary)) return null;
   const text = sample.toString('latin1');
-  const start = text.slice(contentAt(text));
+  const start = text.slice(skipPrologue(text));
   if (/^<svg[\s>/]/i.test(start)) return 'image/svg+xml';
   if (start.startsWith('<')) return text.includes('<?xml') && !PAGE.test(start) ? 'application/xml' : 'text/html';
   return /^[{[]/.test(start) ? 'application/json' : 'text/plain';
@@ -78,18 +77,18 @@ export function textTypeOf(head: Buffer): string | null {
 
 const PAGE = /^<(?:!doctype html|html|head|body|script)\b/i;
 
-/** What may precede the first element and has no meaning: a byte order mark, blanks, declarations and comments. */
-const BEFORE: readonly (readonly [string, string])[] = [
+/** Starts and ends of declarations and comments, which may precede the first element. */
+const PROLOGUE: readonly (readonly [string, string])[] = [
   ['<?', '?>'],
   ['<!--', '-->'],
   ['<!doctype svg', '>'],
 ];
 
-function contentAt(text: string): number {
+function skipPrologue(text: string): number {
   let at = text.startsWith('\u00ef\u00bb\u00bf') ? 3 : 0;
   for (;;) {
     while (/\s/.test(text.charAt(at))) at += 1;
-    const found = BEFORE.find(([opening]) => text.slice(at, at + opening.length).toLowerCase() === opening);
+    const found = PROLOGUE.find(([opening]) => text.slice(at, at + opening.length).toLowerCase() === opening);
     const end = found === undefined ? -1 : text.indexOf(found[1], at);
     if (found === undefined || end === -1) return at;
     at = end + found[1].length;
@@ -108,30 +107,27 @@ const SIZED_TYPES: ReadonlySet<string> = new Set(
     .map((name) => `image/${name}`),
 );
 
-/** Bytes that are searched if the first ones do not hold the size. */
+/** Bytes to search if the first ones do not hold the size. */
 const MAX_SEARCHED_BYTES = 8_388_608;
 /** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
 const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
 
-/** Their brands that are read; a sequence has another one. */
+/** Their brands that are supported; a sequence has another one. */
 const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
 
-/**
- * Reads the size of the largest picture in a file from its header; null if the format is not supported, or the header
- * is not received yet. `damaged` if the size is missing.
- */
-async function readPicture(
+/** Returns the size in the header of a picture; null if the format is not supported or the header has not arrived yet. */
+async function readPictureSize(
   type: string,
   head: Buffer,
-  file: { path: string; bytes: number } | null,
+  path: string | null,
 ): Promise<PictureSize | null | 'damaged'> {
   if (!SIZED_TYPES.has(type) || (BOXED.has(type) && !BRANDS.test(head.toString('latin1', 8, 12)))) return null;
-  const size = await sizeIn(head);
-  if (size !== 'damaged' || file === null) return size === 'damaged' ? null : size;
+  const size = await sizeInHeader(head);
+  if (size !== 'damaged' || path === null) return size === 'damaged' ? null : size;
   if (BOXED.has(type)) return 'damaged';
-  await using handle = await open(file.path);
+  await using handle = await open(path);
   const part = type === 'image/tiff' ? await moveDirectoryFirst(handle) : await readBytes(handle, 0);
-  return part === null ? 'damaged' : sizeIn(part);
+  return part === null ? 'damaged' : sizeInHeader(part);
 }
 
 /** The first directory of a TIFF is often after all of its pixels: returns it as if it followed the header. */
@@ -155,7 +151,7 @@ async function readBytes(handle: FileHandle, position: number, max = MAX_SEARCHE
 /** Loaded with the first picture. */
 let reader: Promise<typeof ImageSize> | undefined;
 
-async function sizeIn(head: Buffer): Promise<PictureSize | 'damaged'> {
+async function sizeInHeader(head: Buffer): Promise<PictureSize | 'damaged'> {
   const { imageSize } = await (reader ??= import('image-size'));
   try {
     // A copy: the library reads past the end of a view.

@@ -171,8 +171,6 @@ interface Rebuild {
 
 /** Managed columns that describe the record and not its tables. */
 const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
-const IDS_PER_STATEMENT = 1_000;
-
 /** The statements that give filled rows the stamps that they had, and take out what has no row: for the page that fills them. */
 function keepStamps(
   {
@@ -216,7 +214,7 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
   const { rows } = await sql<{ id: string; is_deleted: unknown }>`
     SELECT o.${oldKey} AS "id", o."_deleted_at" AS "is_deleted" FROM ${named(old.name)} AS o
     WHERE NOT EXISTS (SELECT 1 FROM ${named(made.name)} AS n WHERE n.${key} = o.${oldKey})`.execute(own);
-  for (const part of inParts(rows, IDS_PER_STATEMENT)) {
+  for (const part of inParts(rows)) {
     const ids = part.map(({ id }) => id);
     const statements = rebuild.after.tables.flatMap((table, at) => carried(rebuild, table, at, named, ids));
     await warehouse.apply(

@@ -8,7 +8,7 @@ interface Aged {
 
 /** Moments in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
-  /** When the walk began. */
+  /** When the scan began. */
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
@@ -62,8 +62,8 @@ export class PageAges {
     return page;
   }
 
-  /** As `WalkEnd` has it: as long as a cache keeps what it gives, or until the age of what it may keep shows. */
-  get settleMs(): number | null {
+  /** As `ScanEnd` has it: as long as a cache keeps what it gives, or until the age of what it may keep shows. */
+  get cacheWaitMs(): number | null {
     if (!this.#isTold) return 0;
     if (this.#oldestMs === 0 && !this.#isDoubted) return AGE_STEP_MS;
     return this.#lifetimeMs || null;

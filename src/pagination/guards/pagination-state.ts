@@ -1,18 +1,24 @@
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
-import type { Doubt, MissingRecords, PagePosition, WalkedPage } from '../page.ts';
+import { type PagePosition, isSamePosition, positionText } from '../page-styles/page-position.ts';
+import { type Doubt, type MissingRecords, pageError, type ScannedPage } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';
-import { pageError } from './page-fault.ts';
 
-/** A page as a scan remembers it. */
-export interface VisitedPage {
-  position: PagePosition;
+/** A page that was stored before the scan was resumed. */
+export interface EarlierPage {
+  /** Null if it was not cut by number: then its position shows nothing. */
+  position: PagePosition | null;
   /** Hashes of its keys. */
   keys: Uint8Array;
   /** Records without a usable key. */
   unkeyed: number;
+}
+
+/** A page as a scan remembers it. */
+interface VisitedPage extends EarlierPage {
+  position: PagePosition;
 }
 
 /** A page as it is added to the state. */
@@ -27,8 +33,8 @@ export interface AddedPage extends VisitedPage {
 }
 
 /** The part of a scan that was stored before it was resumed; nothing for a new one. */
-export interface WalkBefore {
-  pages: readonly VisitedPage[];
+export interface EarlierPages {
+  pages: readonly EarlierPage[];
   /** True if these are all pages that the scan has read. */
   isWhole: boolean;
   leastTotal: number | null;
@@ -84,18 +90,18 @@ export class PaginationState {
   /** `hasStates`: several listed records may share a key. `isFiltered`: only changes are listed. */
   constructor(
     isCutByNumber: boolean,
-    { pages, isWhole, leastTotal }: WalkBefore,
+    { pages, isWhole, leastTotal }: EarlierPages,
     { hasStates = false, isFiltered = false } = {},
   ) {
-    // Stored pages have no position if they turned out to have no numbers.
-    this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== '');
+    this.#isCutByNumber = isCutByNumber && pages.every(({ position }) => position !== null);
     this.#hasStates = hasStates;
     this.#isFiltered = isFiltered;
     this.#leastTotal = leastTotal;
     this.#isCounted = isWhole;
     for (const page of pages) {
       // A page that was read again is stored twice.
-      const isAgain = page.position !== '' && this.last?.position === page.position;
+      const last = this.last?.position ?? null;
+      const isAgain = page.position !== null && last !== null && isSamePosition(last, page.position);
       this.#addKeys(page, Infinity);
       if (isAgain) continue;
       this.#unkeyed += page.unkeyed;
@@ -292,7 +298,7 @@ export class PaginationState {
   }
 
   /** Returns with how many of the last records of the page before the page begins. */
-  #addKeys({ position, keys, unkeyed }: VisitedPage, overlap: number): number {
+  #addKeys({ position, keys, unkeyed }: EarlierPage, overlap: number): number {
     let hasNew = false;
     const pushed = this.#isCutByNumber ? countPushed(this.last?.keys ?? NO_KEYS, keys) : 0;
     eachKey(keys, (high, low, index) => {
@@ -306,7 +312,7 @@ export class PaginationState {
     if (hasNew) this.#productivePages += 1;
     if (keys.length > 0) this.#stalePages = hasNew ? 0 : this.#stalePages + 1;
     // A copy by `Buffer.from` would keep a slab of Node's buffer pool alive, which is 16 times as large.
-    if (this.#isCutByNumber) this.#pages.push({ position, keys: new Uint8Array(keys), unkeyed });
+    if (this.#isCutByNumber && position !== null) this.#pages.push({ position, keys: new Uint8Array(keys), unkeyed });
     return pushed;
   }
 }
@@ -319,7 +325,7 @@ function includesKey(keys: Uint8Array, high: number, low: number): boolean {
   return isFound;
 }
 
-function countRecords({ keys, unkeyed }: VisitedPage): number {
+function countRecords({ keys, unkeyed }: EarlierPage): number {
   return keys.length / KEY_FINGERPRINT_BYTES + unkeyed;
 }
 
@@ -394,18 +400,18 @@ export class LoopDetector {
   /** `isNumbered`: pages are cut by number, so a moving listing shifts them. `start`: where the scan begins. */
   constructor(isNumbered: boolean, start: PagePosition) {
     this.#isNumbered = isNumbered;
-    this.#positions.add(start);
+    this.#positions.add(positionText(start));
   }
 
-  check(page: WalkedPage): void {
+  check(page: ScannedPage): void {
     this.#checkNext(page);
     this.#checkEmptyPages(page);
     this.#checkContents(page);
   }
 
-  #checkNext({ position, next }: WalkedPage): void {
-    if (next === null || this.#positions.add(next)) return;
-    if (next === position) {
+  #checkNext({ position, next }: ScannedPage): void {
+    if (next === null || this.#positions.add(positionText(next))) return;
+    if (isSamePosition(next, position)) {
       const message = 'The page names itself as the next page';
       throw pageError({ code: 'guard_repeated_cursor', message, hint: REPEATED_HINT }, position);
     }
@@ -413,7 +419,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_cycle', message, hint: CYCLE_HINT }, position);
   }
 
-  #checkEmptyPages({ position, next, records }: WalkedPage): void {
+  #checkEmptyPages({ position, next, records }: ScannedPage): void {
     this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
     if (next === null || this.#emptyPages <= MAX_EMPTY_PAGES) return;
     const message = `${this.#emptyPages} pages in a row were empty, and each promised a next one`;
@@ -422,7 +428,7 @@ export class LoopDetector {
     throw pageError({ code: 'guard_empty_pages', message, hint }, position);
   }
 
-  #checkContents({ position, records }: WalkedPage): void {
+  #checkContents({ position, records }: ScannedPage): void {
     if (records.length === 0) return;
     this.#pages += 1;
     this.#repeatedPages = this.#contents.add(outlineOf(records)) ? 0 : this.#repeatedPages + 1;

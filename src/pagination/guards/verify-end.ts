@@ -2,13 +2,12 @@ import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
-import { positionOf, urlAt, withPlaces } from '../page-styles/listing-request.ts';
-import type { NextStep, PageStyle } from '../page-styles/page-styles.ts';
-import type { Doubt, EndProof, PagePosition, WalkedPage } from '../page.ts';
-import { REFUSED_CODES, type RequestPage } from '../requests/ask.ts';
+import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
+import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
+import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
+import { REFUSED_CODES, type RequestPage } from '../requests/request-page.ts';
 import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
-import { missingFault, pageError, type PageFault } from './page-fault.ts';
 import type { PaginationState } from './pagination-state.ts';
 
 /** The listing of a scan, and how its pages are requested. */
@@ -16,7 +15,9 @@ export interface ListingParts {
   resource: ReadableResource;
   style: PageStyle;
   /** The first request of the listing. */
-  first: URL;
+  first: PagePosition;
+  /** Links to next pages must not leave its origin. */
+  baseUrl: URL;
   /** Requests a page out of its turn. */
   ask: RequestPage;
   /** True if the profile accepts an unverified end. */
@@ -63,7 +64,7 @@ export async function verifyEnd(listing: ListingParts, last: LastPage): Promise<
   const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
   const mayGoOn = result === 'names_none' || isFull(read, listing.resource.page, kept);
-  if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, positionOf(read.url));
+  if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, read.request);
   return { proof: null, fault, kept };
 }
 
@@ -89,31 +90,41 @@ function isFull({ records, total }: ReadPage, page: ReadableResource['page'], ke
 
 /** Requests the same page with one record less: a service that names next pages names one then. */
 async function requestSmallerPage(
-  { resource, style, first, ask }: ListingParts,
+  listing: ListingParts,
   read: ReadPage,
 ): Promise<'names_next' | 'names_none' | 'unknown'> {
+  const { resource, ask } = listing;
   const { size_param: param } = resource.page;
   const wanted = read.records.length - 1;
   if (param === null || wanted < 1) return 'unknown';
-  const url = withPlaces(read.url, { [param]: wanted });
-  const cut = await readUnlessRefused(ask, url, resource);
+  const smaller = withPlaces(read.request, { [param]: wanted });
+  const cut = await readUnlessRefused(ask, smaller, resource);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
-  const { headers, json, withheld, url: answeredUrl } = cut.answer;
-  const counts = { received: wanted, isEmpty: false, seen: wanted, total: null, pages: null, kept: 0 };
-  const place = { url, answeredUrl, baseUrl: first, headers, json, withheld, records: cut.records };
-  const step = style.next({ ...place, ...counts });
+  const step = stepAfter(listing, { ...cut, total: null, pages: null }, { isEmpty: false, seen: wanted, kept: 0 });
   // A page that names itself names no next page.
-  return 'next' in step && step.next !== positionOf(url) ? 'names_next' : 'names_none';
+  return 'next' in step && !isSamePosition(step.next, smaller) ? 'names_next' : 'names_none';
+}
+
+/** The step after a page, by the page style. */
+export function stepAfter(
+  { style, first, baseUrl }: ListingParts,
+  { request, answer, records, total, pages }: ReadPage,
+  known: Pick<AnsweredPage, 'isEmpty' | 'seen' | 'kept'>,
+): NextStep | PageFault {
+  const { headers, json, withheld, url: answeredUrl } = answer;
+  const isFirst = isSamePosition(request, first);
+  const sent = { position: request, isFirst, answeredUrl, baseUrl };
+  return style.next({ ...sent, headers, json, withheld, records, received: records.length, total, pages, ...known });
 }
 
 /** Null if the service refuses the request, or its response is no page. */
 async function readUnlessRefused(
   ask: (position: PagePosition) => ReturnType<RequestPage>,
-  url: URL,
+  position: PagePosition,
   resource: ReadableResource,
 ): Promise<ReadPage | null> {
   try {
-    const read = readPage(await ask(positionOf(url)), url, resource);
+    const read = readPage(await ask(position), position, resource);
     return 'code' in read ? null : read;
   } catch (error) {
     if (error instanceof SyncError && REFUSED_CODES.has(error.code)) return null;
@@ -165,9 +176,9 @@ async function isShortBySize({ resource, style, ask }: ListingParts, past: PastE
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => kept - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
-  const url = size === undefined ? null : (style.ahead?.holding(last.url, received, size) ?? null);
-  if (size === undefined || url === null) return false;
-  const cut = await readUnlessRefused(ask, url, resource);
+  const lastBySize = size === undefined ? null : (style.ahead?.holding(last.request, received, size) ?? null);
+  if (size === undefined || lastBySize === null) return false;
+  const cut = await readUnlessRefused(ask, lastBySize, resource);
   const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
   if (cut === null || cut.keys.length !== bytes || cut.records.length !== received % size) return false;
   const shared = Math.min(bytes, last.keys.length);
@@ -209,7 +220,7 @@ interface OwnNext {
  * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
  */
 export function stepFromOwn(step: NextStep, { page, read, before, kept }: OwnNext): NextStep {
-  if (!('next' in step) || step.next !== positionOf(read.url)) return step;
+  if (!('next' in step) || !isSamePosition(step.next, read.request)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };
   const isNew = before === null || lastKnown(read.keys, before.keys) === -1;
@@ -260,15 +271,15 @@ export const MIN_OVERLAPPING_PAGE = 20;
  * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function verifyNumbering(last: WalkedPage, listing: NumberedListing): Promise<Doubt | null> {
-  const { numbering, style, first, resource, ask, state } = listing;
+export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
+  const { numbering, style, resource, ask, state } = listing;
   if (numbering === undefined || numbering.isProved || style.ahead === null || state.distinct === null) return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
   const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
   if (doubt !== null) return doubt;
   for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.ahead, last)) {
-    const page = await readUnlessRefused((position) => ask(position, { skips: NO_PAGE }), urlAt(first, at), resource);
+    const page = await readUnlessRefused((position) => ask(position, { skips: NO_PAGE }), at, resource);
     if (page === null && ifRefused !== null) return ifRefused;
     const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
     if (fault !== null) throw pageError(fault, at);
@@ -288,23 +299,23 @@ export function isNumberingFault(error: unknown): boolean {
 function numberingChecks(
   listing: NumberedListing,
   ahead: NonNullable<PageStyle['ahead']>,
-  { position, records, kept, end }: WalkedPage,
+  { position, records, kept, end }: ScannedPage,
 ): NumberingCheck[] {
   const { first, state } = listing;
   if (state.lastTotal !== null && state.distinct === state.lastTotal) {
     // A page shorter than the others is the last one, whatever the total counts.
     if (records.length === 0 || records.length < kept) return [];
-    const next = ahead.after(urlAt(first, position), records.length);
+    const next = ahead.after(position, records.length);
     return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
   }
   const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
   // Pages that overlap with the one before show by that where they begin.
   const needsCheck = kept < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
-  const sooner = needsCheck ? ahead.sooner(urlAt(first, position), LAST_RECORDS) : null;
-  const isElsewhere = sooner !== null && positionOf(sooner) !== positionOf(first);
+  const sooner = needsCheck ? ahead.sooner(position, LAST_RECORDS) : null;
+  const isElsewhere = sooner !== null && !isSamePosition(sooner, first);
   return [
     ...(before === null ? [] : [{ at: before, findFault: beforeFirst(listing) }]),
-    ...(isElsewhere ? [{ at: positionOf(sooner), findFault: offsetFault }] : []),
+    ...(isElsewhere ? [{ at: sooner, findFault: offsetFault }] : []),
   ];
 }
 

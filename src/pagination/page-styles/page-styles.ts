@@ -5,27 +5,28 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
-import { missingFault, type PageFault } from '../guards/page-fault.ts';
-import type { EndProof, PagePosition } from '../page.ts';
+import { type EndProof, missingFault, type PageFault } from '../page.ts';
 import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import { linkedPosition } from './listing-request.ts';
 import {
   isUnfit,
-  linkedPosition,
-  placedText,
+  type PagePosition,
   type PlaceValue,
   type PlaceValues,
-  positionOf,
+  positionText,
+  sentTexts,
   textOf,
   withPlaces,
-} from './listing-request.ts';
+} from './page-position.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
 export interface AnsweredPage {
-  /** The request of this page. */
-  url: URL;
+  /** The request of this page, and whether it is the first one. */
+  position: PagePosition;
+  isFirst: boolean;
   /** The URL that answered in the end: relative links are read against it. */
   answeredUrl: URL;
   baseUrl: URL;
@@ -44,7 +45,7 @@ export interface AnsweredPage {
   total: number | null;
   /** Number of all pages, as this response reports it. */
   pages: number | null;
-  /** Records on the largest page, in this walk or an earlier one, that named a next page; 0 if none did. */
+  /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
   kept: number;
 }
 
@@ -66,15 +67,15 @@ export interface PageStyle {
 /** Foresight of numbered pages: they can be named before the page in front of them has arrived. */
 export interface Foresight {
   /** The position after `position`, if the page there holds `count` records. */
-  after(position: URL, count: number): PagePosition;
+  after(position: PagePosition, count: number): PagePosition;
   /** The page before the first one, which must not be there; null if there can be none. */
-  beforeFirst(first: URL): PagePosition | null;
+  beforeFirst(first: PagePosition): PagePosition | null;
   /** How many records lie before `position`, if every page holds `count`. */
-  before(position: URL, count: number): number;
-  /** A request for the page that begins `count` records sooner; null if pages cannot begin anywhere. */
-  sooner(position: URL, count: number): URL | null;
+  before(position: PagePosition, count: number): number;
+  /** The page that begins `count` records sooner; null if pages cannot begin anywhere. */
+  sooner(position: PagePosition, count: number): PagePosition | null;
   /** Returns the page that holds the record of this index if pages hold `size`; null if no parameter sets the size. */
-  holding(position: URL, record: number, size: number): URL | null;
+  holding(position: PagePosition, record: number, size: number): PagePosition | null;
 }
 
 /** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
@@ -141,7 +142,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
   const found = valueIn(facts, profile.next_cursor);
   const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
-  if (token !== '') return cursorStep(profile, facts.url, { token, from: profile.next_cursor });
+  if (token !== '') return cursorStep(profile, facts.position, { token, from: profile.next_cursor });
   if (more === true) {
     return missingFault(
       `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`,
@@ -176,11 +177,11 @@ function tokenOf(found: JsonValue | undefined): PlaceValue | null {
 /** The step to the page behind a cursor that was found at `from`. */
 function cursorStep(
   profile: CursorPlace,
-  url: URL,
+  position: PagePosition,
   { token, from }: { token: PlaceValue; from: string },
 ): NextStep | PageFault {
   const place = cursorPlace(profile);
-  if (!isUnfit(place, token)) return { next: positionOf(withPlaces(url, { [place]: token })) };
+  if (!isUnfit(place, token)) return { next: withPlaces(position, { [place]: token }) };
   return {
     code: 'bad_cursor',
     message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
@@ -200,7 +201,7 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 /** An empty page is the end, whatever it says of more. */
 function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
-  const { received, kept, url } = facts;
+  const { received, kept, position, isFirst } = facts;
   const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
   if (received === 0) return more === true ? emptyFault(profile) : { end: 'empty' };
@@ -208,12 +209,12 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
   const found = values.filter((value): value is PlaceValue => value !== null && value !== '');
   const last = found.at(-1);
   if (last === undefined || found.length < values.length) return noFieldFault(profile, facts.records[0]?.value ?? null);
-  const sent = facts.url.href === facts.baseUrl.href ? null : placedText(url, cursorPlace(profile));
-  const order = [...(sent === null ? [] : [sent]), ...found.map(textOf)];
+  const sent = isFirst ? undefined : sentTexts(position).get(cursorPlace(profile));
+  const order = [...(sent === undefined ? [] : [sent]), ...found.map(textOf)];
   if (!isStrict(order)) return unsortedFault(profile);
   if (more === false) return { end: 'signal' };
   if (end?.short_page === true && received < size && kept >= size) return { end: 'short' };
-  return cursorStep(profile, url, { token: last, from: cursor_field });
+  return cursorStep(profile, position, { token: last, from: cursor_field });
 }
 
 type ValueOrder = (a: string, b: string) => number;
@@ -268,30 +269,26 @@ function unsortedFault({ cursor_field }: PageProfiles['keyset']): PageFault {
 /** Pages by number: each is the number before plus one, or the one that the page before named. */
 function pageStyle(profile: PageProfiles['page']): PageStyle {
   const { page_param: param, first } = profile;
-  const numberOf = (url: URL) => numberIn(url, profile.page_param);
+  const numberOf = (position: PagePosition) => numberIn(position, param);
+  const at = (position: PagePosition, number: number) => withPlaces(position, { [param]: number });
   const ahead: Foresight = {
-    after: (url) => atNumber(url, profile.page_param, numberOf(url) + 1),
-    beforeFirst: (url) => (first > 0 ? atNumber(url, param, first - 1) : null),
-    before: (url, count) => (numberOf(url) - profile.first) * count,
+    after: (position) => at(position, numberOf(position) + 1),
+    beforeFirst: (position) => (first > 0 ? at(position, first - 1) : null),
+    before: (position, count) => (numberOf(position) - first) * count,
     sooner: () => null,
-    holding: (url, record, size) => atSize(profile, url, { param, value: first + Math.floor(record / size), size }),
+    holding: (position, record, size) => withSize(profile, at(position, first + Math.floor(record / size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
-    const { pages, received } = facts;
-    if (received > 0 && pages !== null && numberOf(facts.url) - profile.first + 1 === pages) return { end: 'pages' };
-    const named = namedNumber(profile, facts, numberOf(facts.url));
+    const { pages, received, position } = facts;
+    if (received > 0 && pages !== null && numberOf(position) - first + 1 === pages) return { end: 'pages' };
+    const named = namedNumber(profile, facts, numberOf(position));
     if (typeof named === 'object' && named !== null) return named;
     const continuation = continuationOf(profile, facts.seen, facts);
     // An empty page before the total may have hidden records only: the loop detector limits how many.
     if (typeof continuation === 'object') return continuation;
-    return { next: named === null ? ahead.after(facts.url, received) : atNumber(facts.url, profile.page_param, named) };
+    return { next: named === null ? ahead.after(position, received) : at(position, named) };
   };
-  return {
-    first: { [profile.page_param]: profile.first, ...sizeParam(profile) },
-    next,
-    mayHideNumbers: false,
-    ahead,
-  };
+  return { first: { [param]: first, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
 }
 
 /** Values that say that no page follows. */
@@ -322,22 +319,23 @@ function namedNumber(
 
 /** Pages by offset: each begins where the records received so far end, however few a page held. */
 function offsetStyle(profile: PageProfiles['offset']): PageStyle {
-  const at = (url: URL) => numberIn(url, profile.offset_param);
+  const { offset_param: param } = profile;
+  const offsetOf = (position: PagePosition) => numberIn(position, param);
+  const at = (position: PagePosition, offset: number) => withPlaces(position, { [param]: offset });
   const ahead: Foresight = {
-    after: (url, count) => atNumber(url, profile.offset_param, at(url) + count),
+    after: (position, count) => at(position, offsetOf(position) + count),
     beforeFirst: () => null,
-    before: at,
-    sooner: (url, count) => withPlaces(url, { [profile.offset_param]: Math.max(0, at(url) - count) }),
-    holding: (url, record, size) =>
-      atSize(profile, url, { param: profile.offset_param, value: record - (record % size), size }),
+    before: offsetOf,
+    sooner: (position, count) => at(position, Math.max(0, offsetOf(position) - count)),
+    holding: (position, record, size) => withSize(profile, at(position, record - (record % size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
-    const seen = at(facts.url) + facts.received;
+    const seen = offsetOf(facts.position) + facts.received;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
-    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.url, facts.received) };
+    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.position, facts.received) };
   };
-  return { first: { [profile.offset_param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
+  return { first: { [param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
 }
 
 /**
@@ -365,24 +363,16 @@ function gapFault(seen: number, total: number | null): PageFault {
   };
 }
 
-/** A page by another size; null if the service has no parameter for it. */
-function atSize(
-  { size_param }: PageProfiles['page' | 'offset'],
-  url: URL,
-  { param, value, size }: { param: string; value: number; size: number },
-): URL | null {
-  return size_param === null ? null : withPlaces(url, { [param]: value, [size_param]: size });
+/** Null if the service has no parameter for the page size. */
+function withSize({ size_param }: PageProfiles['page' | 'offset'], position: PagePosition, size: number) {
+  return size_param === null ? null : withPlaces(position, { [size_param]: size });
 }
 
-function atNumber(url: URL, param: string, value: number): PagePosition {
-  return positionOf(withPlaces(url, { [param]: value }));
-}
-
-/** Only a position from outside can be wrong here: throws `ConfigError` (`bad_position`). */
-function numberIn(url: URL, param: string): number {
-  const text = placedText(url, param) ?? '';
+/** Only a stored position can be wrong here: throws `ConfigError` (`bad_position`). */
+function numberIn(position: PagePosition, param: string): number {
+  const text = sentTexts(position).get(param) ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new ConfigError('bad_position', `The page position ${positionOf(url)} has no whole number at ${param}`, {
+  throw new ConfigError('bad_position', `The page position ${positionText(position)} has no whole number at ${param}`, {
     hint: 'The page style in the profile changed since the checkpoint: start this resource again from the beginning.',
   });
 }
@@ -405,9 +395,9 @@ function nextByLink(facts: AnsweredPage): NextStep | PageFault {
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
-function linkedStep({ baseUrl, answeredUrl, url, withheld }: AnsweredPage, link: string): NextStep | PageFault {
-  const position = linkedPosition(baseUrl, answeredUrl, link, withheld);
-  return typeof position === 'string' ? { next: position + url.hash } : position;
+function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
+  const linked = linkedPosition(facts.baseUrl, facts.answeredUrl, link, facts.withheld);
+  return 'code' in linked ? linked : { next: { ...facts.position, ...linked } };
 }
 
 function badLink(why: string, header: string | string[] | undefined): PageFault {

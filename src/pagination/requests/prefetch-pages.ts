@@ -1,8 +1,8 @@
 import { type AnswerHold, answerMemory } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
+import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
 import type { Foresight } from '../page-styles/page-styles.ts';
-import type { PagePosition } from '../page.ts';
 
 /** What the current page says about the ones to come. */
 interface NextPages {
@@ -15,7 +15,7 @@ interface NextPages {
 
 /** A response with the request that was sent for its position. */
 export interface PageAnswer extends ApiAnswer {
-  request: URL;
+  request: PagePosition;
 }
 
 /** How one page is requested: its memory counts in `hold`; `whenFull: 'fail'` if it is not the page's turn yet. */
@@ -27,7 +27,6 @@ export interface PageRequest {
 
 interface PrefetchOptions {
   get: (position: PagePosition, how: PageRequest) => Promise<PageAnswer>;
-  urlOf: (position: PagePosition) => URL;
   /** Counts the records of a response without checking them. */
   countOf: (answer: ApiAnswer) => number;
   /** Null if only a response names the next page: then one page is prefetched at most. */
@@ -111,7 +110,8 @@ export class PagePrefetch {
     this.#page = goesOn ? page : { ...page, total: page.total ?? 0 };
     this.#head = null;
     if (next === null || this.#options.maxRequests < 1) return;
-    if (this.#queue.length > 0 && this.#queue[0]?.position !== next) {
+    const [head] = this.#queue;
+    if (head !== undefined && !isSamePosition(head.position, next)) {
       this.#wrongGuesses += 1;
       await this.drop();
     }
@@ -140,14 +140,14 @@ export class PagePrefetch {
   }
 
   #fill(): void {
-    const { foresight, urlOf } = this.#options;
+    const { foresight } = this.#options;
     const page = this.#page;
     if (foresight === null || page === null || page.next === null || this.#wrongGuesses >= MAX_WRONG_GUESSES) return;
     while (this.#hasRoom()) {
       const last = this.#queue.at(-1) ?? this.#head;
       if (last === null || page.received === 0) return;
-      const guess = foresight.after(urlOf(last.position), page.received);
-      if (page.total !== null && foresight.before(urlOf(guess), page.received) >= page.total) return;
+      const guess = foresight.after(last.position, page.received);
+      if (page.total !== null && foresight.before(guess, page.received) >= page.total) return;
       this.#queue.push(this.#request(guess, 'fail'));
     }
   }

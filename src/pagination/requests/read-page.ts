@@ -7,8 +7,8 @@ import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { asRecord, fieldAt, isObject, type RecordSight, stepInto } from '../../rows/records/as-record.ts';
 import { selectRecords } from '../../rows/records/select-records.ts';
 import { pageKeys } from '../guards/key-set.ts';
-import type { PageFault } from '../guards/page-fault.ts';
-import { sentTexts } from '../page-styles/listing-request.ts';
+import type { PageFault } from '../page.ts';
+import { type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import {
   accountOf,
   bodyAccount,
@@ -78,7 +78,7 @@ function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile
 /** The content of one page's answer. */
 export interface ReadPage {
   /** The request that was answered. */
-  url: URL;
+  request: PagePosition;
   answer: ApiAnswer;
   records: SourceRecord[];
   /** Fingerprints of the records' keys. */
@@ -89,16 +89,16 @@ export interface ReadPage {
   signals: UndeclaredSignals;
 }
 
-/** Reads the page in a response to `url`, or returns why it cannot be read. Pure. */
-export function readPage(answer: ApiAnswer, url: URL, resource: ReadableResource): ReadPage | PageFault {
+/** Reads the page in a response to `request`, or returns why it cannot be read. Pure. */
+export function readPage(answer: ApiAnswer, request: PagePosition, resource: ReadableResource): ReadPage | PageFault {
   const { records: path, page, id } = resource;
   const records = recordsOf(answer, resource);
   if (records === null) return noRecords(answer, path);
   const shortfall = shortfallOf(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
   const counts = { total: countIn(answer, page.total ?? null), pages: countIn(answer, page.pages ?? null) };
-  const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(url).values()));
-  return { url, answer, records, keys: pageKeys(records, id), signals, ...counts };
+  const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(request).values()));
+  return { request, answer, records, keys: pageKeys(records, id), signals, ...counts };
 }
 
 function noRecords(answer: ApiAnswer, path: string): PageFault {

@@ -2,18 +2,17 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { saveSentAlert, readSentAlerts, type ToldAlert } from '../../database/state/server-state.ts';
+import { readSentAlerts, saveSentAlert, type SentAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import { createMetrics, type Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import { readStatusOnce } from '../status/collect.ts';
+import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-import { storedParts } from '../status/source-status.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
-import { judge, type Judgement, keyOf, NO_CHANNEL_NOTES, planAlerts, reportedRows } from './plan-alerts.ts';
+import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
 
 /** The channels, and the address of the page. */
 interface AlertSettings {
@@ -52,7 +51,7 @@ const CHECK_INTERVAL_MS = 5_000;
 const MIN_RETRY_MS = 10_000;
 const MAX_RETRY_MS = 600_000;
 
-/** Reports problems and their ends. Nothing waits for it. */
+/** Reports problems and their ends by the channels of the settings. Nothing waits for it. */
 export class Alerts {
   readonly #options: AlertsOptions;
   readonly #stopping = new AbortController();
@@ -92,7 +91,7 @@ export class Alerts {
   }
 
   status(): AlertChannelStatus[] {
-    return this.#channels.map((channel) => channel.status());
+    return this.#channels.map(({ status }) => ({ ...status }));
   }
 
   /** Aborts requests in flight: their messages are sent after the next start. */
@@ -108,13 +107,12 @@ export class Alerts {
   }
 
   async #check(isOnce: boolean): Promise<void> {
-    // The rows of a busy channel may change while they are read.
-    const ready = this.#channels.filter(({ isBusy }) => !isBusy);
-    if (ready.length === 0) return;
+    const channels = this.#channels.filter(({ isBusy }) => !isBusy);
+    if (channels.length === 0) return;
     const { conditions, knownSources, copied } = judge(await this.#options.snapshot());
-    const { told, known } = await this.#store.read();
     const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
-    const isKnown = (name: string): boolean => known.has(name) || !led.has(name);
+    await this.#store.read();
+    const isKnown = (name: string): boolean => !led.has(name) || this.#store.has(name);
     const judgement = {
       // Of a source whose alerts were not read, only that it cannot be read is reported.
       conditions: conditions.filter(({ source, resource }) =>
@@ -124,7 +122,7 @@ export class Alerts {
       copied: copied.filter(({ source }) => isKnown(source)),
     };
     // Other settings may have replaced a channel meanwhile.
-    for (const channel of ready) if (this.#channels.includes(channel)) channel.report(judgement, told, isOnce);
+    for (const channel of channels) if (this.#channels.includes(channel)) channel.report(judgement, isOnce);
   }
 }
 
@@ -135,64 +133,52 @@ interface ChannelOptions extends AlertsOptions {
   signal: AbortSignal;
 }
 
-/** Changes of tables have no end. */
-function isOpen({ alert, over_at }: ToldAlert): boolean {
-  return over_at === null && !alert.startsWith('schema_change');
-}
-
 /** One channel over time: what it reports, and how long it waits after a failure. */
 class AlertChannel {
   /** Resolves once no message is in flight. */
   idle = Promise.resolve();
   isBusy = false;
+  readonly status: AlertChannelStatus;
   readonly #options: ChannelOptions;
-  #notes = NO_CHANNEL_NOTES;
+  #pending: ReadonlyMap<string, number> = new Map();
   #failures = 0;
   #tryAt = -Infinity;
-  readonly #status: AlertChannelStatus;
 
   constructor(options: ChannelOptions) {
     this.#options = options;
-    this.#status = { channel: options.name, problem: null, since: null, open: 0 };
-  }
-
-  status(): AlertChannelStatus {
-    return { ...this.#status };
+    this.status = { channel: options.name, problem: null, since: null, open: 0 };
   }
 
   /** Reports without the caller waiting. Must not be called while the channel is busy. */
-  report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): void {
+  report(judgement: Judgement, isOnce: boolean): void {
     this.isBusy = true;
-    const own = told.filter(({ channel }) => channel === this.#options.name);
-    this.idle = this.#report(judgement, own, isOnce)
+    this.idle = this.#report(judgement, isOnce)
       .catch((error: unknown) => this.#options.log.error({ error }, `alerts were deferred: ${messageOf(error)}`))
       .finally(() => (this.isBusy = false));
   }
 
-  async #report(judgement: Judgement, told: readonly ToldAlert[], isOnce: boolean): Promise<void> {
+  async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, told, notes: this.#notes, now, isOnce };
-    const { begun, over, keep, seen } = planAlerts(input);
-    this.#notes = { ...this.#notes, seen };
-    const open = new Set(told.filter(isOpen).map(({ source, alert }) => keyOf(source, alert)));
-    this.#status.open = open.size;
-    await store.write(keep);
+    const input = { channel, settings, judgement, told: store.rows(channel), pending: this.#pending, now, isOnce };
+    const { begun, over, keep, pending } = planAlerts(input);
+    this.#pending = pending;
+    await this.#save(keep);
     if (clock.monotonic() < this.#tryAt) return;
     const context = { now, publicUrl, scrub: (text: string) => scrubOwn(text, secrets) };
     if (begun.length > 0) {
       if (!(await this.#send(begunMessage(begun, context)))) return;
-      this.#notes = { ...this.#notes, begunAt: now };
-      const rows = reportedRows(begun, input);
-      for (const row of rows.filter(isOpen)) open.add(keyOf(row.source, row.alert));
-      this.#status.open = open.size;
-      await store.write(rows);
+      await this.#save(reportedRows(begun, input));
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
-      this.#notes = { ...this.#notes, overAt: now };
-      this.#status.open -= over.length;
-      await store.write(over.map((row) => Object.assign({}, row, { over_at: now })));
+      await this.#save(over.map((row) => ({ ...row, over_at: now })));
     }
+  }
+
+  async #save(rows: readonly SentAlert[]): Promise<void> {
+    const { name, store } = this.#options;
+    await store.write(rows);
+    this.status.open = store.rows(name).filter(isOpen).length;
   }
 
   /** Returns false if the message was not accepted. */
@@ -205,14 +191,14 @@ class AlertChannel {
     if (failed === null) {
       log.info(about, 'alert sent');
       this.#failures = 0;
-      Object.assign(this.#status, { problem: null, since: null });
+      Object.assign(this.status, { problem: null, since: null });
       return true;
     }
     const problem = scrubOwn(failed.problem, secrets);
     const waitMs = Math.max(failed.waitMs ?? 0, Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#failures));
     this.#failures += 1;
     this.#tryAt = clock.monotonic() + waitMs;
-    Object.assign(this.#status, { problem, since: this.#status.since ?? clock.now() });
+    Object.assign(this.status, { problem, since: this.status.since ?? clock.now() });
     const hint = `content-sync alerts test ${channel}`;
     log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
     return false;
@@ -225,44 +211,49 @@ class AlertChannel {
  */
 class AlertStore {
   readonly #options: AlertsOptions;
-  #unwritten = new Map<string, ToldAlert>();
-  /** The last known rows of each led source: nothing is reported again while its warehouse cannot be read. */
-  readonly #stored = new Map<string, Map<string, ToldAlert>>();
+  /** By channel, source and alert. Each source is read once while this process leads it, as its only writer. */
+  readonly #rows = new Map<string, SentAlert>();
+  readonly #readSources = new Set<string>();
+  readonly #unwritten = new Set<SentAlert>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
   }
 
-  /** Reads the sources that this process leads; `known` has the names of those that could be read. Never rejects. */
-  async read(): Promise<{ told: ToldAlert[]; known: ReadonlySet<string> }> {
-    const rows = new Map<string, ToldAlert>();
-    const known = new Set<string>();
+  /** Reads sources that this process leads and has not read. Never rejects. */
+  async read(): Promise<void> {
     for (const { name, isLed, use } of this.#options.sources()) {
-      const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : null;
-      if (stored !== null) {
-        known.add(name);
-        this.#stored.set(name, new Map(stored.map((row) => [rowKey(row), row])));
-      }
-      if (!isLed()) this.#stored.delete(name);
-      for (const [key, row] of this.#stored.get(name) ?? []) rows.set(key, row);
+      if (isLed() && this.#readSources.has(name)) continue;
+      const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      if (stored === null) continue;
+      this.#readSources[isLed() ? 'add' : 'delete'](name);
+      for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
+      for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }
-    for (const [key, row] of this.#unwritten) rows.set(key, row);
-    return { told: [...rows.values()], known };
+  }
+
+  /** True if the rows of the source have been read. */
+  has(source: string): boolean {
+    return this.#readSources.has(source);
+  }
+
+  /** What a channel has reported. */
+  rows(channel: string): SentAlert[] {
+    return [...this.#rows.values()].filter((row) => row.channel === channel);
   }
 
   /** Writes rows, and those that could not be written before. Never rejects. */
-  async write(rows: readonly ToldAlert[]): Promise<void> {
-    for (const row of rows) this.#unwritten.set(rowKey(row), row);
+  async write(rows: readonly SentAlert[]): Promise<void> {
+    for (const row of rows) {
+      this.#rows.set(rowKey(row), row);
+      this.#unwritten.add(row);
+    }
     for (const { name, use } of this.#options.sources()) {
-      const batch = [...this.#unwritten].filter(([, { source }]) => source === name);
+      const batch = [...this.#unwritten].filter(({ source }) => source === name);
       if (batch.length === 0) continue;
       try {
-        await use((open) => open.apply(batch.flatMap(([, row]) => saveSentAlert(open.own, row))));
-        // A row that has changed in the meantime is written the next time.
-        for (const [key, row] of batch) {
-          if (this.#unwritten.get(key) === row) this.#unwritten.delete(key);
-          this.#stored.get(name)?.set(key, row);
-        }
+        await use((open) => open.apply(batch.flatMap((row) => saveSentAlert(open.own, row))));
+        for (const row of batch) this.#unwritten.delete(row);
       } catch (error) {
         this.#options.log.warn({ source: name, error }, `sent alerts could not be stored: ${messageOf(error)}`);
       }
@@ -270,8 +261,8 @@ class AlertStore {
   }
 }
 
-function rowKey({ channel, source, alert }: ToldAlert): string {
-  return `${channel}\n${keyOf(source, alert)}`;
+function rowKey(row: SentAlert): string {
+  return `${row.channel}\n${keyOf(row)}`;
 }
 
 interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' | 'metrics'> {
@@ -296,9 +287,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
       return work(warehouse).finally(() => warehouse.close());
     };
     sources.push({ name: source.name, isLed: () => true, use });
-    statuses.push(
-      await readStatusOnce(await storedParts(source, { ...options, metrics, read: use, inbox: null }), clock),
-    );
+    statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };
   const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [], settings: null };

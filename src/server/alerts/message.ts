@@ -1,13 +1,6 @@
 import { EnvHttpProxyAgent, request } from 'undici';
-import {
-  ALERT_KINDS,
-  type AlertKind,
-  type ChannelSettings,
-  contentTypeOf,
-  filledBody,
-  JSON_TYPE,
-} from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
+import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
@@ -49,7 +42,7 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   partial: 'partial',
   held_deletes: 'deletes held back',
   dead_deliveries: 'webhook deliveries given up',
-  rejects: 'records set aside',
+  rejects: 'rejected records',
   files: 'files not fetched',
   deprecation: 'API about to end',
   schema_change: 'tables changed',
@@ -67,7 +60,7 @@ export function begunMessage(begun: readonly Condition[], context: MessageContex
 }
 
 /** Reports what has ended. `over` must not be empty. */
-export function overMessage(over: readonly ToldAlert[], context: MessageContext): AlertMessage {
+export function overMessage(over: readonly SentAlert[], context: MessageContext): AlertMessage {
   const things = over.map(({ source, alert, what, since }): Thing => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';

@@ -1,5 +1,5 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
@@ -101,28 +101,18 @@ function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed'
     const code = isFailed ? ` [${reason.code}]` : '';
     return { what: `${what}: ${reason.message}${code}`, next: reason.hint, cause: reason.code };
   }
-  const why = rejected > 0 ? ': records were set aside' : held > 0 ? ': deletes were held back' : '';
+  const why = rejected > 0 ? ': records were rejected' : held > 0 ? ': deletes were held back' : '';
   return { what: `${what}${isFailed ? '' : why}`, next: 'see the status page, or run content-sync status', cause: why };
 }
-
-/** What a process knows of a channel; times in epoch milliseconds. */
-export interface ChannelNotes {
-  /** When each condition that is not reported yet was first seen, by `keyOf`. */
-  seen: ReadonlyMap<string, number>;
-  /** When the last messages about begins and ends were sent. */
-  begunAt: number;
-  overAt: number;
-}
-
-export const NO_CHANNEL_NOTES: ChannelNotes = { seen: new Map(), begunAt: -Infinity, overAt: -Infinity };
 
 export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
   judgement: Judgement;
   /** What this channel has reported. */
-  told: readonly ToldAlert[];
-  notes: ChannelNotes;
+  told: readonly SentAlert[];
+  /** When each change that is not reported yet was first seen, by `keyOf`; epoch milliseconds. */
+  pending: ReadonlyMap<string, number>;
   now: number;
   /** True for a process that checks once and ends: it waits for nothing. */
   isOnce: boolean;
@@ -132,56 +122,67 @@ export interface PlannedAlerts {
   /** To report as begun, or again. */
   begun: Condition[];
   /** To report as ended. */
-  over: ToldAlert[];
+  over: SentAlert[];
   /** To store without a message. */
-  keep: ToldAlert[];
-  seen: ReadonlyMap<string, number>;
+  keep: SentAlert[];
+  /** `pending` for the next check. */
+  pending: ReadonlyMap<string, number>;
 }
 
-const DAY_MS = 86_400_000;
-const MAX_SETTLE_MS = 6 * 3_600_000;
+/** A channel without `repeat` reports an incident that returns at most once in this time. */
+const RETURN_INTERVAL_MS = 3_600_000;
 /** In units of `group_wait`: how long a condition must be gone before its end is reported. */
-const SETTLE_WAITS = 4;
-/** In units of `group_wait`: the longest that a new condition waits for others, and the shortest time between messages. */
+const END_WAITS = 4;
+/** In units of `group_wait`: the longest that a change waits for others. */
 const MAX_WAITS = 10;
 
 /** Reported once, without an end: they are events, or last for months. */
 const ENDLESS: ReadonlySet<string> = new Set<AlertKind>(['schema_change', 'deprecation']);
 
 /** Identifies an alert among those of all sources. */
-export function keyOf(source: string, alert: string): string {
+export function keyOf({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
   return `${source}\n${alert}`;
 }
 
 function keyOfCondition(condition: Condition): string {
-  return keyOf(condition.source, alertName(condition));
+  return keyOf({ source: condition.source, alert: alertName(condition) });
 }
 
-function rowsByKey(told: readonly ToldAlert[]): ReadonlyMap<string, ToldAlert> {
-  return new Map(told.map((row) => [keyOf(row.source, row.alert), row]));
-}
-
-/** Decides what a channel reports now: each incident once, grouped, and its end once it has stayed away. Pure. */
+/**
+ * Decides what a channel reports now: changes that were seen at about the same time together, each incident at most once
+ * per interval, and its end. Pure.
+ */
 export function planAlerts(input: AlertsInput): PlannedAlerts {
-  const { settings, judgement, told, notes, now, isOnce } = input;
+  const { settings, judgement, told, now, isOnce } = input;
+  const rows = new Map(told.map((row) => [keyOf(row), row]));
   const present = coveredConditions(settings, judgement.conditions);
-  const rows = rowsByKey(told);
-  const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition))));
-  const seen = new Map(fresh.map(keyOfCondition).map((key) => [key, notes.seen.get(key) ?? now]));
-  const [first, last] = [Math.min(...seen.values()), Math.max(...seen.values())];
-  const isGathered = isOnce || now - last >= settings.group_wait || isDue(first, input);
+  const presentKeys = new Set(present.map(keyOfCondition));
+  const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(keyOfCondition(condition)), input));
-  const keys = new Set(present.map(keyOfCondition));
-  const changes = told.map((row) => followUp(row, keys.has(keyOf(row.source, row.alert)), input));
-  return {
-    begun: isDue(notes.begunAt, input) ? [...(isGathered ? fresh : []), ...repeated] : [],
-    over: endedNow(
-      changes.flatMap(({ gone }) => gone ?? []),
-      input,
-    ),
-    keep: [...changes.flatMap(({ keep }) => keep ?? []), ...firstMarks(input, rows)],
-    seen,
+  const gone = told.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
+  const isSilent = ({ alert, source }: SentAlert): boolean => {
+    const [kind = ''] = alert.split(' ', 1);
+    return !isCovered(settings, kind, source) || (ENDLESS.has(kind) && judgement.knownSources.has(source));
   };
+  const ended = gone.filter((row) => !isSilent(row) && judgement.knownSources.has(row.source));
+  const seen = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
+  const isGathered = (pending: ReadonlyMap<string, number>, waits: number): boolean => {
+    const [first, last] = [Math.min(...pending.values()), Math.max(...pending.values())];
+    return isOnce || now - last >= waits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
+  };
+  const begins = seen(fresh.map(keyOfCondition));
+  const ends = seen(ended.map(keyOf));
+  return {
+    begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
+    over: isGathered(ends, END_WAITS) ? ended : [],
+    keep: [...gone.filter(isSilent).map((row) => ({ ...row, over_at: now })), ...firstMarks(input, rows)],
+    pending: new Map([...begins, ...ends]),
+  };
+}
+
+/** True if the end of a reported alert is not reported yet; changes of tables have none. */
+export function isOpen({ alert, over_at }: SentAlert): boolean {
+  return over_at === null && !alert.startsWith('schema_change');
 }
 
 function isCovered({ on, sources }: ChannelSettings, kind: string, source: string): boolean {
@@ -199,74 +200,34 @@ function coveredConditions(settings: ChannelSettings, all: readonly Condition[])
 }
 
 /** A table change is new if it is later than the last reported one; without a row for it, none is. */
-function isNew({ kind, since }: Condition, row: ToldAlert | undefined): boolean {
+function isNew({ kind, since }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (kind === 'schema_change') return row !== undefined && since > row.since;
-  return row === undefined || row.over_at !== null;
+  if (row === undefined) return true;
+  return row.over_at !== null && now - row.told_at >= (settings.repeat ?? RETURN_INTERVAL_MS);
 }
 
-function isToRepeat({ kind }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (settings.repeat === null || row === undefined || row.over_at !== null || ENDLESS.has(kind)) return false;
   return now - row.told_at >= settings.repeat;
 }
 
-function isDue(lastAt: number, { settings, now, isOnce }: AlertsInput): boolean {
-  return isOnce || now - lastAt >= MAX_WAITS * settings.group_wait;
-}
-
-type GoneAlert = ToldAlert & { gone_at: number };
-
-/** The change of a reported alert; `gone` if its end is not reported yet. */
-function followUp(
-  row: ToldAlert,
-  isPresent: boolean,
-  { settings, judgement, now }: AlertsInput,
-): { keep?: ToldAlert; gone?: GoneAlert } {
-  const [kind = ''] = row.alert.split(' ', 1);
-  if (kind === 'schema_change' || row.over_at !== null) return {};
-  if (isPresent) return row.gone_at === null ? {} : { keep: { ...row, gone_at: null } };
-  const gone = { ...row, gone_at: row.gone_at ?? now };
-  const isKnown = judgement.knownSources.has(row.source);
-  const isSilent = !isCovered(settings, kind, row.source) || (isKnown && ENDLESS.has(kind));
-  if (isSilent) return { keep: { ...gone, over_at: now } };
-  if (!isKnown) return {};
-  return row.gone_at === null ? { gone, keep: gone } : { gone };
-}
-
-/** Ends are grouped too. A condition that comes and goes must stay away twice as long after each return. */
-function endedNow(gone: readonly GoneAlert[], input: AlertsInput): ToldAlert[] {
-  const { settings, notes, now, isOnce } = input;
-  const overdueBy = ({ gone_at, returns }: GoneAlert): number => {
-    const settle = Math.min(MAX_SETTLE_MS, SETTLE_WAITS * settings.group_wait * 2 ** returns);
-    return now - gone_at - (isOnce && returns === 0 ? 0 : settle);
-  };
-  const ended = gone.filter((row) => overdueBy(row) >= 0);
-  const isReady = ended.length === gone.length || ended.some((row) => isDue(now - overdueBy(row), input));
-  return isReady && isDue(notes.overAt, input) ? ended : [];
-}
-
 /** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
-function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): ToldAlert[] {
+function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
   const { channel, settings, judgement, now } = input;
   return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
-    const alert = `schema_change ${resource}`;
-    if (rows.has(keyOf(source, alert)) || !isCovered(settings, 'schema_change', source)) return [];
-    return [{ channel, source, alert, what: '', since, told_at: now, gone_at: null, over_at: null, returns: 0 }];
+    const row = { channel, source, alert: `schema_change ${resource}`, what: '', since, told_at: now, over_at: null };
+    return rows.has(keyOf(row)) || !isCovered(settings, 'schema_change', source) ? [] : [row];
   });
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
-export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): ToldAlert[] {
-  const rows = rowsByKey(told);
+export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): SentAlert[] {
+  const open = new Map(told.filter(isOpen).map((row) => [keyOf(row), row]));
   return begun
     .toSorted((a, b) => a.since - b.since)
     .map((condition) => {
-      const before = rows.get(keyOfCondition(condition));
-      const isOpen = before?.over_at === null;
-      const isReturn = before !== undefined && now - (before.over_at ?? now) <= DAY_MS;
-      const since = isOpen && condition.kind !== 'schema_change' ? before.since : condition.since;
-      const returns = isReturn ? before.returns + (isOpen ? 0 : 1) : 0;
       const { source, what } = condition;
-      const alert = alertName(condition);
-      return { channel, source, alert, what, since, told_at: now, gone_at: null, over_at: null, returns };
+      const since = open.get(keyOfCondition(condition))?.since ?? condition.since;
+      return { channel, source, alert: alertName(condition), what, since, told_at: now, over_at: null };
     });
 }

@@ -11,12 +11,12 @@ import { SharedResources } from '../../model/shared-resources.ts';
 import { repeatUntilAborted, unlessAborted, waitAtMost } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, done, failed } from '../controls/control-request.ts';
-import type { Keeper, WatchedSource } from '../keeper.ts';
+import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
-import { doWalk, failedWith, type WalkResult } from './walk-item.ts';
+import { performScan, failedWith, type ScanItemResult } from './scan-item.ts';
 
 interface OpenApp extends AsyncDisposable {
   app: App;
@@ -39,7 +39,7 @@ interface ClusterWorkOptions extends ClusterOptions {
   address: string;
 }
 
-const MAX_WALKS = 8;
+const MAX_PARALLEL_SCANS = 8;
 /** Drains mostly wait, for more deliveries or for the service. */
 const MAX_DRAINS = 64;
 /** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
@@ -68,12 +68,12 @@ export class ClusterWork {
   /** Opening takes many queries: a few in parallel leave connections for the others. */
   readonly opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #options: ClusterWorkOptions;
-  /** Called with errors that pass by themselves. */
+  /** Called with temporary errors. */
   readonly #failed: (error: unknown) => void;
   /** By their names in the queue, as are all maps below. */
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
-  readonly #keepers = new Map<string, Keeper>();
+  readonly #supervisors = new Map<string, SourceSupervisor>();
   /** What this process leads, by the last renewal. */
   #led: ReadonlySet<string> = new Set();
   /** Null until this process takes leads. */
@@ -87,7 +87,7 @@ export class ClusterWork {
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, atOnce = MAX_WALKS, control } = options;
+    const { address, clock, atOnce = MAX_PARALLEL_SCANS, control } = options;
     this.#options = options;
     this.#failed = errorLogger(options.log, clock);
     this.queue = new WorkQueue({ address, clock, failed: this.#failed });
@@ -97,12 +97,12 @@ export class ClusterWork {
       clock,
       lingerMs: OPEN_LINGER_MS,
     });
-    this.queue.work('walk', atOnce, (item, signal) => this.#walk(item, signal));
+    this.queue.work('walk', atOnce, (item, signal) => this.#scan(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
     const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
     void repeatUntilAborted(period, () => this.#followRetries());
     if (control === undefined) return;
-    const isOther = (name: string): boolean => this.#keepers.get(name)?.isLed !== true;
+    const isOther = (name: string): boolean => this.#supervisors.get(name)?.isLed !== true;
     const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
     this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
@@ -121,7 +121,7 @@ export class ClusterWork {
 
   /** Gives back the items of a source, and closes it. */
   async leave(name: string): Promise<void> {
-    this.#keepers.delete(name);
+    this.#supervisors.delete(name);
     const joined = this.#joined.get(name);
     if (joined === undefined) return;
     this.#joined.delete(name);
@@ -130,20 +130,20 @@ export class ClusterWork {
     await this.#apps.end(name);
   }
 
-  /** Reports to a source's keeper from now on whether this process leads the source. */
-  keep(name: string, keeper: Keeper): void {
-    this.#keepers.set(name, keeper);
-    keeper.lead(this.#led.has(name));
+  /** Tells a source's supervisor from now on whether this process leads the source. */
+  addSupervisor(name: string, supervisor: SourceSupervisor): void {
+    this.#supervisors.set(name, supervisor);
+    supervisor.lead(this.#led.has(name));
   }
 
-  /** Takes the lead of those sources that have a keeper here and are not led by another process. */
+  /** Takes the lead of those sources that have a supervisor here and are not led by another process. */
   lead(): void {
     const { address, clock } = this.#options;
     const renewed = (led: ReadonlySet<string>): void => {
       this.#led = led;
-      this.#keepers.forEach((keeper, name) => keeper.lead(led.has(name)));
+      this.#supervisors.forEach((supervisor, name) => supervisor.lead(led.has(name)));
     };
-    const sources = (): string[] => [...this.#keepers.keys()];
+    const sources = (): string[] => [...this.#supervisors.keys()];
     this.#lead ??= keepLead({ address, sources, clock, failed: this.#failed, renewed });
   }
 
@@ -182,7 +182,7 @@ export class ClusterWork {
     return this.#apps.peek(name)?.app ?? null;
   }
 
-  /** Runs work with a source open. It must end when the source's keeper is stopped. */
+  /** Runs work with a source open. It must end when the source's supervisor is stopped. */
   use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
     const joined = this.#joined.get(name);
     const done = this.#use(name, ({ app }) => work(app));
@@ -217,10 +217,10 @@ export class ClusterWork {
     const { clock, secrets } = this.#options;
     const joined = this.#joined.get(name);
     if (joined === undefined) throw unknownSource(name, this.names);
-    const { source, log, watcher } = joined;
+    const { source, log, activity } = joined;
     await using opened = new AsyncDisposableStack();
     this.#stopping.signal.throwIfAborted();
-    const { attempted } = watcher;
+    const { attempted } = activity;
     const app = await openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
     opened.defer(() => app.close());
     const inbox = source.webhook === null ? null : await openInbox(inboxAddress(source.warehouse), clock);
@@ -229,14 +229,14 @@ export class ClusterWork {
     return { app, inbox, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
-  #walk(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<WalkResult>> {
+  #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<ScanItemResult>> {
     const { source, resource } = item;
     const { clock, secrets } = this.#options;
     return this.#whileJoined(source, signal, async ({ watcher }, until) => {
       try {
         return await this.#use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
-            doWalk({ app: open.app, clock, watcher, secrets }, item, until),
+            performScan({ app: open.app, clock, watcher, secrets }, item, until),
           ),
         );
       } catch (error) {
@@ -258,12 +258,12 @@ export class ClusterWork {
   /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
   async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
     if (!this.#joined.has(item.source)) return { is: 'foreign' };
-    const keeper = this.#keepers.get(item.source);
-    if (keeper?.isLed !== true) return { is: 'back', afterMs: 0 };
+    const supervisor = this.#supervisors.get(item.source);
+    if (supervisor?.isLed !== true) return { is: 'back', afterMs: 0 };
     try {
       const request = controlRequestSchema.parse(item.request);
       // The source may have another name in the settings of the process that asks.
-      const own = 'source' in request ? { ...request, source: keeper.source.name } : request;
+      const own = 'source' in request ? { ...request, source: supervisor.source.name } : request;
       const origin = { via: 'database', by: item.by } as const;
       if (own.action === 'reload') {
         // It may close the queue that this item is in.

@@ -3,10 +3,10 @@ import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { Keeper, type ReceivedInbox, type SourceWork, type WatchedSource } from '../keeper.ts';
+import { SourceSupervisor, type ReceivedInbox, type SourceWork, type WatchedSource } from '../source-supervisor.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
-import { newWalk, queueWalk, successOf } from './walk-item.ts';
+import { queueNewScan, queueScan, successOf } from './scan-item.ts';
 
 const READY_MS = 5_000;
 const PROBE_MS = 3_000;
@@ -41,7 +41,7 @@ export class Cluster {
     work.join(watched);
   }
 
-  /** Stops working on a source, and closes its database after its last source. Its keeper, if any, must be stopped too. */
+  /** Stops working on a source, and closes its database after its last source. Its supervisor, if any, must be stopped too. */
   async leave(source: SourceSettings): Promise<void> {
     const id = databaseId(source);
     const work = this.#works.get(id);
@@ -58,25 +58,25 @@ export class Cluster {
     return (await waitAtMost(this.#options.clock, PROBE_MS, probes).catch(() => null)) !== null;
   }
 
-  /** Keeps a joined source fresh together with the other processes; queues what is due while this process leads it. */
-  keep(watched: WatchedSource, inbox: ReceivedInbox | null): Keeper {
+  /** Keeps a joined source fresh with the other processes: queues what is due while this process leads the source. */
+  supervise(watched: WatchedSource, inbox: ReceivedInbox | null): SourceSupervisor {
     const { source } = watched;
     const { clock } = this.#options;
     const shared = this.#works.get(databaseId(source));
     if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
-    const keeper = new Keeper({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
-    shared.keep(queueName(source.warehouse), keeper);
+    const supervisor = new SourceSupervisor({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
+    shared.addSupervisor(queueName(source.warehouse), supervisor);
     if (this.#isLeading) shared.lead();
-    return keeper;
+    return supervisor;
   }
 
-  /** Takes the lead of the kept sources that no other process leads. */
+  /** Takes the lead of the supervised sources that no other process leads. */
   lead(): void {
     this.#isLeading = true;
     for (const work of this.#works.values()) work.lead();
   }
 
-  /** Gives back work and leads. Must be called together with `stop` of the keepers, and not wait for them. */
+  /** Gives back work and leads. Must be called together with `stop` of the supervisors, and not wait for them. */
   async stop(): Promise<void> {
     await Promise.all(Array.from(this.#works.values(), (work) => work.stop()));
   }
@@ -98,8 +98,6 @@ function queuedWork(
   const name = queueName(source.warehouse);
   return {
     upkeepMs: 20_000,
-    // Hundreds of sources must not read their state at the same time.
-    hasTick: false,
     governor: () => shared.peek(name)?.governor.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),
@@ -116,10 +114,10 @@ function queuedWork(
       return {
         warehouse,
         use: (work) => shared.use(name, work),
-        walk: (resource, command, signal, cause) => {
+        scan: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
-          if (cause.is === 'asked') return newWalk(queue, { ...item, isAsked: true }, clock, signal);
-          return queueWalk(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
+          if (cause.is === 'asked') return queueNewScan(queue, { ...item, isAsked: true }, clock, signal);
+          return queueScan(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         // Deliveries may wait without an item, such as those that are due to be retried.

@@ -6,11 +6,11 @@ import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { Drain } from '../inbox/drain.ts';
-import type { WatchedSource } from '../keeper.ts';
+import type { WatchedSource } from '../source-supervisor.ts';
 import { startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import { walkNow } from './walk-item.ts';
+import { scanToSuccess } from './scan-item.ts';
 
 interface SourceDrainOptions extends WatchedSource {
   clock: Clock;
@@ -59,7 +59,8 @@ export class SourceDrain {
       ...options,
       signal: this.#cut.signal,
       pauses: new KnownPauses(app.warehouse, clock),
-      walk: (resource, command) => walkNow(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
+      walk: (resource, command) =>
+        scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
       pollMs: POLL_MS,
       concerns: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
       checkOwner: (resource) => {

@@ -43,7 +43,7 @@ export interface ControlOrigin {
 /** The result of a request so far: syncs may still be in progress. */
 export interface ControlAnswer {
   done: boolean;
-  /** One sentence, such as `content: a full walk begins`; why not if it is not done. */
+  /** One sentence, such as `content: a full scan begins`; why not if it is not done. */
   message: string;
   /** What to do next if it is not done. */
   hint: string | null;

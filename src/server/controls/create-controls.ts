@@ -10,9 +10,9 @@ import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import { formatAge, countOf } from '../../observe/figures.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';
-import type { Keeper } from '../keeper.ts';
+import type { SourceSupervisor } from '../source-supervisor.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
-import { askElsewhere } from './ask-serve.ts';
+import { forwardToLeader } from './serve-connection.ts';
 import {
   type Control,
   type ControlAnswer,
@@ -29,8 +29,8 @@ import { decideDeletes, decidedText } from './decide-deletes.ts';
 import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
 
 interface ControlsOptions {
-  /** The keeper of a source; undefined if this process does not keep it. */
-  keeper: (source: string) => Keeper | undefined;
+  /** The supervisor of a source; undefined if this process does not keep it. */
+  supervisor: (source: string) => SourceSupervisor | undefined;
   /** Reads the config again. */
   reload: (origin: ControlOrigin) => Promise<ControlAnswer>;
   clock: Clock;
@@ -54,23 +54,29 @@ export function createControls(options: ControlsOptions): Control {
 
 async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
   if (request.action === 'reload') return { answer: await options.reload(origin), report: null };
-  const keeper = options.keeper(request.source);
-  if (keeper === undefined) {
+  const supervisor = options.supervisor(request.source);
+  if (supervisor === undefined) {
     const hint = 'see the names in the config; after a change of it, content-sync reload';
     const message = `the running process keeps no source "${request.source}"`;
     return { answer: refused('unknown_source', message, hint), report: null };
   }
-  const { source } = keeper;
+  const { source } = supervisor;
   // Only the leader can do these. A request from the database was already passed on to the leader.
   const needsLeader = request.action === 'sync' || request.action === 'retry';
-  if (needsLeader && !keeper.isLed && origin.via !== 'database') {
-    const elsewhere = askElsewhere(source.warehouse, options.clock);
+  if (needsLeader && !supervisor.isLed && origin.via !== 'database') {
+    const elsewhere = forwardToLeader(source.warehouse, options.clock);
     if (elsewhere !== null) return elsewhere(request, origin);
   }
   const resources = chooseResources(source, 'resource' in request ? request.resource : undefined);
   const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
-    const parts: ControlParts = { keeper, warehouse, clock: options.clock, resources, what: describe(source, request) };
+    const parts: ControlParts = {
+      supervisor,
+      warehouse,
+      clock: options.clock,
+      resources,
+      what: describe(source, request),
+    };
     if (request.action === 'sync') return await beginSync(parts, request);
     return { answer: await carryOut(parts, request, origin), report: null };
   } finally {
@@ -79,7 +85,7 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
 }
 
 interface ControlParts {
-  keeper: Keeper;
+  supervisor: SourceSupervisor;
   /** Opened for this request: the source itself may be closed or busy. */
   warehouse: Warehouse;
   clock: Clock;
@@ -109,20 +115,20 @@ async function carryOut(
   request: Exclude<ControlRequest, { action: 'sync' | 'reload' }>,
   origin: ControlOrigin,
 ): Promise<ControlAnswer> {
-  const { keeper, warehouse, clock, resources, what } = parts;
+  const { supervisor, warehouse, clock, resources, what } = parts;
   const { own } = warehouse;
   switch (request.action) {
     case 'pause':
       await warehouse.apply(pauseResources(own, resources, { at: clock.now(), by: originText(origin) }));
-      await keeper.pausesChanged();
+      await supervisor.pausesChanged();
       return done(`${what}: paused; webhooks are stored, and processed when it is resumed`);
     case 'resume': {
       const pauses = await readPauses(own);
       const paused = resources.filter((resource) => pauses.has(resource));
       if (paused.length === 0) return done(`${what}: nothing of it was paused`);
       await warehouse.apply(resumeResources(own, paused));
-      await keeper.pausesChanged();
-      keeper.work.wake();
+      await supervisor.pausesChanged();
+      supervisor.work.wake();
       return done(`${what}: resumed (${paused.join(', ')})`);
     }
     case 'retry':
@@ -130,10 +136,10 @@ async function carryOut(
     case 'replay':
       return replay(parts, request);
     default: {
-      const { name: source } = keeper.source;
+      const { name: source } = supervisor.source;
       const { action: decision, ids = [] } = request;
       const stored = await decideDeletes(warehouse, { source, resources, decision, ids });
-      keeper.work.wake();
+      supervisor.work.wake();
       const left = 'the running serve does it within 10s';
       const decided =
         decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
@@ -143,8 +149,8 @@ async function carryOut(
 }
 
 /** The answer if one of the resources is paused, else null. */
-function whilePaused({ keeper, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
-  const { name } = keeper.source;
+function whilePaused({ supervisor, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
+  const { name } = supervisor.source;
   const paused = resources.find((resource) => pauses.has(resource));
   const pause = pauses.get(paused ?? '');
   if (pause === undefined) return null;
@@ -153,36 +159,36 @@ function whilePaused({ keeper, clock, resources }: ControlParts, pauses: Readonl
 }
 
 async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<ControlAnswer> {
-  const { keeper, warehouse, clock, resources, what } = parts;
+  const { supervisor, warehouse, clock, resources, what } = parts;
   const now = request.now === true;
   const refusal = whilePaused(parts, await readPauses(warehouse.own));
   if (refusal !== null) return refusal;
   const failed: string[] = [];
   for (const resource of resources) {
-    const schedule = keeper.schedule(resource);
+    const schedule = supervisor.schedule(resource);
     // Another process may have failed too, or this one with earlier settings.
     const status = (await lastRun(warehouse.own, resource))?.status;
     const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
     if (hasFailed && schedule?.running === null) failed.push(resource);
   }
-  const { warehouse: address, webhook } = keeper.source;
+  const { warehouse: address, webhook } = supervisor.source;
   const hurried = webhook === null ? 0 : await hurryDeliveries(address, clock, resources);
-  await keeper.retry(resources, now);
-  keeper.work.wake();
+  await supervisor.retry(resources, now);
+  supervisor.work.wake();
   // The results are in the runs, as for every scheduled sync.
-  for (const resource of failed) void keeper.scheduler?.walkNow(resource, 'sync').catch(() => undefined);
+  for (const resource of failed) void supervisor.scheduler?.scanNow(resource, 'sync').catch(() => undefined);
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
   if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
   return done(`${what}: tried again now: ${retried.join(', ')}`);
 }
 
-async function replay({ keeper, clock }: ControlParts, { ids }: RequestOf<'replay'>): Promise<ControlAnswer> {
-  const { name, warehouse, webhook } = keeper.source;
+async function replay({ supervisor, clock }: ControlParts, { ids }: RequestOf<'replay'>): Promise<ControlAnswer> {
+  const { name, warehouse, webhook } = supervisor.source;
   if (webhook === null) {
     return refused('usage', `source ${name} receives no webhooks`, 'set webhook.secrets in its settings');
   }
   const { replayed, unknown } = await replayDeliveries(warehouse, clock, ids ?? null);
-  keeper.work.wake();
+  supervisor.work.wake();
   const result = { source: name, replayed, unknown };
   if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
   const hint = 'content-sync deliveries list shows those that are stored';
@@ -195,30 +201,30 @@ const CHECK_INTERVAL_MS = 100;
 
 /** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
 async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Promise<ControlResult> {
-  const { keeper, warehouse, clock, what } = parts;
+  const { supervisor, warehouse, clock, what } = parts;
   const pauses = await readPauses(warehouse.own);
   const resources = parts.resources.filter((resource) => !pauses.has(resource));
   const refusal = whilePaused(parts, pauses);
   if (refusal !== null && resources.length === 0) return { answer: refusal, report: null };
-  const scheduler = await whenOpen(keeper, clock);
+  const scheduler = await whenOpen(supervisor, clock);
   if (scheduler === null) {
     const hint = 'see /status.json or the log for why, and ask again';
     return { answer: refused('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
   }
   const command = mode === 'full' ? 'backfill' : 'sync';
-  const running = resources.flatMap((resource) => keeper.schedule(resource)?.running ?? []);
+  const running = resources.flatMap((resource) => supervisor.schedule(resource)?.running ?? []);
   const mustWait = running.some((each) => command === 'sync' || each.command !== 'backfill');
-  const syncs = resources.length === 1 ? `a walk (${mode})` : `walks (${mode}) of ${resources.join(', ')}`;
-  const joined = running.length > 0 ? '; the full walk in progress is that one' : ' now';
-  const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the walk in progress has ended' : joined}`);
-  const walk = (resource: string): Promise<RunReport> => scheduler.walkNow(resource, command);
-  return { answer, report: together(keeper.source, resources, walk) };
+  const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
+  const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
+  const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
+  const walk = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
+  return { answer, report: together(supervisor.source, resources, walk) };
 }
 
-async function whenOpen(keeper: Keeper, clock: Clock): Promise<Scheduler | null> {
+async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<Scheduler | null> {
   const until = clock.monotonic() + OPENING_TIMEOUT_MS;
-  while (keeper.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
-  return keeper.scheduler;
+  while (supervisor.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
+  return supervisor.scheduler;
 }
 
 /** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText } from '../../observe/figures.ts';
-import { discardSuspects, readDeleteCandidates, releaseSuspects } from '../../database/state/suspects.ts';
+import { dismissDeletes, readDeleteCandidates, releaseDeletes } from '../../database/state/suspects.ts';
 import { dismissWindows, readHeldWindows, releaseWindows } from '../../database/state/windows.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { OwnTables, DeleteCandidateRow } from '../../database/own-tables.ts';
@@ -84,7 +84,7 @@ export async function decideDeletes(
     const records = deletes.flatMap(({ reason, id }) => (reason === 'window' ? [] : [id]));
     const isConfirmed = decision === 'confirm';
     await warehouse.apply([
-      ...(isConfirmed ? releaseSuspects : discardSuspects)(own, resource, records),
+      ...(isConfirmed ? releaseDeletes : dismissDeletes)(own, resource, records),
       ...(isConfirmed
         ? releaseWindows(own, resource, windows, timestampText(await warehouse.now()))
         : dismissWindows(own, resource, windows)),

@@ -1,10 +1,10 @@
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
+import { connectionError } from '../controls/serve-connection.ts';
 import type { Pages } from './pages.ts';
 import { sendResponse, toRequest } from '../receiver/requests.ts';
 import { closeServer } from '../receiver/server.ts';
@@ -20,7 +20,6 @@ const MAX_REQUEST_BYTES = 1_000_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_CLIENTS = 256;
 const CLOSE_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 2_000;
 
 /**
  * Serves the pages on a socket through which commands on this machine control this process; the mode of the file admits
@@ -75,10 +74,14 @@ async function listenAlone(server: Server, path: string): Promise<void> {
   try {
     await listen(server, path);
   } catch (error) {
-    if (!isCode(error, 'EADDRINUSE')) throw error;
+    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isSocket() === false) throw new Error(`${path} is there and is no socket`, { cause: error });
-    if (await isListening(path)) throw new Error(`another process listens on ${path}`, { cause: error });
+    const failure = (await connectionError(path)) ?? '';
+    // Any other error may be that of a busy process.
+    if (!['ECONNREFUSED', 'ENOENT'].includes(failure)) {
+      throw new Error(`another process listens on ${path}`, { cause: error });
+    }
     // Another process may have replaced it meanwhile.
     if (lstatSync(path, { throwIfNoEntry: false })?.ino === found?.ino && found !== undefined) unlinkSync(path);
     await listen(server, path);
@@ -101,18 +104,4 @@ async function listen(server: Server, path: string): Promise<void> {
   } finally {
     server.off('error', reject);
   }
-}
-
-/** Returns true unless certainly no process listens there. */
-async function isListening(path: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(path);
-  socket.once('connect', () => resolve(true));
-  socket.once('error', (error) => resolve(!isCode(error, 'ECONNREFUSED') && !isCode(error, 'ENOENT')));
-  socket.setTimeout(CONNECT_TIMEOUT_MS, () => resolve(true));
-  return promise.finally(() => socket.destroy());
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

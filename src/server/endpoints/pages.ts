@@ -2,26 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
-import type { SourceTables } from '../dictionary/read-dictionary.ts';
-import { renderDictionaryPage } from '../page/dictionary-page.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { type PagePath, pagePathOf, type PageView } from '../page/page-frame.ts';
+import { pagePathOf, type PageView } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
-import type { ShownFiles } from '../shown-files.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
-import { answerCommand, CONTROL_PATH, type ControlDoor } from './control-door.ts';
-import { type Admission, CHALLENGE, type Door } from './door.ts';
-import { answerFile, FILE_ROUTE } from './file-page.ts';
+import { answerCommand, CONTROL_PATH, type ControlEndpoint } from './control-endpoint.ts';
+import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
   metrics: () => Promise<string>;
-  door: Door;
+  access: AccessCheck;
   /** Called with errors, which the response does not show. */
   failed: (error: unknown) => void;
 }
@@ -29,12 +25,10 @@ export interface WorkerPagesOptions {
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
-  tables: () => Promise<SourceTables[]>;
-  files: ShownFiles;
   /** Executes commands of the control socket. */
   control: Control;
   /** Null without authentication: then nothing can be controlled over the port. */
-  controls: () => ControlDoor | null;
+  controls: () => ControlEndpoint | null;
 }
 
 /** What the HTTP server passes along with a request. */
@@ -73,24 +67,11 @@ const DEFAULT_HEADERS = {
 /** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
-  const guarded = guardBy(options.door);
+  const guarded = guardBy(options.access);
   app.get('/', guarded(sourcePage(options)));
   // An invalid path is answered alike to everybody.
   app.get('/sources/*', async ({ req }, next) => (pagePathOf(req.path) === null ? noSuchPage() : await next()));
   app.get('/sources/*', guarded(sourcePage(options)));
-  app.get(
-    FILE_ROUTE,
-    guarded(async ({ req }) => {
-      // Contents of records are shown only with authentication.
-      if (options.controls() === null) return textResponse(403, 'Files are shown where serve.auth is set.');
-      return answerFile(
-        options.files,
-        { source: req.param('source') ?? '', sha256: req.param('sha256') ?? '' },
-        req.raw,
-      );
-    }),
-  );
-  app.get('/tables', guarded(tablesPage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   app.post(CONTROL_PATH, controlPage(options, guarded));
   return async (request, bindings) => app.fetch(request, bindings);
@@ -111,10 +92,8 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
     for (const [name, value] of Object.entries(DEFAULT_HEADERS)) if (!headers.has(name)) headers.set(name, value);
   });
   const compressed = compress();
-  // Files are sent as they are stored, and commands read lines as they come.
-  app.use((context, next) =>
-    context.env.isLocal === true || context.req.path.startsWith('/files/') ? next() : compressed(context, next),
-  );
+  // Commands read lines as they come.
+  app.use((context, next) => (context.env.isLocal === true ? next() : compressed(context, next)));
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
@@ -123,7 +102,7 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
   app.get('/readyz', readyPage(options));
   const metricsHeaders = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
   const metricsPage = async (): Promise<Response> => new Response(await options.metrics(), { headers: metricsHeaders });
-  app.get('/metrics', guardBy(options.door)(metricsPage));
+  app.get('/metrics', guardBy(options.access)(metricsPage));
   return app;
 }
 
@@ -132,23 +111,23 @@ function noSuchPage(): Response {
 }
 
 /** Restricts pages to clients that may see everything. */
-function guardBy(door: Door) {
+function guardBy(check: AccessCheck) {
   return (page: PageHandler): PageHandler =>
     async (context) => {
-      const admission = await admitted(door, context);
-      return admission === 'in' ? page(context) : REFUSALS[admission]();
+      const access = await accessOf(check, context);
+      return access === 'granted' ? page(context) : REFUSALS[access]();
     };
 }
 
-async function admitted(door: Door, { req, env }: PageContext): Promise<Admission> {
-  return env.isLocal === true ? 'in' : door(req.raw.headers, env.client);
+async function accessOf(check: AccessCheck, { req, env }: PageContext): Promise<PageAccess> {
+  return env.isLocal === true ? 'granted' : check(req.raw.headers, env.client);
 }
 
-const REFUSALS: Readonly<Record<Exclude<Admission, 'in'>, () => Response>> = {
-  unnamed: askForPassword,
+const REFUSALS: Readonly<Record<Exclude<PageAccess, 'granted'>, () => Response>> = {
+  anonymous: askForPassword,
   wrong: askForPassword,
   busy: () => textResponse(429, 'Too many wrong passwords: try again in a moment.', { 'retry-after': '2' }),
-  elsewhere: () => textResponse(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
+  other_host: () => textResponse(421, 'This is not a name of this page: put it under serve.hosts, or set serve.auth.'),
 };
 
 function askForPassword(): Response {
@@ -160,11 +139,11 @@ function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHa
   return async (context) => {
     const { req, env } = context;
     if (env.isLocal === true) return answerCommand(control, await env.readBody());
-    const taken = controls();
-    if (taken === null) return noSuchPage();
+    const endpoint = controls();
+    if (endpoint === null) return noSuchPage();
     return guarded(async () => {
       const body = await env.readBody();
-      return body === null ? new Response(null, { status: 400 }) : taken.take({ headers: req.raw.headers, body });
+      return body === null ? new Response(null, { status: 400 }) : endpoint.execute({ headers: req.raw.headers, body });
     })(context);
   };
 }
@@ -174,65 +153,44 @@ function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
-    const told = controls?.told(req.query('told') ?? '') ?? null;
-    const rendered = await renderPage(options, req, { nonce, token: controls?.token() ?? null, told });
-    if (rendered === null) return noSuchPage();
-    const { page, images } = rendered;
-    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src ${images}; form-action 'self'`;
-    return htmlResponse(page, {
-      'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
-      // With no-referrer browsers send their forms without an origin.
-      'referrer-policy': 'same-origin',
+    const told = controls?.findResult(req.query('told') ?? '') ?? null;
+    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
+    if (page === null) return noSuchPage();
+    // The only image is the icon of the tab.
+    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
+    return new Response(page, {
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
+        // With no-referrer browsers send their forms without an origin.
+        'referrer-policy': 'same-origin',
+      },
     });
   };
 }
 
-interface Rendered {
-  page: string;
-  /** The allowed origins of its images. */
-  images: string;
-}
-
-/** The icon of the tab. */
-const OWN = 'data:';
-
 /** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, req: PageContext['req'], view: PageView): Promise<Rendered | null> {
-  const path: PagePath | null = pagePathOf(req.path);
+async function renderPage(options: PagesOptions, address: string, view: PageView): Promise<string | null> {
+  const path = pagePathOf(address);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') {
-    return { page: renderStatusPage(snapshot, view, new URL(req.url).searchParams), images: OWN };
-  }
+  if (path.page === 'overview') return renderStatusPage(snapshot, view);
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? { page: renderRefusedPage(snapshot, name, view), images: OWN } : null;
+    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
     const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return { page: renderRunPage(snapshot, name, path.run, run, view), images: OWN };
+    return renderRunPage(snapshot, name, path.run, run, view);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
   // Contents of records are shown only with authentication.
-  const details = await options.details({ source: name, resource, bodies: options.controls() !== null });
-  if (details === null) return null;
-  const page = renderSourcePage(snapshot, source, status ?? null, details, view);
-  return { page, images: details.pictures.length === 0 ? OWN : `${OWN} 'self'` };
-}
-
-/** The snapshot has the version and the time. */
-function tablesPage({ snapshot, tables }: PagesOptions): PageHandler {
-  return async () => {
-    const nonce = randomBytes(18).toString('base64');
-    const { at, version } = await snapshot();
-    return htmlResponse(renderDictionaryPage(await tables(), { version, at, nonce }), {
-      'content-security-policy': `${NOTHING}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; img-src data:`,
-    });
-  };
+  const details = await options.details({ source: name, resource, bodies: view.may });
+  return details && renderSourcePage(snapshot, source, status ?? null, details, view);
 }
 
 function statusJson({ snapshot }: PagesOptions): PageHandler {
@@ -244,19 +202,15 @@ function statusJson({ snapshot }: PagesOptions): PageHandler {
 }
 
 /** Names the sources only to clients that may see everything. */
-function readyPage({ ready, failed, door }: WorkerPagesOptions): PageHandler {
+function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHandler {
   return async (context) => {
-    const admission = await admitted(door, context);
+    const access = await accessOf(check, context);
     try {
       const { sources, ...readiness } = await ready();
-      return jsonResponse(readiness.ready ? 200 : 503, admission === 'in' ? { ...readiness, sources } : readiness);
+      return jsonResponse(readiness.ready ? 200 : 503, access === 'granted' ? { ...readiness, sources } : readiness);
     } catch (error) {
       failed(error);
-      return jsonResponse(503, { ready: false, reason: 'it cannot be told' });
+      return jsonResponse(503, { ready: false, reason: 'readiness is unknown' });
     }
   };
-}
-
-function htmlResponse(page: string, headers: Record<string, string>): Response {
-  return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8', ...headers } });
 }

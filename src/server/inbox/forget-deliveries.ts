@@ -2,7 +2,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
 import { type EventRules, readDelivery } from './read-delivery.ts';
-import { FORGOTTEN } from './ticket.ts';
+import { FORGOTTEN } from './delivery-progress.ts';
 
 export interface ForgottenDeliveries {
   /** Number of erased deliveries that named each record, by its id. */

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { type DrainFault, type PendingTarget, retryDelayMs } from './ticket.ts';
+import { type DeliveryFault, type PendingTarget, retryDelayMs, toFault } from './delivery-progress.ts';
 
 /** Work on one record (or, with an empty key, on a resource as a whole), and the targets that wait for it. */
 export interface KeyedWork {
@@ -17,7 +17,6 @@ interface PacedWorkOptions<Outcome> {
   burst: number;
   /** Minimum milliseconds between the end of some work and the next start with the same key. */
   restMs: number;
-  concurrency: number;
   concurrencyPerResource: number;
   clock: Clock;
   /** Aborted when the drain stops: nothing new starts, and later failures are ignored. */
@@ -25,9 +24,8 @@ interface PacedWorkOptions<Outcome> {
   /** Targets of one resource with the same key are served by the same work. */
   keyOf: (target: PendingTarget) => string;
   perform: (work: KeyedWork, served: PendingTarget[]) => Promise<Outcome>;
-  toFault: (error: unknown) => DrainFault;
   done: (served: readonly PendingTarget[], outcome: Outcome) => void;
-  failed: (served: readonly PendingTarget[], fault: DrainFault) => void;
+  failed: (served: readonly PendingTarget[], fault: DeliveryFault) => void;
   /** Called once for each error that was thrown. */
   threw: (work: KeyedWork, error: unknown) => void;
 }
@@ -47,21 +45,19 @@ interface ResourceLane {
    * Set after an error that concerns the whole resource, until epoch milliseconds: a service that does not respond does
    * not respond for the next record either. `failures` counts such errors in a row.
    */
-  pause: { fault: DrainFault; until: number; failures: number } | null;
+  pause: { fault: DeliveryFault; until: number; failures: number } | null;
 }
 
 /**
- * Merges many targets for the same record or resource into little work, at a limited pace. No resource takes all the
- * capacity, and a resource whose service or database fails is paused with backoff.
+ * Merges many targets for the same record or resource into little work, at a limited pace. No resource waits for another
+ * one, and a resource whose service or database fails is paused with backoff.
  */
 export class PacedWork<Outcome> {
   readonly #options: PacedWorkOptions<Outcome>;
   readonly #lanes = new Map<string, ResourceLane>();
-  readonly #queue: PQueue;
 
   constructor(options: PacedWorkOptions<Outcome>) {
     this.#options = options;
-    this.#queue = new PQueue({ concurrency: options.concurrency });
   }
 
   add(target: PendingTarget): void {
@@ -83,9 +79,17 @@ export class PacedWork<Outcome> {
     for (const lane of this.#lanes.values()) lane.pause = null;
   }
 
+  /** Forgets work that nothing waits for and whose token bucket is full. */
+  prune(): void {
+    const now = this.#options.clock.monotonic();
+    for (const { entries } of this.#lanes.values()) {
+      for (const [key, { isActive, fullAt }] of entries) if (!isActive && fullAt <= now) entries.delete(key);
+    }
+  }
+
   /** Resolves when no work is in progress. */
-  idle(): Promise<void> {
-    return this.#queue.onIdle();
+  async idle(): Promise<void> {
+    await Promise.all([...this.#lanes.values()].map(({ queue }) => queue.onIdle()));
   }
 
   #laneOf(resource: string): ResourceLane {
@@ -105,17 +109,9 @@ export class PacedWork<Outcome> {
     while (entry.waiting.length > 0 && !signal.aborted) {
       const restMs = entry.restsUntil - clock.monotonic();
       if (restMs > 0) await sleepOrAbort(clock, restMs, signal);
-      await lane.queue.add(() => this.#queue.add(() => this.#run(lane, entry)));
+      await lane.queue.add(() => this.#run(lane, entry));
     }
     entry.isActive = false;
-    const { fullAt } = entry;
-    // If the work starts again meanwhile, the loop that ends last deletes the entry.
-    const isLast = (): boolean => !entry.isActive && entry.fullAt === fullAt;
-    // Timers may end a moment early.
-    while (isLast() && !signal.aborted && fullAt > clock.monotonic()) {
-      await sleepOrAbort(clock, Math.ceil(fullAt - clock.monotonic()), signal);
-    }
-    if (isLast() && lane.entries.get(entry.key) === entry) lane.entries.delete(entry.key);
   }
 
   async #run(lane: ResourceLane, entry: PacedEntry): Promise<void> {
@@ -134,8 +130,9 @@ export class PacedWork<Outcome> {
   }
 
   #fail(lane: ResourceLane, entry: PacedEntry, served: readonly PendingTarget[], error: unknown): void {
-    const { toFault, failed, threw } = this.#options;
-    const fault = toFault(error);
+    const { failed, threw } = this.#options;
+    // A failed scan is no fault of a delivery, and is reported as a run.
+    const fault: DeliveryFault = entry.key === '' ? { ...toFault(error), kind: 'passing' } : toFault(error);
     if (fault.kind === 'record') failed(served, fault);
     else {
       const until = this.#pause(lane, fault);
@@ -146,7 +143,7 @@ export class PacedWork<Outcome> {
   }
 
   /** Returns the epoch milliseconds of the next attempt. Errors of work that ran in parallel lengthen no pause. */
-  #pause(lane: ResourceLane, fault: DrainFault): number {
+  #pause(lane: ResourceLane, fault: DeliveryFault): number {
     const { clock } = this.#options;
     const now = clock.now();
     if (lane.pause !== null && now < lane.pause.until && fault.until === null) return lane.pause.until;

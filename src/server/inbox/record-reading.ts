@@ -1,6 +1,6 @@
 import { type Expectation, type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
 import type { KeyedWork } from './paced-work.ts';
-import type { PendingTarget } from './ticket.ts';
+import type { PendingTarget } from './delivery-progress.ts';
 
 /**
  * After this many readings a record older than its event is accepted: by then a replica has caught up, and a clock that
@@ -32,7 +32,7 @@ export async function readRecord(
 ): Promise<RecordReading> {
   let behind: readonly PendingTarget[] = [];
   const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
-    for (const later of work.waiting.splice(0)) (later.askedAt < requestedAt ? served : work.waiting).push(later);
+    for (const later of work.waiting.splice(0)) (later.addedAt < requestedAt ? served : work.waiting).push(later);
     const judged = judgeReading(served, { requestedAt, updated }, maxAttempts);
     behind = judged.behind;
     return judged.expected;
@@ -46,15 +46,16 @@ function judgeReading(
   { requestedAt, updated }: { requestedAt: number; updated: number | null },
   maxAttempts: number,
 ): { expected: ExpectedRecord; behind: readonly PendingTarget[] } {
-  const isLast = ({ ticket }: PendingTarget): boolean => ticket.attempts >= Math.min(maxAttempts, MAX_READINGS) - 1;
+  const isLast = ({ delivery }: PendingTarget): boolean => delivery.attempts >= Math.min(maxAttempts, MAX_READINGS) - 1;
   // A cache stored the response before the delivery arrived. The receiver's clock may be ahead of this machine's.
-  const isCached = ({ askedAt, ticket }: PendingTarget): boolean => requestedAt < Math.min(askedAt, ticket.receivedAt);
+  const isCached = ({ addedAt, delivery }: PendingTarget): boolean =>
+    requestedAt < Math.min(addedAt, delivery.receivedAt);
   const isOlder = ({ target }: PendingTarget): boolean =>
     target.updated !== null && updated !== null && isBefore(updated, target.updated);
   const doubtful = served.filter((one) => isCached(one) || isOlder(one));
   const isAccepted = (one: PendingTarget): boolean =>
-    isCached(one) ? one.ticket.attempts >= maxAttempts - 1 : isLast(one);
-  for (const one of doubtful.filter(isAccepted)) one.ticket.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
+    isCached(one) ? one.delivery.attempts >= maxAttempts - 1 : isLast(one);
+  for (const one of doubtful.filter(isAccepted)) one.delivery.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
   const behind = doubtful.filter((one) => !isAccepted(one));
   // If any event is ahead of it, the record may come from a lagging replica: then it must not make the row older.
   const mayBeStale = doubtful.length > 0 && behind.length < served.length;

@@ -21,7 +21,7 @@ export function controlBar(source: SourceStatus, status: ResourceStatus | null, 
   const name = status === null ? 'all resources' : status.resource;
   const resources = status === null ? source.resources : [status];
   const pausedCount = resources.filter(({ paused }) => paused !== null).length;
-  const fullScan = button({ action: 'sync', mode: 'full', ...target }, 'Begin the full walk', `Read all of ${name}`);
+  const fullScan = button({ action: 'sync', mode: 'full', ...target }, 'Begin the full scan', `Read all of ${name}`);
   const fullText = `Reads every record of ${name} again, which may take long and many requests.`;
   const retryTitle = `Try ${name} again at once, with the settings as they are`;
   const pauseTitle = `Start no further run of ${name} until it is resumed`;
@@ -30,8 +30,8 @@ export function controlBar(source: SourceStatus, status: ResourceStatus | null, 
     button({ action: 'sync', mode: 'incremental', ...target }, 'Sync now', `Read what has changed in ${name}`),
     button({ action: 'retry', ...target }, 'Retry', retryTitle, resources.some(hasFailed)),
     button({ action: 'pause', ...target }, 'Pause', pauseTitle, canPause),
-    button({ action: 'resume', ...target }, 'Resume', `Let the schedule go on with ${name}`, pausedCount > 0),
-    fold(`full-${source.source}-${status?.resource ?? ''}`, 'Full walk…', fullText, fullScan),
+    button({ action: 'resume', ...target }, 'Resume', `Let the schedule continue with ${name}`, pausedCount > 0),
+    fold(`full-${source.source}-${status?.resource ?? ''}`, 'Full scan…', fullText, fullScan),
   ]}</div>`;
 }
 
@@ -43,8 +43,9 @@ function hasFailed({ runs, running }: ResourceStatus): boolean {
 /** The two decisions about held deletes. */
 export function heldControls(source: string, resource: string, may: boolean): Markup | null {
   if (!may) return null;
-  const confirmText = 'Each is read once more, and its row is marked as deleted where the service no longer has it.';
-  const discardText = 'The rows stay live, until another walk does not meet them.';
+  const confirmText =
+    'Each record is fetched once more. If the service no longer has it, its row is marked as deleted.';
+  const discardText = 'The rows stay live until another scan does not find them.';
   const confirm = button({ action: 'confirm', source, resource }, 'Confirm these deletes', 'Mark the rows as deleted');
   const discard = button({ action: 'discard', source, resource }, 'Discard these deletes', 'Keep the rows live');
   return markup`<div class="controls">${[
@@ -57,8 +58,8 @@ export function heldControls(source: string, resource: string, may: boolean): Ma
 export function replayButton(source: string, id: string | null, may: boolean): Markup | null {
   if (!may) return null;
   return id === null
-    ? button({ action: 'replay', source }, 'Replay all dead', 'Work on all dead deliveries again')
-    : button({ action: 'replay', source, ids: [id] }, 'Replay', 'Work on this delivery again');
+    ? button({ action: 'replay', source }, 'Replay all dead', 'Process all dead deliveries again')
+    : button({ action: 'replay', source, ids: [id] }, 'Replay', 'Process this delivery again');
 }
 
 export function reloadButton(may: boolean): Markup | null {

@@ -1,8 +1,8 @@
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { formatAge, durationText, formatTimeUntil, formatTimestamp, NONE } from '../../observe/figures.ts';
+import { formatAge, durationText, formatTimeUntil, formatTimestamp } from '../../observe/figures.ts';
 import type { Severity } from '../status/attention.ts';
-import type { Problem } from '../status/snapshot.ts';
+import type { Problem } from '../source-activity.ts';
 
 /** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;
@@ -40,7 +40,7 @@ export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): 
 }
 
 /** A time that shows `text` and has the exact time in its tooltip. */
-export function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
+function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
   const iso = new Date(at).toISOString();
   const written = form !== undefined && markup` data-as="${form}"`;
   return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
@@ -102,22 +102,22 @@ interface DataTable {
   rows: readonly (readonly TableCell[] | Markup)[];
 }
 
-/** A table that scrolls on narrow screens, unless the stylesheet turns its rows into blocks there. */
+/** Renders a table that scrolls on narrow screens. */
 export function dataTable({ id, label, kind = '', columns, rows }: DataTable): Markup {
   const heads = columns.map((column) => (typeof column === 'string' ? ([column, ''] as const) : column));
-  const head = heads.map(
-    ([title, of, note]) =>
-      markup`<th scope="col" role="columnheader" class="${of === 'number' ? of : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
-  );
-  const cellOf = (cell: TableCell, at: number): Markup => {
-    if (at === 0) return markup`<th scope="row" role="rowheader">${cell}</th>`;
-    const [title, of] = heads[at] ?? ['', ''];
-    const kinds = `${of}${cell === NONE || cell === '' ? ' none' : ''}`;
-    return markup`<td role="cell" class="${kinds}" data-title="${title}"><div>${cell}</div></td>`;
-  };
-  const body = rows.map((row) => (isCells(row) ? markup`<tr role="row">${row.map(cellOf)}</tr>` : row));
-  return markup`<div class="wide" id="${id}" tabindex="0" role="region" aria-label="${label}"><table class="${kind}" role="table"><thead role="rowgroup"><tr role="row">${head}</tr></thead>
-<tbody role="rowgroup">${body}</tbody></table></div>`;
+  const body = rows.map((row) => {
+    if (!isCells(row)) return row;
+    const [first, ...rest] = row;
+    const cells = rest.map((cell, at) => markup`<td class="${heads[at + 1]?.[1] ?? ''}">${cell}</td>`);
+    return markup`<tr><th scope="row">${first}</th>${cells}</tr>`;
+  });
+  return markup`<div class="wide" id="${id}" tabindex="0" role="region" aria-label="${label}"><table class="${kind}"><thead><tr>${heads.map(columnHead)}</tr></thead>
+<tbody>${body}</tbody></table></div>`;
+}
+
+/** Renders the title of a column. */
+export function columnHead([title, kind = '', note]: readonly [title: string, kind?: string, note?: string]): Markup {
+  return markup`<th scope="col" class="${kind === 'number' ? kind : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`;
 }
 
 function isCells(row: readonly TableCell[] | Markup): row is readonly TableCell[] {

@@ -4,7 +4,7 @@ import type { ControlAnswer } from '../controls/control-request.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { icon, markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
-import { OVERVIEW_STYLESHEET, STYLESHEET } from './stylesheet.ts';
+import { STYLESHEET } from './stylesheet.ts';
 
 /** A page by its path. */
 export type PagePath =
@@ -33,8 +33,8 @@ export function pagePathOf(path: string): PagePath | null {
 export interface PageView {
   /** Nonce of the page's Content-Security-Policy. */
   nonce: string;
-  /** Token of the page's one form; null if the reader may not control the process. */
-  token: string | null;
+  /** True if the reader may control the process: then the page has its form. */
+  may: boolean;
   /** The result of a control request on the previous page. */
   told: ControlAnswer | null;
 }
@@ -45,46 +45,22 @@ export interface SectionView {
   now: number;
   /** Relative path to the overview. */
   root: string;
-  /** True if the reader may control the process: then the page has its form. */
+  /** True if the reader may control the process. */
   may: boolean;
-  /** The time that the plots cover. */
+  /** The time that the figures of traffic cover. */
   period: 'last hour' | 'since start';
 }
 
 const HOUR_MS = 3_600_000;
 
-export function sectionView({ at, started_at }: StatusSnapshot, path: string, { token }: PageView): SectionView {
+export function sectionView({ at, started_at }: StatusSnapshot, path: string, { may }: PageView): SectionView {
   const period = at - started_at < HOUR_MS ? 'since start' : 'last hour';
-  return { now: at, root: rootOf(path), may: token !== null, period };
+  return { now: at, root: rootOf(path), may, period };
 }
 
 /** All addresses are relative, because a proxy may serve the page under a path. */
 function rootOf(path: string): string {
   return '../'.repeat(path.split('/').length - 1);
-}
-
-interface Document {
-  title: string;
-  /** Address of the tab's icon. */
-  icon: string;
-  /** Nonce of a page of `serve`; null for a file, which has a policy of its own. */
-  nonce: string | null;
-  head: Markup | null;
-  style: string;
-  body: Markup;
-  script: string;
-}
-
-/** Renders an HTML document that loads nothing else. */
-export function htmlDocument({ title, icon, nonce, head, style, body, script }: Document): string {
-  const allowed = nonce === null ? null : markup` nonce="${nonce}"`;
-  const page = markup`<!doctype html>
-<html lang="en"><head><meta charset="utf-8">${head}<title>${title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
-<link rel="icon" href="${icon}"><style${allowed}>${raw(style)}</style></head>
-<body>${body}<script${allowed}>${raw(script)}</script></body></html>`;
-  return page.toString();
 }
 
 interface Frame {
@@ -97,8 +73,8 @@ interface Frame {
   snapshot: StatusSnapshot;
 }
 
-/** Renders a page with header, footer and the script that keeps it up to date. */
-export function framed(frame: Frame, { nonce, token, told }: PageView, content: Markup): string {
+/** Renders a page with header, footer and the script that keeps it up to date. It loads nothing else. */
+export function framed(frame: Frame, { nonce, may, told }: PageView, content: Markup): string {
   const { title, tone, path, trail, snapshot } = frame;
   const { at, started_at, stopping, version } = snapshot;
   const [tab, root, iso] = [tabIcon(tone), rootOf(path), new Date(at).toISOString()];
@@ -108,31 +84,30 @@ export function framed(frame: Frame, { nonce, token, told }: PageView, content: 
     return markup`<span class="step">${isHere ? step : markup`<a href="${root}sources/${encodeURIComponent(step)}">${step}</a>`}</span>`;
   });
   const form =
-    token !== null &&
-    markup`<form id="control" method="post" action="${root}control" data-since="${started_at}" hidden><input type="hidden" name="token" value="${token}"><input type="hidden" name="back" value="${path}"></form>`;
-  const body = markup`<p id="lost" role="alert" hidden></p>
-<main data-at="${iso}" data-title="${title}" data-icon="${tab}"><header><h1>${name}${steps}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
-<p>as of <time id="as-of" datetime="${iso}" data-as="zoned">${utcText(at)}</time></p></header>
+    may &&
+    markup`<form id="control" method="post" action="${root}control" hidden><input type="hidden" name="back" value="${path}"></form>`;
+  const asOf = markup`<time id="as-of" datetime="${iso}" data-as="zoned">${iso.slice(0, 19).replace('T', ' ')} UTC</time>`;
+  const page = markup`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript><title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
+<link rel="icon" href="${tab}"><style nonce="${nonce}">${raw(STYLESHEET)}</style></head>
+<body><p id="lost" role="alert" hidden></p>
+<main data-title="${title}" data-icon="${tab}"><header><h1>${name}${steps}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
+<p>as of ${asOf}</p></header>
 ${told && controlResult(told)}
 ${form}
 ${content}
 <footer><p>content-sync ${version} · running for ${timeAs('for', started_at, at)} · <span id="zone">all times UTC</span></p>
-<nav aria-label="Other pages, and the same for programs"><a href="${root}tables">tables</a> <a href="${root}status.json">status.json</a> <a href="${root}metrics">metrics</a>
+<nav aria-label="The same for programs"><a href="${root}status.json">status.json</a> <a href="${root}metrics">metrics</a>
 <a href="${root}readyz">readyz</a></nav></footer></main>
-`;
-  const head = markup`<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript>`;
-  const style = `${STYLESHEET}${OVERVIEW_STYLESHEET}`;
-  return htmlDocument({ title, icon: tab, nonce, head, style, body, script: REFRESH_SCRIPT });
+<script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
+  return page.toString();
 }
 
 function controlResult({ done, message, hint }: ControlAnswer): Markup {
   const severity = done ? 'fine' : 'late';
   return markup`<p id="told" class="told ${severity}" role="status">${icon(severity)}<span>${message}${hint && markup` <span class="hint">→ ${hint}</span>`}</span></p>`;
-}
-
-/** Formats `2026-11-20 14:22:37 UTC`. */
-export function utcText(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 /** A section of a page with a heading. */

@@ -29,7 +29,7 @@ const COLUMNS: readonly TableColumn[] = [
   'Next run',
   ['Live rows', 'number'],
   ['Deleted', 'number'],
-  ['Set aside', 'number', 'records that could not become rows'],
+  ['Rejected', 'number', 'records that could not become rows'],
   'Last run',
 ];
 
@@ -38,7 +38,7 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
   const base = `${root}sources/${encodeURIComponent(source)}`;
   const rows = resources.map((status) => {
     const { resource, rows: counted, rejects } = status;
-    const aside = rejects.reduce((sum, reject) => sum + reject.count, 0);
+    const rejected = rejects.reduce((sum, reject) => sum + reject.count, 0);
     return [
       root === '../../' ? resource : markup`<a href="${base}/${encodeURIComponent(resource)}">${resource}</a>`,
       freshness(status, now),
@@ -46,7 +46,7 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
       nextRun(status, now),
       counted === null ? markup`<span class="quiet">counting…</span>` : countText(counted.live),
       counted === null ? NONE : countText(counted.deleted),
-      countText(aside),
+      countText(rejected),
       lastRun(status.runs, `${base}/runs`, now),
     ];
   });
@@ -57,7 +57,7 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
 function freshness(status: ResourceStatus, now: number): Markup {
   const { last_success_at: last, running } = status;
   const [tone, word] = freshnessWord(status, now);
-  const age = last === null ? (running === null ? 'never synced' : 'under way') : timeAs('ago', last, now);
+  const age = last === null ? (running === null ? 'never synced' : 'in progress') : timeAs('ago', last, now);
   return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
 }
 
@@ -76,14 +76,14 @@ function activity(status: ResourceStatus, now: number): Markup {
   if (owner !== null)
     return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
   if (parked_until !== null && parked_until > now) {
-    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service asked; ${timeAs('in', parked_until, now)}</span>`;
+    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service requested; ${timeAs('in', parked_until, now)}</span>`;
   }
   const last = runs[0]?.status;
-  const walk =
+  const stopped =
     unfinished &&
-    markup` <span class="sub">${unfinished.mode} walk stopped at page ${countText(unfinished.pages)}</span>`;
-  if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${walk}`;
-  return markup`<span class="quiet">idle</span>${walk}`;
+    markup` <span class="sub">${unfinished.mode} scan stopped at page ${countText(unfinished.pages)}</span>`;
+  if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${stopped}`;
+  return markup`<span class="quiet">idle</span>${stopped}`;
 }
 
 function progress(
@@ -93,8 +93,8 @@ function progress(
   const done = total === null || total === 0 ? null : Math.min(1, records / total);
   const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${durationText(eta)} left`;
   const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
-  const title = `${mode} walk, ${countOf(pages, 'page')}`;
-  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full walk' : 'Incremental'}</b>${done === null ? null : ` ${formatPercent(done)}`}</span>
+  const title = `${mode} scan, ${countOf(pages, 'page')}`;
+  return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full scan' : 'Incremental'}</b>${done === null ? null : ` ${formatPercent(done)}`}</span>
 ${done === null ? null : bar(done, title)}<span class="sub">${read} · ${formatRate(rate)}/s · ${left}</span>`;
 }
 
@@ -165,7 +165,7 @@ const COUNTS: readonly (readonly [title: string, field: CountField])[] = [
   ['Unchanged', 'unchanged'],
   ['Deleted', 'deleted'],
   ['Held', 'held'],
-  ['Set aside', 'rejected'],
+  ['Rejected', 'rejected'],
   ['Requests', 'requests'],
   ['429', 'limited'],
 ];

@@ -1,30 +1,12 @@
+import type { RunDetails } from '../../database/state/runs.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
-import { pathOfFile } from '../endpoints/file-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import type {
-  DeliveryDetails,
-  PictureDetails,
-  RejectDetails,
-  RunPartDetails,
-  SourceDetails,
-} from '../status/source-details.ts';
+import { type DeliveryDetails, type RejectDetails, runFacts, type SourceDetails } from '../status/source-details.ts';
 import { controlBar, replayButton } from './controls.ts';
-import {
-  countCell,
-  dataTable,
-  icon,
-  linesOf,
-  listed,
-  markup,
-  type Markup,
-  type PageTone,
-  problemNote,
-  timeAs,
-} from './markup.ts';
+import { countCell, dataTable, icon, linesOf, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
 import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
-import { renderGrowthPlot } from './plots.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
@@ -41,11 +23,8 @@ export function renderSourcePage(
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path, page);
-  const growth = shown.resources.map((status) => growthFigure(status, details, resource === null ? 400 : 1_200));
-  const plots = resource === null ? markup`<div class="plots">${growth}</div>` : markup`${growth}`;
   const content = markup`${headOf(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
-${growth.some((one) => one !== null) ? panel('growth', 'Rows over time', plots) : null}
 ${detailPanels(shown, details, view)}`;
   return framed(frameOf(only, path, trail), page, content);
 }
@@ -70,8 +49,9 @@ export function renderRunPage(
   return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
 }
 
-function runPanel({ resource, command, mode, status, facts }: RunPartDetails): Markup {
-  const rows = facts.map(
+function runPanel(part: RunDetails): Markup {
+  const { resource, command, mode, status } = part;
+  const rows = runFacts(part).map(
     ({ title, lines: [first, ...more] }) =>
       markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
   );
@@ -100,22 +80,16 @@ function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): 
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
 }
 
-function growthFigure({ resource, rows }: ResourceStatus, { runs }: SourceDetails, width: number): Markup | null {
-  const own = runs.filter((run) => run.resource === resource);
-  const plot = renderGrowthPlot({ resource, runs: own, live: rows?.live ?? null, width });
-  return plot && markup`<figure><figcaption><h4>${resource}</h4></figcaption>${plot}</figure>`;
-}
-
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {
   const { source: name, webhooks } = source;
   const { now } = view;
-  const { problem, runs, rejects, deliveries, schema_changes: changes, pictures } = details;
+  const { problem, runs, rejects, deliveries, schema_changes: changes } = details;
   if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
-  const files = filesContent(source, pictures, view);
+  const files = filesContent(source);
   return [
     files && panel('files', 'Files', files),
     panel('runs', 'Runs', runsTable(name, runs, view)),
-    panel('rejects', 'Set aside', rejectTable(name, rejects, now)),
+    panel('rejects', 'Rejected', rejectTable(name, rejects, now)),
     deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
     changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
   ];
@@ -137,7 +111,7 @@ function schemaTable(source: string, changes: SourceDetails['schema_changes'], n
 
 /** Rejected records, with their bodies if the reader may see them. */
 function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
-  if (rejects.length === 0) return markup`<p class="empty">No record is set aside.</p>`;
+  if (rejects.length === 0) return markup`<p class="empty">No record is rejected.</p>`;
   const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
     resource,
     markup`<code>${reason}</code>`,
@@ -146,8 +120,8 @@ function rejectTable(source: string, rejects: readonly RejectDetails[], now: num
     last_seen_at === null ? NONE : timeAs('ago', last_seen_at, now),
     bodyFold(`reject-${at}`, body, length, countText(length)),
   ]);
-  const columns = ['Resource', 'Reason', 'Record', ['Fault', 'text'], 'Last seen', ['Body', 'record']] as const;
-  return dataTable({ id: 'rejects-table', label: `Records of ${source} set aside`, columns, rows });
+  const columns = ['Resource', 'Reason', 'Record', ['Error', 'text'], 'Last seen', ['Body', 'record']] as const;
+  return dataTable({ id: 'rejects-table', label: `Rejected records of ${source}`, columns, rows });
 }
 
 const DELIVERY_TONES = { waiting: 'quiet', done: 'fine', ignored: 'quiet', dead: 'late' } as const;
@@ -204,15 +178,10 @@ function bodyFold(id: string, body: string | null, length: number, size: string)
   return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
 }
 
-/** Files by status, and the newest pictures; null if the source copies no files. */
-function filesContent(
-  { source, resources }: SourceStatus,
-  pictures: readonly PictureDetails[],
-  view: SectionView,
-): Markup | null {
+/** Files by status; null if the source copies no files. */
+function filesContent({ source, resources }: SourceStatus): Markup | null {
   const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
-  if (known.length === 0 && pictures.length === 0) return null;
-  return markup`${known.length > 0 && filesTable(source, known)}${gallery(source, pictures, view)}`;
+  return known.length === 0 ? null : filesTable(source, known);
 }
 
 const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const satisfies (keyof FilesStatus)[];
@@ -235,25 +204,4 @@ function fileErrorText({ trouble }: FilesStatus): Markup | string {
   if (trouble === null) return NONE;
   const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
   return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
-}
-
-function gallery(source: string, pictures: readonly PictureDetails[], { may, now, root }: SectionView): Markup {
-  if (!may) return markup`<p class="empty">Pictures are shown where serve.auth is set.</p>`;
-  if (pictures.length === 0) return markup`<p class="empty">No picture is here yet.</p>`;
-  const items = pictures.map((picture) => pictureItem(picture, `${root}${pathOfFile({ source, ...picture })}`, now));
-  return markup`<h3 class="hidden">The newest pictures</h3><ul class="pictures">${items}</ul>`;
-}
-
-/** Width and height reserve the space of a picture that is still loading. */
-function pictureItem(
-  { resource, record_id, bytes, width, height, seen_at }: PictureDetails,
-  address: string,
-  now: number,
-): Markup {
-  const name = `${resource} ${record_id}`;
-  const isSized = width !== null && height !== null;
-  const size = isSized ? markup` width="${width}" height="${height}"` : null;
-  const pixels = isSized ? `${countText(width)} × ${countText(height)} · ` : null;
-  return markup`<li><a href="${address}"><img src="${address}" alt="${name}"${size} loading="lazy" decoding="async"></a>
-<span class="sub">${name}<br>${pixels}${formatBytes(bytes)}${seen_at !== null && markup` · ${timeAs('ago', seen_at, now)}`}</span></li>`;
 }

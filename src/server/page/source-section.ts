@@ -3,7 +3,6 @@ import {
   countOf,
   countText,
   formatDelay,
-  formatClockMinute,
   NONE,
   formatPercent,
   formatRate,
@@ -13,7 +12,6 @@ import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snaps
 import { controlBar, heldControls, replayButton } from './controls.ts';
 import { timeAs, hintLine, icon, listed, markup, problemNote, type Markup } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
-import { renderMinutePlot } from './plots.ts';
 import { resourceTable, runTable } from './resources.ts';
 
 /** The overall state in one line. */
@@ -38,7 +36,7 @@ export function sectionOf(source: SourceStatus, view: SectionView, more: Markup 
 ${factLine(source, now)}${controlBar(source, null, may)}</div>
 ${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, problem)}
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
-<h3 class="hidden">Traffic</h3>${trafficPlots(source, view)}
+<h3 class="hidden">Traffic</h3>${trafficFigures(source, view)}
 ${more}</section>`;
 }
 
@@ -125,15 +123,14 @@ content-sync deletes discard ${name}   # they are not</code></pre></li>`;
 }
 
 /** The traffic of a source: the used part of the limit, and webhooks. */
-function trafficPlots(source: SourceStatus, view: SectionView): Markup {
+function trafficFigures(source: SourceStatus, view: SectionView): Markup {
   const { webhooks } = source;
-  const plots =
-    webhooks === null ? noWebhooks(source) : [webhookPlot(source, webhooks, view), delayPlot(source, webhooks, view)];
-  return markup`<div class="plots">${limitPlot(source, view)}${plots}</div>`;
+  const others = webhooks === null ? noWebhooks(source) : webhookFigures(source, webhooks, view);
+  return markup`<div class="plots">${limitFigure(source, view)}${others}</div>`;
 }
 
 function figure(
-  title: Markup | string,
+  title: string,
   value: string,
   notes: readonly (Markup | string)[],
   plot: Markup | null,
@@ -142,90 +139,66 @@ function figure(
   return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span>${button}</figcaption>${plot}</figure>`;
 }
 
-function limitPlot({ source, limit }: SourceStatus, { now, period }: SectionView): Markup {
-  const { minutes, allowed_per_second: allowed, used, share, limited, requests, paused_until } = limit;
+/** Bars over the minutes of the last hour, oldest first; null is an unknown value. Null if all are empty. */
+function sparkline(title: string, values: readonly (number | null)[], marks: readonly boolean[] = []): Markup | null {
+  const highest = Math.max(0, ...values.map((value) => value ?? 0));
+  if (highest === 0 && !marks.includes(true)) return null;
+  const bars = values.flatMap((value, at) =>
+    // The smallest value is still visible.
+    value === null || value === 0
+      ? []
+      : [`M${at * 5 + 2.5} 30V${30 - Math.max(1, Math.round((value / highest) * 28))}`],
+  );
+  const marked = marks.flatMap((isMarked, at) => (isMarked ? [`M${at * 5 + 2.5} 32v4`] : []));
+  return markup`<svg class="plot" viewBox="0 0 ${values.length * 5} 36" preserveAspectRatio="none" role="img" aria-label="${title}"><title>${title}</title><path class="bar" d="${bars.join('')}"/><path class="mark" d="${marked.join('')}"/></svg>`;
+}
+
+function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {
+  const { minutes, allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
   const isKnown = minutes.some((minute) => minute.used !== null);
-  const paused =
-    paused_until !== null && paused_until > now ? [markup`paused, goes on ${timeAs('in', paused_until, now)}`] : [];
+  const isPaused = paused_until !== null && paused_until > now;
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
     countOf(requests, 'request'),
     `${countText(limited)} × 429`,
+    ...(isPaused ? [markup`paused, resumes ${timeAs('in', paused_until, now)}`] : []),
   ];
-  const plot = renderMinutePlot({
-    id: `${source}-limit`,
-    title: isKnown ? 'Part of the limit used per minute' : 'Requests per minute',
-    summary: `${period}: ${notes.join(', ')}`,
-    minutes: minutes.map(({ at }) => at),
-    bars: minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
-    marks: minutes.map((minute) => minute.limited > 0),
-    level: isKnown && share < 1 ? { at: share, text: `share ${formatPercent(share)}` } : null,
-    minAxis: isKnown ? 1 : 10,
-    axisText: isKnown ? formatPercent : perMinuteText,
-    tooltips: minutes.map((minute) => {
-      const usedText = minute.used === null ? '' : ` (${formatPercent(minute.used)} of the limit)`;
-      return `${formatClockMinute(minute.at)}: ${countOf(minute.requests, 'request')}${usedText}, ${countText(minute.limited)} × 429`;
-    }),
-  });
-  const title = `${isKnown ? 'Limit used' : 'Requests'} ${period}`;
-  return figure(
-    title,
-    isKnown && used !== null ? formatPercent(used) : countText(requests),
-    [...notes, ...paused],
-    plot,
+  const plot = sparkline(
+    isKnown ? 'Part of the limit used per minute; marked where requests were refused' : 'Requests per minute',
+    minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    minutes.map((minute) => minute.limited > 0),
   );
+  const value = isKnown && used !== null ? formatPercent(used) : countText(requests);
+  return figure(`${isKnown ? 'Limit used' : 'Requests'} ${period}`, value, notes, plot);
 }
 
-function perMinuteText(value: number): string {
-  return `${value < 1_000 ? countText(value) : `${value / 1_000}k`}/min`;
-}
-
-function webhookPlot({ source, changes }: SourceStatus, webhooks: WebhookStatus, { now, period }: SectionView): Markup {
+function webhookFigures({ source, changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
+  const { now, may, period } = view;
   const { minutes, received, refused, last_received_at: last } = webhooks;
-  const since = last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`;
-  const notes = [
+  const { delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
+  const receivedPlot = sparkline(
+    'Webhooks received per minute; marked where some were refused',
+    minutes.map((minute) => minute.received),
+    minutes.map((minute) => minute.refused > 0),
+  );
+  const receivedNotes = [
+    last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`,
     `${countText(refused)} refused`,
     `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
   ];
-  const plot = renderMinutePlot({
-    id: `${source}-webhooks`,
-    title: 'Webhooks received per minute',
-    summary: `${period}: ${countText(received)} received, ${notes.join(', ')}`,
-    minutes: minutes.map(({ at }) => at),
-    bars: minutes.map((minute) => minute.received),
-    marks: minutes.map((minute) => minute.refused > 0),
-    minAxis: 10,
-    axisText: perMinuteText,
-    tooltips: minutes.map(
-      (minute) =>
-        `${formatClockMinute(minute.at)}: ${countText(minute.received)} received, ${countText(minute.refused)} refused`,
-    ),
-  });
-  return figure(`Webhooks ${period}`, countText(received), [since, ...notes], plot);
-}
-
-function delayPlot({ source }: SourceStatus, webhooks: WebhookStatus, { may, period }: SectionView): Markup {
-  const { minutes, delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
-  const notes = [`half within ${knownDelay(p50)}`, `${countText(waiting)} waiting`, `${countText(dead)} dead`];
-  const plot = renderMinutePlot({
-    id: `${source}-delay`,
-    title: 'Delay from a webhook to its row',
-    summary: `${period}: 95 % within ${knownDelay(p95)}, ${notes.join(', ')}`,
-    minutes: minutes.map(({ at }) => at),
-    lines: [
-      { tone: 'other', values: minutes.map((minute) => minute.p95_ms) },
-      { tone: 'main', values: minutes.map((minute) => minute.p50_ms) },
-    ],
-    minAxis: 100,
-    axisText: formatDelay,
-    tooltips: minutes.map(
-      (minute) =>
-        `${formatClockMinute(minute.at)}: half within ${knownDelay(minute.p50_ms)}, 95 % within ${knownDelay(minute.p95_ms)}`,
-    ),
-  });
-  const legend = markup`<span class="legend"><i class="main"></i>p50 <i class="other"></i>p95</span>`;
-  const title = markup`Webhook to row ${period} ${plot && legend}`;
-  return figure(title, knownDelay(p95), ['p95', ...notes], plot, dead > 0 ? replayButton(source, null, may) : null);
+  const delayNotes = [
+    'p95',
+    `half within ${knownDelay(p50)}`,
+    `${countText(waiting)} waiting`,
+    `${countText(dead)} dead`,
+  ];
+  const delayPlot = sparkline(
+    'Delay from a webhook to its row, 95th percentile per minute',
+    minutes.map((minute) => minute.p95_ms),
+  );
+  const replay = dead > 0 ? replayButton(source, null, may) : null;
+  return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes, receivedPlot)}
+${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, delayPlot, replay)}`;
 }
 
 function knownDelay(ms: number | null): string {

@@ -1,9 +1,9 @@
 /** System fonts, tabular numbers, light and dark by the system's setting. */
 export const STYLESHEET = `
 :root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--field:#858c96;--soft:#f1f3f5;
---fine:#1a7a48;--look:#8a5a00;--late:#b8430b;--down:#b42318;--main:#2c63c9;--other:#8a5a9e;--fine-bg:#eef8f2;--look-bg:#fdf6e6;--late-bg:#fdf1ea;--down-bg:#fdeeec}
+--fine:#1a7a48;--look:#8a5a00;--late:#b8430b;--down:#b42318;--main:#2c63c9;--fine-bg:#eef8f2;--look-bg:#fdf6e6;--late-bg:#fdf1ea;--down-bg:#fdeeec}
 @media (prefers-color-scheme:dark){:root{--bg:#101214;--panel:#181b1f;--text:#e6e8eb;--quiet:#9aa2ad;--line:#2a2f36;--field:#737c88;--soft:#20242a;
---fine:#56c88c;--look:#e0ac46;--late:#ff9a62;--down:#ff8379;--main:#7aa7ff;--other:#cf9be4;--fine-bg:#14241b;--look-bg:#272011;--late-bg:#2b1c13;--down-bg:#2d1917}}
+--fine:#56c88c;--look:#e0ac46;--late:#ff9a62;--down:#ff8379;--main:#7aa7ff;--fine-bg:#14241b;--look-bg:#272011;--late-bg:#2b1c13;--down-bg:#2d1917}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--text);font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
@@ -54,10 +54,6 @@ header p{margin-left:auto;font-size:12.5px}
 .problem .icon{margin-top:4px}
 .stale table{opacity:.75}
 .wide{overflow-x:auto}
-.pictures{list-style:none;display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:14px;margin-top:14px}
-.pictures a{display:block}
-.pictures img{display:block;width:100%;height:110px;object-fit:contain;background:var(--soft);border-radius:6px}
-.pictures .sub{display:block;margin-top:4px}
 table{width:100%;border-collapse:collapse;overflow-wrap:break-word}
 td code,td time,th code,th time,.when{white-space:nowrap}
 tbody th{font-weight:400}
@@ -76,27 +72,15 @@ thead th{border-top:0;padding-top:0;padding-bottom:5px;font-size:12px;font-weigh
 .runs .why td{border-top:0;padding-top:0;white-space:normal;color:var(--text);font-size:12.5px}
 .runs .why code{color:var(--late)}
 .run-facts{margin-top:10px}.run-facts th{width:100px;color:var(--quiet)}
-.text{font-size:12.5px;color:var(--quiet)}
+.text{min-width:150px;font-size:12.5px;color:var(--quiet)}
 .plots{margin-top:18px;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:16px 28px}
 figure{display:flex;flex-direction:column}
 figcaption{margin-bottom:6px}
 figcaption .sub{display:block}
-figure .plot{margin-top:auto}
 figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:-.01em}
-.plot{display:block;width:100%;height:auto}
-.grid{stroke:var(--line)}
-.axis{fill:var(--quiet);font-size:10.5px}
-.bar{fill:none;stroke:var(--main)}
-.level{stroke:var(--look);stroke-dasharray:4 3}
-.level-text{fill:var(--look)}
-.line{fill:none;stroke-width:1.7;stroke-linejoin:round;stroke-linecap:round}
-.line.main{stroke:var(--main)}.line.other{stroke:var(--other);stroke-dasharray:4 3}
-.mark{fill:var(--down)}
-.point-text{fill:var(--text);font-size:11px;font-weight:600}
-.hits{fill:transparent}.hits rect{height:114px}.hits rect:hover{fill:var(--quiet);fill-opacity:.14}
-.legend{float:right;font-weight:400}
-.legend i{display:inline-block;width:14px;margin:0 4px 3px 8px;border-top:2px solid var(--main)}
-.legend .other{border-top:2px dashed var(--other)}
+.plot{display:block;width:100%;height:36px;margin-top:auto}
+.bar{fill:none;stroke:var(--main);stroke-width:4}
+.mark{stroke:var(--down);stroke-width:4}
 .empty{color:var(--quiet);max-width:46em}
 div.empty{align-self:start;padding:14px 16px;border:1px dashed var(--line);border-radius:6px}
 .notes{margin-top:18px;border-top:1px solid var(--line)}
@@ -110,31 +94,6 @@ details ul{list-style:none}
 pre{margin:6px 0;padding:8px 12px;border-radius:6px;background:var(--soft);overflow-x:auto}
 footer{display:flex;flex-wrap:wrap;justify-content:space-between;gap:6px 20px;margin-top:22px;font-size:12.5px}
 footer nav a{margin-left:14px}
-.text{min-width:150px}
-@media (max-width:900px){
-main{padding:14px 12px 24px}
-.summary,.source{padding:12px}
-.attention li{padding:8px 12px 8px 15px}
-.command{display:block;width:fit-content;margin:4px 0 0;padding:2px 6px}
-.resources,.resources tbody,.resources tr,.resources th,.resources td{display:block;border:0;padding:0}
-.resources thead{display:none}
-.resources tr{padding:10px 0;border-top:1px solid var(--line)}
-.resources tr:first-child{border-top:0;padding-top:0}
-.resources tbody th{font-size:15px;margin-bottom:4px}
-.resources td,.resources td:nth-child(3){display:flex;gap:10px;padding:2px 0;text-align:left;max-width:none;white-space:normal}
-.resources td::before{content:attr(data-title);flex:0 0 84px;color:var(--quiet);font-size:12.5px}
-.resources td>div{flex:1;min-width:0}
-.resources td.number{display:inline-block;width:33%;padding-top:6px}
-.resources td.number::before{display:block}
-.resources .sub{display:inline}
-.resources td:last-child .sub{display:block}
-footer nav a:first-child{margin-left:0}}
-@media print{:root{--bg:#fff}main{max-width:none;padding:0}.source{break-inside:auto;border-color:#bbb}figure,tr{break-inside:avoid}#lost,footer nav{display:none}
-*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
-`;
-
-/** Further rules for the pages of sources and for controls. */
-export const OVERVIEW_STYLESHEET = `
 h1 a{text-decoration:none}
 .step::before{content:"/";margin:0 7px;color:var(--quiet);font-weight:400}
 .told{position:fixed;bottom:12px;left:12px;right:12px;z-index:3;display:flex;gap:10px;max-width:900px;margin:0 auto;padding:10px 16px;border:1px solid var(--line);border-radius:8px;background:var(--fine-bg);font-weight:600}
@@ -156,11 +115,6 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .fold>summary::-webkit-details-marker{display:none}
 .fold p{position:absolute;z-index:2;top:100%;left:0;right:0;margin-top:4px;padding:8px 12px;border:1px solid var(--field);border-radius:6px;background:var(--panel)}
 .fold button{margin-top:6px;display:block;border-color:var(--late);color:var(--late)}
-.choice{display:flex;flex-wrap:wrap;align-items:center;gap:4px 16px;margin-left:auto;font-size:12.5px}
-.choice input[type=search]{width:230px;max-width:100%;margin-left:4px;padding:3px 8px;border:1px solid var(--field);border-radius:6px;background:var(--bg);color:inherit;font:inherit}
-.choice ::placeholder{color:var(--quiet);opacity:1}
-.choice input[type=checkbox]{accent-color:var(--main);margin:0 3px 0 0;vertical-align:-2px}
-.overview{padding-bottom:8px}
 .sources{font-size:13px;line-height:1.3}
 .sources td,.sources th{padding:3px 12px 3px 0;white-space:nowrap}
 .sources tbody th{font-weight:600}
@@ -173,49 +127,4 @@ button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
 .record summary{margin-left:14px;font-size:12.5px}
 .record pre{max-height:280px;overflow:auto;white-space:pre-wrap;font-size:11.5px}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
-.dot{fill:var(--main)}
-@media (max-width:900px){
-.title .controls,.choice{margin-left:0}
-main>.controls{justify-content:flex-start}
-.sources,.sources tbody{display:block}
-.sources thead{display:none}
-.sources tr{display:grid;grid-template-columns:auto 1fr auto;gap:0 10px;padding:6px 0;border-top:1px solid var(--line)}
-.sources tr:first-child{border-top:0}
-.sources td,.sources th,.sources .what{display:block;width:auto;max-width:none;padding:0;border:0}
-.sources td:nth-child(4),.sources td:nth-child(5),.sources td:nth-child(6),.sources td:nth-child(7),.sources td:nth-child(8){display:none}
-.sources th{min-width:0;overflow:hidden;text-overflow:ellipsis}
-.sources .what{grid-column:1/-1;min-width:0;font-size:12.5px}
-.sources .empty{display:block;grid-column:1/-1;white-space:normal}
-.choice label:first-of-type{flex:1 1 100%}.choice input[type=search]{width:calc(100% - 40px)}}
-@media (max-width:640px){.sources .what.quiet{display:none}}
-@media print{.controls,.choice{display:none}}
-`;
-
-/** Further rules for the page of tables. */
-export const TABLES_STYLESHEET = `
-.tables .contents{margin-bottom:12px}
-.tables .contents a{margin-right:14px}
-.tables .search{position:sticky;top:0;z-index:1;padding:8px 0;background:var(--bg)}
-.tables .search input{width:100%;max-width:380px;padding:6px 10px;border:1px solid var(--field);border-radius:6px;background:var(--panel);color:inherit;font:inherit}
-.searching .unsearched,.tables [hidden]{display:none}
-.tables tbody th{white-space:nowrap}
-.tables tbody th code{font-weight:650}
-.tables td .path{white-space:normal}
-.tables td,.tables th{padding-top:5px;padding-bottom:5px}
-.tables .text{max-width:46em}
-.tables details,.tables section{scroll-margin-top:48px}
-.tables summary h4 code{font-size:13px;color:var(--text)}
-.tables summary h3{margin:0}
-@media (max-width:640px){
-.tables table,.tables tbody,.tables tr,.tables th{display:block}
-.tables thead{display:none}
-.tables tr{padding:7px 0;border-top:1px solid var(--line)}
-.tables tr[hidden]{display:none}
-.tables th,.tables td{padding:1px 0;border:0;white-space:normal}
-.tables td{display:flex;gap:10px;text-align:left}
-.tables td.none{display:none}
-.tables td::before{content:attr(data-title);flex:0 0 92px;color:var(--quiet);font-size:12.5px}
-.tables td>div{flex:1;min-width:0}
-.tables td code,.tables th code{white-space:normal;overflow-wrap:anywhere}}
-@media print{.wide{overflow:visible}.tables details{break-inside:auto}.tables .search{display:none}}
 `;

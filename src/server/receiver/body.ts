@@ -1,16 +1,23 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import { hasToken, type SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { challengeMethods } from '../signature/challenges.ts';
+import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import { echoChallenge } from '../signature/challenges.ts';
 
-/** One body, from its first byte until its request is answered. */
-export interface HeldBody {
+/** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
+export interface ReceivedBody extends Disposable {
+  readonly body: Buffer | 'too_large' | 'overloaded' | 'gone';
+}
+
+/** A body that is being received, or held until its request is answered. */
+interface HeldBody {
   bytes: number;
   /** Stops receiving it; null once it is complete. */
   cut: (() => void) | null;
 }
 
-/** Limits the memory that the bodies of all connections take together. */
+const MIN_BUFFER_BYTES = 2_048;
+
+/** Reads bodies, and limits the memory that those of all connections take together. */
 export class BodyBudget {
   readonly #maxBytes: number;
   readonly #bodies = new Set<HeldBody>();
@@ -20,67 +27,48 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
+  /** Reads a body of at most `maxBytes`. It is `gone` if its sender has closed the connection. */
+  async read(request: IncomingMessage, maxBytes: number): Promise<ReceivedBody> {
+    const { promise, resolve } = Promise.withResolvers<ReceivedBody['body']>();
+    const held: HeldBody = { bytes: 0, cut: () => resolve('overloaded') };
+    let buffer = Buffer.alloc(0);
+    /** Copies into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */
+    const onData = (chunk: Buffer): void => {
+      const { bytes: length } = held;
+      const needed = length + chunk.length;
+      if (needed > maxBytes) return resolve('too_large');
+      if (needed > buffer.length) {
+        const grown = Buffer.allocUnsafe(Math.min(maxBytes, Math.max(MIN_BUFFER_BYTES, needed * 2)));
+        buffer.copy(grown, 0, 0, length);
+        buffer = grown;
+      }
+      chunk.copy(buffer, length);
+      this.#add(held, chunk.length);
+    };
+    const onEnd = (): void => resolve(buffer.subarray(0, held.bytes));
+    const onClose = (): void => resolve('gone');
+    // `close` follows an `error`.
+    request.on('error', () => undefined);
+    request.on('data', onData).on('end', onEnd).on('close', onClose);
+    const body = await promise;
+    request.off('data', onData).off('end', onEnd).off('close', onClose).pause();
+    held.cut = null;
+    return { body, [Symbol.dispose]: () => this.#release(held) };
+  }
+
   /** If all bodies are too large together, cuts the largest one that is being received: deliveries are small. */
-  add(body: HeldBody, bytes: number): void {
-    this.#bodies.add(body);
-    body.bytes += bytes;
+  #add(held: HeldBody, bytes: number): void {
+    this.#bodies.add(held);
+    held.bytes += bytes;
     this.#bytes += bytes;
     if (this.#bytes <= this.#maxBytes) return;
     const receiving = [...this.#bodies].filter(({ cut }) => cut !== null);
     receiving.toSorted((a, b) => b.bytes - a.bytes)[0]?.cut?.();
   }
 
-  release(body: HeldBody): void {
-    if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
+  #release(held: HeldBody): void {
+    if (this.#bodies.delete(held)) this.#bytes -= held.bytes;
   }
-}
-
-const MIN_BUFFER_BYTES = 2_048;
-
-type ReadBody = Buffer | 'too_large' | 'overloaded' | 'gone';
-
-/**
- * Reads a body of at most `maxBytes`, counted in the budget until the caller releases it. Resolves with a reason if it
- * is too large, was cut, or its sender has gone; the rest of the request is then unread.
- */
-export function readBody(
-  request: IncomingMessage,
-  held: HeldBody,
-  maxBytes: number,
-  budget: BodyBudget,
-): Promise<ReadBody> {
-  const { promise, resolve } = Promise.withResolvers<ReadBody>();
-  let buffer = Buffer.alloc(0);
-  let length = 0;
-
-  /** Copies into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */
-  const onData = (chunk: Buffer): void => {
-    const needed = length + chunk.length;
-    if (needed > maxBytes) return end('too_large');
-    if (needed > buffer.length) {
-      const grown = Buffer.allocUnsafe(Math.min(maxBytes, Math.max(MIN_BUFFER_BYTES, needed * 2)));
-      buffer.copy(grown, 0, 0, length);
-      buffer = grown;
-    }
-    chunk.copy(buffer, length);
-    length = needed;
-    budget.add(held, chunk.length);
-  };
-  const onEnd = (): void => end(buffer.subarray(0, length));
-  const onClose = (): void => end('gone');
-
-  function end(result: ReadBody): void {
-    request.off('data', onData).off('end', onEnd).off('close', onClose);
-    request.pause();
-    held.cut = null;
-    resolve(result);
-  }
-
-  held.cut = () => end('overloaded');
-  // `close` follows an `error`.
-  request.on('error', () => undefined);
-  request.on('data', onData).on('end', onEnd).on('close', onClose);
-  return promise;
 }
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -104,29 +92,23 @@ export interface AcceptedRequests {
   methods: ReadonlySet<string>;
   accepts: (mediaType: string) => boolean;
   maxBody: number;
-  /** True if the scheme signs the fields of a form: then no field holds a JSON text. */
-  signsFields: boolean;
 }
 
 const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 
 /**
- * Accepts JSON; forms if the scheme signs the body or its fields; plain text if the sender verifies the address with it.
+ * Accepts JSON; forms if the scheme signs the body; plain text if the sender verifies the address with it.
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
 export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
-  const { challenge, signed } = scheme;
-  const signsFields = hasToken(signed, 'form_sorted');
-  const acceptsForms = signsFields || hasToken(signed, 'body', 'body_sha256');
-  const acceptsText =
-    challenge === 'msgraph' ||
-    (typeof challenge === 'object' && challenge?.method.includes('POST') === true && challenge.echo.from === 'query');
+  const echo = echoChallenge(scheme);
+  const acceptsForms = scheme.signed.length > 0;
+  const acceptsText = echo?.method.includes('POST') === true && echo.echo.from === 'query';
   return {
-    methods: new Set(['POST', ...challengeMethods(scheme)]),
+    methods: new Set(['POST', ...(echo?.method ?? [])]),
     accepts: (type) =>
       JSON_TYPE.test(type) || (type === FORM_TYPE && acceptsForms) || (type === 'text/plain' && acceptsText),
     maxBody,
-    signsFields,
   };
 }
 
@@ -151,7 +133,7 @@ export function refusalBeforeBody(
 export function jsonIn(
   body: Buffer,
   headers: IncomingHttpHeaders,
-  { maxBody, signsFields }: AcceptedRequests,
+  { maxBody }: AcceptedRequests,
 ): Buffer | 'too_large' | 'content_encoding' | 'content_type' {
   let json = body;
   try {
@@ -160,7 +142,7 @@ export function jsonIn(
     const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
     return isLarge ? 'too_large' : 'content_encoding';
   }
-  if (signsFields || mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
+  if (mediaTypeIn(headers['content-type']) !== FORM_TYPE) return json;
   const payload = new URLSearchParams(json.toString()).get('payload');
   return payload === null ? 'content_type' : Buffer.from(payload);
 }

@@ -2,17 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { CONTROL_PATH } from '../endpoints/control-door.ts';
+import { CONTROL_PATH } from '../endpoints/control-endpoint.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import { FORM_TYPE, type HeldBody, mediaTypeIn, readBody } from './body.ts';
-import {
-  type DeliveryOutcome,
-  type ReceiverContext,
-  receiveWebhook,
-  type RefusalReason,
-  STATUS_CODES,
-} from './webhook.ts';
+import { FORM_TYPE, mediaTypeIn } from './body.ts';
+import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
 
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
@@ -95,14 +89,10 @@ async function readFormBody(
   const isForm = [FORM_TYPE, 'application/json'].includes(mediaTypeIn(type)) && coding === undefined;
   if (!isForm) return { reason: 'content_type' };
   if (Number(length ?? 0) > limits.formBytes) return { reason: 'too_large' };
-  const held: HeldBody = { bytes: 0, cut: null };
-  try {
-    const body = await readBody(request, held, limits.formBytes, budget);
-    if (typeof body !== 'string') return body.toString();
-    return { reason: body === 'gone' ? 'failed' : body };
-  } finally {
-    budget.release(held);
-  }
+  using received = await budget.read(request, limits.formBytes);
+  const { body } = received;
+  if (typeof body !== 'string') return body.toString();
+  return { reason: body === 'gone' ? 'failed' : body };
 }
 
 const RETRY_SOON = { 'retry-after': '2' };
@@ -143,11 +133,6 @@ export async function sendResponse({ status, headers, body }: Response, response
   else await pipeline(body, response).catch(() => undefined);
 }
 
-/** Every fault of a signature has the same status. */
-function statusOf(reason: RefusalReason): number {
-  return Object.entries(STATUS_CODES).find(([own]) => own === reason)?.[1] ?? 401;
-}
-
 /** An inbox that is full stays so for longer than a locked database. */
 const FULL_RETRY_AFTER_S = '60';
 /** The unread rest of a body up to this size is skipped, so that the connection can be reused. */
@@ -157,16 +142,16 @@ const LINGER_MS = 300;
 
 /** Responses to deliveries have no body, so that none shows more than its status. */
 function sendOutcome(outcome: DeliveryOutcome, request: IncomingMessage, response: ServerResponse): void {
-  if (outcome.kind === 'gone') return void response.destroy();
-  if (outcome.kind === 'stored') return void response.writeHead(202, { 'content-length': '0' }).end();
-  if (outcome.kind === 'refused') return sendRefusal(outcome.reason, request, response);
-  const { status, contentType, body } = outcome.answer;
+  if (outcome.result === 'gone') return void response.destroy();
+  if (outcome.result === 'refused') return sendRefusal(outcome.reason, request, response);
+  if (outcome.result !== 'challenge') return void response.writeHead(202, { 'content-length': '0' }).end();
+  const { contentType, body } = outcome.answer;
   const headers = { 'content-type': contentType, 'x-content-type-options': 'nosniff' };
-  response.writeHead(status, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
+  response.writeHead(200, { 'content-length': String(Buffer.byteLength(body)), ...headers }).end(body);
 }
 
 function sendRefusal(reason: RefusalReason, request: IncomingMessage, response: ServerResponse): void {
-  const status = statusOf(reason);
+  const status = refusalStatus(reason);
   response.statusCode = status;
   response.setHeader('content-length', '0');
   if (status === 405 && !response.hasHeader('allow')) response.setHeader('allow', 'POST');

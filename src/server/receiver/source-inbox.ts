@@ -1,20 +1,11 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import {
-  type Inbox,
-  type InboxEffect,
-  type InboxEntry,
-  type InboxFigures,
-  type NewDelivery,
-  type Settlement,
-  sizeOf,
-  WAITING_EFFECTS,
-} from '../../database/inbox.ts';
+import { type Inbox, type InboxEffect, type InboxFigures, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
-import type { ReceivedInbox } from '../keeper.ts';
+import type { ReceivedInbox } from '../source-supervisor.ts';
 import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -29,17 +20,6 @@ interface SourceInboxOptions {
   note: (note: ReceiverNote) => void;
 }
 
-/** Error codes of conditions that pass by themselves, or that the operator ends while the receiver runs. */
-const PASSING_CODES: ReadonlySet<string> = new Set([
-  'warehouse_busy',
-  'warehouse_full',
-  'warehouse_io',
-  'warehouse_unreachable',
-  'warehouse_refused',
-]);
-/** No sender waits for a settlement. */
-const SETTLE_TIMEOUT_MS = 30_000;
-
 const PURGE_INTERVAL_MS = 60_000;
 const ROWS_PER_PURGE = 500;
 const PURGE_PAUSE_MS = 100;
@@ -50,13 +30,12 @@ const COUNT_LIMITS = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
 /** Between two attempts to open the inbox, as while its disk is not mounted. */
 const REOPEN_MS = 5_000;
 
-/** The inbox of one source. The receiver is its only writer, except for `replay`. */
+/** The inbox of one source: opens it, stores deliveries in groups, limits what waits, and removes what is old. */
 export class SourceInbox implements ReceivedInbox {
   /** Counts again if the last count is old enough. Does not throw. */
   readonly recentFigures: () => Promise<unknown>;
   readonly #options: SourceInboxOptions;
-  readonly #commits: GroupCommit<InboxEntry, InboxEffect>;
-  readonly #load = new WaitingLoad();
+  readonly #commits: GroupCommit;
   readonly #stop = new AbortController();
   #purging: Promise<void> | null = null;
   #source: ReceivedSource;
@@ -67,12 +46,16 @@ export class SourceInbox implements ReceivedInbox {
   #reopenAt = -Infinity;
   /** Code of the error with which writes fail now. */
   #writeError: string | null = null;
+  /** What was added so far, and what waited beyond it at the last count: a limit without a query for each delivery. */
+  readonly #added: Load = { rows: 0, bytes: 0 };
+  #others: Load = { rows: 0, bytes: 0 };
 
   constructor(options: SourceInboxOptions) {
-    const { clock, source } = options;
+    const { clock, source, limits } = options;
     this.#options = options;
     this.#source = source;
-    this.#commits = new GroupCommit({ write: (entries) => this.#write(entries), mayPass, clock });
+    const write = (deliveries: readonly NewDelivery[]): Promise<InboxEffect[]> => this.#write(deliveries);
+    this.#commits = new GroupCommit({ write, clock, timeoutMs: limits.storeMs, maxWaiting: limits.stored });
     this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT_LIMITS });
   }
 
@@ -96,34 +79,35 @@ export class SourceInbox implements ReceivedInbox {
   readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
     const bytes = sizeOf(delivery);
     const { max_waiting, max_waiting_size } = this.#source.webhook;
-    if (!this.#load.reserve(bytes, { rows: max_waiting, bytes: max_waiting_size })) {
+    const [others, added] = [this.#others, this.#added];
+    if (others.rows + added.rows >= max_waiting || others.bytes + added.bytes + bytes > max_waiting_size) {
       // If many were processed since the last count, the next delivery is accepted.
       void this.recentFigures();
       throw full(this.#source);
     }
-    const { storeMs: timeoutMs, stored: maxWaiting } = this.#options.limits;
+    added.rows += 1;
+    added.bytes += bytes;
     let isWaiting = false;
     try {
-      const effect = await this.#commits.add({ delivery }, { timeoutMs, maxWaiting });
-      isWaiting = WAITING_EFFECTS.has(effect);
+      const effect = await this.#commits.add(delivery);
+      isWaiting = isArrival(effect);
       return effect;
     } finally {
-      // If only the response of the database was lost, the next count includes the delivery.
-      this.#load.release(bytes, isWaiting);
+      if (!isWaiting) {
+        added.rows -= 1;
+        added.bytes -= bytes;
+      }
     }
   };
 
   readonly figures = async (): Promise<InboxFigures> => {
-    const finishCount = this.#load.startCount();
+    const { rows, bytes } = this.#added;
     const figures = await (await this.#opened()).figures();
-    finishCount({ rows: figures.waiting, bytes: figures.waitingBytes });
+    this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };
     return figures;
   };
 
-  async settle(settlements: readonly Settlement[]): Promise<void> {
-    const limits = { timeoutMs: SETTLE_TIMEOUT_MS };
-    await Promise.all(settlements.map((settlement) => this.#commits.add({ settlement }, limits)));
-  }
+  readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
 
   /** Applies new settings; the inbox must be the same. */
   use(source: ReceivedSource): void {
@@ -160,12 +144,12 @@ export class SourceInbox implements ReceivedInbox {
   }
 
   /** Reports arrivals, and when errors begin and end. */
-  async #write(entries: readonly InboxEntry[]): Promise<InboxEffect[]> {
+  async #write(deliveries: readonly NewDelivery[]): Promise<InboxEffect[]> {
     try {
-      const effects = await (await this.#opened()).write(entries);
+      const effects = await (await this.#opened()).write(deliveries);
       // After an error, deliveries that look like repeats may have been stored by a write without a response.
       const isRecovered = this.#writeError !== null;
-      const arrived = isRecovered ? effects : effects.filter((effect) => WAITING_EFFECTS.has(effect));
+      const arrived = isRecovered ? effects : effects.filter(isArrival);
       if (isRecovered) this.#note('info', 'inbox_recovered');
       this.#writeError = null;
       if (arrived.length > 0) this.#options.arrived(this.#source.name, arrived.length);
@@ -198,10 +182,6 @@ export class SourceInbox implements ReceivedInbox {
   }
 }
 
-function mayPass(error: unknown): boolean {
-  return error instanceof SyncError && PASSING_CODES.has(error.code);
-}
-
 function full({ name, webhook }: ReceivedSource): SyncError {
   const { max_waiting: rows, max_waiting_size: bytes } = webhook;
   const message = `as many deliveries for ${name} wait as may: ${rows}, or ${bytes} bytes of them`;
@@ -221,44 +201,4 @@ function keepMsOf({ webhook, profile }: ReceivedSource): number {
 interface Load {
   rows: number;
   bytes: number;
-}
-
-/**
- * Limits how much waits in an inbox without a query for each delivery: adds the deliveries since the last count to it.
- * Those that were processed since then are included until the next count.
- */
-class WaitingLoad {
-  #waiting: Load = { rows: 0, bytes: 0 };
-  /** Deliveries that the count in progress may have missed. */
-  #sinceCount: Load = { rows: 0, bytes: 0 };
-  readonly #inFlight: Load = { rows: 0, bytes: 0 };
-
-  /** Returns false, and reserves nothing, if there is no room. Each reservation ends with `release`. */
-  reserve(bytes: number, limit: Load): boolean {
-    if (this.#waiting.rows >= limit.rows || this.#waiting.bytes + bytes > limit.bytes) return false;
-    for (const load of [this.#waiting, this.#sinceCount, this.#inFlight]) change(load, 1, bytes);
-    return true;
-  }
-
-  /** `isWaiting`: whether the delivery now waits in the inbox and did not before. */
-  release(bytes: number, isWaiting: boolean): void {
-    change(this.#inFlight, -1, -bytes);
-    if (isWaiting) return;
-    for (const load of [this.#waiting, this.#sinceCount]) change(load, -1, -bytes);
-  }
-
-  /** Returns the function to call with the result of a count. A later count replaces an earlier one. */
-  startCount(): (counted: Load) => void {
-    const sinceCount = { ...this.#inFlight };
-    this.#sinceCount = sinceCount;
-    return (counted) => {
-      if (this.#sinceCount !== sinceCount) return;
-      this.#waiting = { rows: counted.rows + sinceCount.rows, bytes: counted.bytes + sinceCount.bytes };
-    };
-  }
-}
-
-function change(load: Load, rows: number, bytes: number): void {
-  load.rows += rows;
-  load.bytes += bytes;
 }

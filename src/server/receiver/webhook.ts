@@ -5,18 +5,10 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { eventFieldsOf } from '../../config/profile/webhooks.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
-import type { Delivery, SignatureRefusal, SignatureVerdict } from '../signature/delivery.ts';
+import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Pages } from '../endpoints/pages.ts';
-import {
-  type AcceptedRequests,
-  admissionOf,
-  type BodyBudget,
-  type HeldBody,
-  jsonIn,
-  readBody,
-  refusalBeforeBody,
-} from './body.ts';
+import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
 
@@ -70,8 +62,8 @@ function dummyRecipient(recipient: Recipient): Recipient {
   return { ...recipient, verify, challenge: () => null, store: neverStore };
 }
 
-/** Status codes of refusals before the signature is verified. */
-export const STATUS_CODES = {
+/** Status codes of refusals; a fault of the signature is 401. */
+const STATUS_CODES = {
   /** Two Host headers: a proxy may have read the other one. */
   host: 400,
   method: 405,
@@ -90,16 +82,18 @@ export const STATUS_CODES = {
 
 export type RefusalReason = keyof typeof STATUS_CODES | SignatureRefusal;
 
-/** The sender only sees the status: reasons are for the log and the metrics. */
+export function refusalStatus(reason: RefusalReason): number {
+  return Object.entries(STATUS_CODES).find(([own]) => own === reason)?.[1] ?? 401;
+}
+
+/** The sender only sees the status: reasons are for the log and the metrics. It is `gone` if it closed the connection. */
 export type DeliveryOutcome =
-  | { kind: 'stored'; effect: InboxEffect }
-  | { kind: 'challenge'; answer: ChallengeAnswer }
-  | { kind: 'refused'; reason: RefusalReason }
-  /** The sender closed the connection. */
-  | { kind: 'gone' };
+  | { result: 'stored' | 'repeat' | 'gone' }
+  | { result: 'challenge'; answer: ChallengeAnswer }
+  | { result: 'refused'; reason: RefusalReason };
 
 function refused(reason: RefusalReason): DeliveryOutcome {
-  return { kind: 'refused', reason };
+  return { result: 'refused', reason };
 }
 
 /** Called for each request to a source's address; `seconds` from its headers to its response. */
@@ -136,23 +130,22 @@ export async function receiveWebhook(
   const known = recipients.get(name)?.recipient;
   const [example] = recipients.values();
   const recipient = known ?? (example && dummyRecipient(example.recipient));
-  const outcome =
-    recipient === undefined
-      ? refused('unknown_source')
-      : await receive(request, recipient, context).catch((error: unknown) => {
-          if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
-          note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
-          return refused('failed');
-        });
-  if (known !== undefined) {
-    if (outcome.kind === 'refused') deliveryRefused(name, outcome.reason);
-    answered(name, resultOf(outcome), (clock.monotonic() - began) / 1_000);
-    return outcome;
+  if (recipient === undefined) return refused('unknown_source');
+  const outcome = await receive(request, recipient, context).catch((error: unknown) => {
+    if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
+    note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
+    return refused('failed');
+  });
+  if (known === undefined) {
+    if (outcome.result === 'gone') return outcome;
+    // Whatever the reason of the dummy, the response only says that there is no such source.
+    deliveryRefused(null, 'unknown_source');
+    return refused('unknown_source');
   }
-  if (outcome.kind === 'gone') return outcome;
-  // Whatever the reason of the dummy, the response only says that there is no such source.
-  deliveryRefused(null, 'unknown_source');
-  return refused('unknown_source');
+  const result = outcome.result === 'refused' ? outcome.reason : outcome.result;
+  if (outcome.result === 'refused') deliveryRefused(name, outcome.reason);
+  answered(name, result, (clock.monotonic() - began) / 1_000);
+  return outcome;
 }
 
 /** Checks what needs no body first, then reads and verifies the body, then stores it. */
@@ -164,49 +157,31 @@ async function receive(
   const { method = '', url: path = '' } = request;
   const early = refusalBeforeBody(admission, method, request.headers);
   if (early !== null) return refused(early);
-  const held: HeldBody = { bytes: 0, cut: null };
-  try {
-    const body = await readBody(request, held, admission.maxBody, budget);
-    if (body === 'gone') return { kind: 'gone' };
-    if (typeof body === 'string') return refused(body);
-    const now = clock.now();
-    const delivery: Delivery = { method, path, headers: request.headersDistinct, body };
-    const verdict = verify(delivery, now);
-    const answer = challenge(delivery, verdict.ok, now);
-    if (answer !== null) return { kind: 'challenge', answer };
-    if (!verdict.ok) return refused(verdict.reason);
-    if (method !== 'POST') return refused('method');
-    const json = jsonIn(body, request.headers, admission);
-    if (typeof json === 'string') return refused(json);
-    if (json !== body) budget.add(held, json.length);
-    const made = newDelivery({ ...delivery, body: json }, verdict, storedHeaders, now);
-    return { kind: 'stored', effect: await store(mask(made)) };
-  } finally {
-    budget.release(held);
-  }
-}
-
-function newDelivery(
-  { headers, body }: Delivery,
-  { deliveryId, idFrom }: Extract<SignatureVerdict, { ok: true }>,
-  storedHeaders: readonly string[],
-  now: number,
-): NewDelivery {
-  const stored = storedHeaders.flatMap((name) => {
-    const value = headers[name];
-    return value === undefined ? [] : [[name, typeof value === 'string' ? value : value.join(', ')]];
+  using received = await budget.read(request, admission.maxBody);
+  const { body } = received;
+  if (body === 'gone') return { result: 'gone' };
+  if (typeof body === 'string') return refused(body);
+  const now = clock.now();
+  const delivery: Delivery = { method, path, headers: request.headersDistinct, body };
+  const verdict = verify(delivery, now);
+  const answer = challenge(delivery, verdict.ok, now);
+  if (answer !== null) return { result: 'challenge', answer };
+  if (!verdict.ok) return refused(verdict.reason);
+  if (method !== 'POST') return refused('method');
+  const json = jsonIn(body, request.headers, admission);
+  if (typeof json === 'string') return refused(json);
+  const headers = storedHeaders.flatMap((name) => {
+    const values = request.headersDistinct[name];
+    return values === undefined ? [] : [[name, values.join(', ')]];
   });
-  return {
-    delivery_id: deliveryId,
-    is_id_sent: idFrom === 'sent',
-    received_at: timestampText(now),
-    headers: JSON.stringify(Object.fromEntries(stored)),
-    body,
-  };
-}
-
-/** Returns `stored`, `repeat`, `challenge`, `gone`, or why it was refused. */
-function resultOf(outcome: DeliveryOutcome): string {
-  if (outcome.kind === 'stored') return outcome.effect === 'repeat' ? 'repeat' : 'stored';
-  return outcome.kind === 'refused' ? outcome.reason : outcome.kind;
+  const effect = await store(
+    mask({
+      delivery_id: verdict.deliveryId,
+      is_id_sent: verdict.idFrom === 'sent',
+      received_at: timestampText(now),
+      headers: JSON.stringify(Object.fromEntries(headers)),
+      body: json,
+    }),
+  );
+  return { result: effect === 'repeat' ? 'repeat' : 'stored' };
 }

@@ -15,13 +15,13 @@ export interface ScheduleParts {
   checkpoints: (resource: string) => Promise<StoredSuccess | null>;
   /** Returns true while a user has paused the resource. */
   isPaused: (resource: string) => Promise<boolean>;
-  run: (resource: string, command: SyncCommand, signal: AbortSignal, cause: WalkCause) => Promise<RunReport>;
+  run: (resource: string, command: SyncCommand, signal: AbortSignal, cause: ScanCause) => Promise<RunReport>;
   /** Called with an error that was thrown instead of reported; it counts as a failure. */
   failed: (resource: string, error: unknown) => void;
 }
 
 /** Why a resource is scanned: it is `due` by the stored state, or a user `asked` for it. */
-export type WalkCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
+export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
 
 /** The state of one resource; times in epoch milliseconds. */
 export interface ScheduleFigures {
@@ -43,12 +43,23 @@ const DEFERRED_PAUSE_MS = 60_000;
 
 const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
+/** A request for a scan, by a delivery or a user. */
+interface ScanRequest {
+  command: SyncCommand;
+  /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
+  isNow: boolean;
+  /** True while the scan in progress serves it. */
+  isServed: boolean;
+  resolve: (report: RunReport) => void;
+  reject: (reason: unknown) => void;
+}
+
 /** Finds what is due for one resource, runs it, pauses, and repeats: a single loop, so one run at a time. */
 export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
   readonly #pause: WakeableSleep;
-  readonly #requests = new WalkRequests();
+  #requests: readonly ScanRequest[] = [];
   #stored: StoredSuccess | null = null;
   #due = NOTHING_DUE;
   #lastSuccess: SeenTime | null = null;
@@ -75,7 +86,7 @@ export class ResourceSchedule {
       if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
-    this.#requests.refuse(signal.reason, 'all');
+    this.#refuse(signal.reason, ({ isServed }) => !isServed);
   }
 
   /** Ends the pause. */
@@ -88,20 +99,18 @@ export class ResourceSchedule {
    * schedule is stopped.
    */
   async request(command: SyncCommand): Promise<void> {
-    const served = this.#requests.add(command, false);
-    this.wake();
-    await served;
+    await this.#add(command, { isNow: false, isServed: false });
   }
 
   /**
    * Scans now, whether or not it is due; joins a full scan in progress. Resolves with the report of that one scan, and
    * rejects with its error, or when the resource is paused or the schedule stopped.
    */
-  walkNow(command: SyncCommand): Promise<RunReport> {
-    const isJoined = command === 'backfill' && this.#running?.command === 'backfill';
-    const served = this.#requests.add(command, true, isJoined);
-    this.wake();
-    return served;
+  scanNow(command: SyncCommand): Promise<RunReport> {
+    return this.#add(command, {
+      isNow: true,
+      isServed: command === 'backfill' && this.#running?.command === 'backfill',
+    });
   }
 
   /** Forgets failures and the wait after them, but not the wait that the service requested. */
@@ -118,7 +127,7 @@ export class ResourceSchedule {
     if (this.#isPaused) {
       const reason = new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' });
       this.#scan.abort(reason);
-      this.#requests.refuse(reason, 'now');
+      this.#refuse(reason, isWaitingUser);
     } else if (wasPaused) this.retry();
   }
 
@@ -126,13 +135,22 @@ export class ResourceSchedule {
     const { clock, resource } = this.#parts;
     const { nextAt, overdueAt } = this.#isPaused ? NOTHING_DUE : this.#due;
     const notBefore = clock.now() + Math.max(0, this.#notBefore - clock.monotonic());
-    return {
-      resource,
-      running: this.#running,
-      failures: this.#failures,
-      nextAt: nextAt === null ? null : Math.max(nextAt, notBefore),
-      overdueAt,
-    };
+    const next = nextAt === null ? null : Math.max(nextAt, notBefore);
+    return { resource, running: this.#running, failures: this.#failures, nextAt: next, overdueAt };
+  }
+
+  #add(command: SyncCommand, request: { isNow: boolean; isServed: boolean }): Promise<RunReport> {
+    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
+    this.#requests = [...this.#requests, { command, ...request, resolve, reject }];
+    this.wake();
+    return promise;
+  }
+
+  /** Rejects these requests. */
+  #refuse(reason: unknown, isRefused: (request: ScanRequest) => boolean): void {
+    const refused = this.#requests.filter(isRefused);
+    this.#requests = this.#requests.filter((request) => !refused.includes(request));
+    for (const { reject } of refused) reject(reason);
   }
 
   async #nextCommand(): Promise<SyncCommand | null> {
@@ -143,37 +161,41 @@ export class ResourceSchedule {
       this.#stored = stored;
       this.#lastSuccess = seenTime(this.#lastSuccess, stored?.last_success_at ?? null, clock);
       this.#lastFull = seenTime(this.#lastFull, stored?.last_full_at ?? null, clock);
-      const elapsed = { success: this.#elapsedSince(this.#lastSuccess), full: this.#elapsedSince(this.#lastFull) };
+      const elapsed = { success: elapsedSince(this.#lastSuccess, clock), full: elapsedSince(this.#lastFull, clock) };
       this.#due = dueOf({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
-      this.#requests.refuse(error, 'now');
+      this.#refuse(error, isWaitingUser);
       return null;
     }
     if (this.#isPaused) return null;
     // For a user's request, the run itself reports a wait that the service requested.
-    const mayWait = !this.#requests.areNow;
+    const mayWait = !this.#requests.some(isWaitingUser);
     if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
-    const requested = this.#requests.command;
-    return requested === 'backfill' ? requested : (this.#due.command ?? requested);
-  }
-
-  #elapsedSince({ at }: SeenTime): number | null {
-    return at === null ? null : this.#parts.clock.monotonic() - at;
+    const requested = this.#requests.filter(({ isServed }) => !isServed).map(({ command }) => command);
+    // A full scan serves all requests.
+    return requested.includes('backfill') ? 'backfill' : (this.#due.command ?? requested[0] ?? null);
   }
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
-    const isAsked = this.#requests.start(command);
+    for (const request of this.#requests) request.isServed = command === 'backfill' || request.command === 'sync';
+    const isAsked = this.#requests.some(({ isServed, isNow }) => isServed && isNow);
     this.#running = { command, since: this.#parts.clock.now() };
     this.#scan = new AbortController();
     const attempt = await this.#run(command, AbortSignal.any([signal, this.#scan.signal]), isAsked);
     this.#running = null;
-    this.#requests.finish(attempt);
+    // After a failure, only users' requests are answered.
+    const isAnswered = ({ isServed, isNow }: ScanRequest): boolean => isServed && (attempt.isDone || isNow);
+    const { report } = attempt;
+    if (report === null) this.#refuse(attempt.error, isAnswered);
+    else for (const request of this.#requests.filter(isAnswered)) request.resolve(report);
+    this.#requests = this.#requests.filter((request) => !isAnswered(request));
+    for (const request of this.#requests) request.isServed = false;
   }
 
   async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<ScanAttempt> {
     const { resource, run } = this.#parts;
-    const cause: WalkCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
+    const cause: ScanCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
     try {
       const report = await run(resource, command, signal, cause);
       const part = report.resources.find((each) => each.resource === resource);
@@ -199,11 +221,8 @@ export class ResourceSchedule {
   #countEnd(end: ScanResult, code: string | null): void {
     if (end === 'done') this.#failures = 0;
     if (end === 'failed') this.#failures += 1;
-    const pauseMs = {
-      done: MIN_PAUSE_MS,
-      deferred: DEFERRED_PAUSE_MS,
-      failed: failurePauseMs(this.#failures, code),
-    };
+    const failed = failurePauseMs(this.#failures, code);
+    const pauseMs = { done: MIN_PAUSE_MS, deferred: DEFERRED_PAUSE_MS, failed };
     this.#notBefore = this.#parts.clock.monotonic() + pauseMs[end];
   }
 
@@ -211,11 +230,18 @@ export class ResourceSchedule {
     const { clock } = this.#parts;
     const { nextAt, parkedUntil } = this.#due;
     if (this.#isPaused) return MAX_PAUSE_MS;
-    const dueAt = this.#requests.areWaiting ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
+    const areWaiting = this.#requests.some(({ isServed }) => !isServed);
+    const dueAt = areWaiting ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
     const waitMs = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(waitMs, MAX_PAUSE_MS);
   }
 }
+
+function isWaitingUser({ isServed, isNow }: ScanRequest): boolean {
+  return !isServed && isNow;
+}
+
+type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
 
 type ScanResult = 'done' | 'failed' | 'deferred';
 
@@ -265,71 +291,6 @@ function seenTime(known: SeenTime | null, text: string | null, clock: Clock): Se
   return { text, at: ageMs < 0 ? null : clock.monotonic() - ageMs };
 }
 
-type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
-
-interface WalkRequest {
-  command: SyncCommand;
-  /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
-  isNow: boolean;
-  /** True while the scan in progress serves it. */
-  isServed: boolean;
-  resolve: (report: RunReport) => void;
-  reject: (reason: unknown) => void;
-}
-
-/** Requests for scans of one resource. */
-class WalkRequests {
-  #all: WalkRequest[] = [];
-
-  get #waiting(): WalkRequest[] {
-    return this.#all.filter(({ isServed }) => !isServed);
-  }
-
-  get areWaiting(): boolean {
-    return this.#waiting.length > 0;
-  }
-
-  get areNow(): boolean {
-    return this.#waiting.some(({ isNow }) => isNow);
-  }
-
-  /** A full scan serves all requests. Null if there are none. */
-  get command(): SyncCommand | null {
-    const commands = this.#waiting.map(({ command }) => command);
-    return commands.includes('backfill') ? 'backfill' : (commands[0] ?? null);
-  }
-
-  /** With `isServed`, the scan in progress serves it too. */
-  add(command: SyncCommand, isNow: boolean, isServed = false): Promise<RunReport> {
-    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
-    this.#all.push({ command, isNow, isServed, resolve, reject });
-    return promise;
-  }
-
-  /** Called when a scan starts; returns true if a user has requested it. */
-  start(command: SyncCommand): boolean {
-    for (const request of this.#all) request.isServed = command === 'backfill' || request.command === 'sync';
-    return this.#all.some(({ isServed, isNow }) => isServed && isNow);
-  }
-
-  /** Called when the scan has ended; after a failure, only users' requests are answered. */
-  finish(attempt: ScanAttempt): void {
-    this.#remove(({ isServed, isNow }) => isServed && (attempt.isDone || isNow)).forEach(({ resolve, reject }) => {
-      if (attempt.report === null) reject(attempt.error);
-      else resolve(attempt.report);
-    });
-    for (const request of this.#all) request.isServed = false;
-  }
-
-  /** Rejects all waiting requests, or only those of users. */
-  refuse(reason: unknown, whom: 'all' | 'now'): void {
-    const refused = this.#remove(({ isServed, isNow }) => !isServed && (whom === 'all' || isNow));
-    for (const { reject } of refused) reject(reason);
-  }
-
-  #remove(isRemoved: (request: WalkRequest) => boolean): WalkRequest[] {
-    const removed = this.#all.filter(isRemoved);
-    this.#all = this.#all.filter((request) => !isRemoved(request));
-    return removed;
-  }
+function elapsedSince({ at }: SeenTime, clock: Clock): number | null {
+  return at === null ? null : clock.monotonic() - at;
 }

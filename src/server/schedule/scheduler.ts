@@ -1,8 +1,5 @@
-import { type Logger, type ScheduledTask, schedule } from 'node-cron';
-import type { Clock } from '../../model/clock.ts';
-import { SyncError } from '../../model/errors.ts';
 import type { ScheduleSettings } from '../../config/settings.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
 import { timesOf } from './due.ts';
@@ -11,33 +8,18 @@ import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './re
 export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'times'> {
   /** Name of the source. */
   source: string;
-  /** The resources to keep fresh, by name. */
-  resources: Readonly<Record<string, Pick<ResourceProfile, 'incremental'>>>;
+  /** The resources to keep fresh, by name; `incremental` is null if the service cannot list changes only. */
+  resources: Readonly<Record<string, { incremental: object | null }>>;
   schedule: ScheduleSettings;
-  clock: Clock;
-  /** True to check what is due at every full minute too. */
-  hasTick: boolean;
 }
-
-/**
- * The tick is only a hint, because the stored state says what is due. It is in UTC, for which node-cron is right at all
- * times of the year.
- */
-const EVERY_MINUTE = '* * * * *';
-const nothing = (): void => undefined;
-const SILENT_LOGGER: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };
-const TICK_OPTIONS = { timezone: 'UTC', noOverlap: true, suppressMissedWarning: true, logger: SILENT_LOGGER };
 
 /** Keeps the resources of one source fresh, independently: one that hangs or fails never delays another. */
 export class Scheduler {
   readonly #schedules: ReadonlyMap<string, ResourceSchedule>;
   readonly #stopping = new AbortController();
   #loops: Promise<void>[] = [];
-  #tick: ScheduledTask | null = null;
-  readonly #hasTick: boolean;
 
-  constructor({ source, schedule, resources, hasTick, ...parts }: SchedulerOptions) {
-    this.#hasTick = hasTick;
+  constructor({ source, schedule, resources, ...parts }: SchedulerOptions) {
     const schedules = Object.entries(resources).map(([resource, { incremental }]) => {
       const times = timesOf({ source, resource, hasFilter: incremental !== null }, schedule);
       return [resource, new ResourceSchedule({ ...parts, resource, times })] as const;
@@ -45,17 +27,15 @@ export class Scheduler {
     this.#schedules = new Map(schedules);
   }
 
-  /** Checks what is due, at once and with every tick. */
+  /** Runs what is due from now on. */
   start(): void {
-    if (this.#hasTick) this.#tick = schedule(EVERY_MINUTE, () => this.#wakeAll(), TICK_OPTIONS);
     this.#loops = Array.from(this.#schedules.values(), (each) => each.work(this.#stopping.signal));
   }
 
   /** Aborts running scans with `SyncError('interrupted')`, and waits until they have ended. */
   async stop(): Promise<void> {
-    void this.#tick?.destroy();
     this.#stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
-    this.#wakeAll();
+    for (const each of this.#schedules.values()) each.wake();
     await Promise.all(this.#loops);
   }
 
@@ -63,12 +43,12 @@ export class Scheduler {
    * As `ResourceSchedule.request`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
    * `SyncError('unknown_resource')`.
    */
-  readonly requestWalk = async (resource: string, command: SyncCommand): Promise<void> =>
+  readonly requestScan = async (resource: string, command: SyncCommand): Promise<void> =>
     this.#scheduleOf(resource).request(command);
 
-  /** As `ResourceSchedule.walkNow`. Rejects with `SyncError('unknown_resource')` too. */
-  async walkNow(resource: string, command: SyncCommand): Promise<RunReport> {
-    return this.#scheduleOf(resource).walkNow(command);
+  /** As `ResourceSchedule.scanNow`. Rejects with `SyncError('unknown_resource')` too. */
+  async scanNow(resource: string, command: SyncCommand): Promise<RunReport> {
+    return this.#scheduleOf(resource).scanNow(command);
   }
 
   /** Forgets failures of these resources, and the wait after them. */
@@ -83,10 +63,6 @@ export class Scheduler {
 
   figures(): ScheduleFigures[] {
     return Array.from(this.#schedules.values(), (each) => each.figures());
-  }
-
-  #wakeAll(): void {
-    for (const each of this.#schedules.values()) each.wake();
   }
 
   #scheduleOf(resource: string): ResourceSchedule {

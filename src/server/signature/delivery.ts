@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { DeliveryField, DeliveryFieldKind } from '../../config/profile/basic-fields.ts';
+import type { DeliveryField } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
@@ -44,19 +44,13 @@ export type SignatureParts = ReadonlyMap<string, string>;
 
 export const NO_PARTS: SignatureParts = new Map();
 
-type FieldReader = (name: string, delivery: Delivery, parts: SignatureParts) => string | null;
-
-const READERS: Readonly<Record<DeliveryFieldKind, FieldReader>> = {
-  header: (name, delivery) => onlyHeader(delivery, name),
-  query: (name, delivery) => onlyParameter(delivery, name),
-  part: (name, _delivery, parts) => parts.get(name) ?? null,
-  json: (name, { body }) => jsonText(body, name),
-  sha256: (_name, { body }) => `sha256:${createHash('sha256').update(body).digest('hex')}`,
-};
-
 /** Returns the text of a field; null unless the delivery has exactly one. */
 export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts: SignatureParts): string | null {
-  return READERS[from](name, delivery, parts);
+  if (from === 'header') return onlyHeader(delivery, name);
+  if (from === 'query') return onlyParameter(delivery, name);
+  if (from === 'part') return parts.get(name) ?? null;
+  if (from === 'json') return jsonText(delivery.body, name);
+  return `sha256:${createHash('sha256').update(delivery.body).digest('hex')}`;
 }
 
 /** Returns null unless the header was sent once. */
@@ -72,7 +66,12 @@ function onlyParameter({ path }: Delivery, name: string): string | null {
     .split(/[?&]/)
     .filter((pair) => pair.startsWith(`${name}=`));
   const [pair] = found;
-  return pair === undefined || found.length > 1 ? null : percentDecoded(pair.slice(name.length + 1));
+  if (pair === undefined || found.length > 1) return null;
+  try {
+    return decodeURIComponent(pair.slice(name.length + 1));
+  } catch {
+    return null;
+  }
 }
 
 /** The query with its question mark; empty if there is none. */
@@ -81,30 +80,10 @@ export function queryOf(target: string): string {
   return mark === -1 ? '' : target.slice(mark);
 }
 
-/** Returns null unless the text is well-formed. */
-export function percentDecoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return null;
-  }
-}
-
-/** The body as text, its byte order mark kept; null if it is no UTF-8. */
-export function utf8Text(body: Buffer): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-  } catch {
-    return null;
-  }
-}
-
 /** Returns the text or the number in the JSON body; null if it has none at this path. */
 function jsonText(body: Buffer, path: string): string | null {
-  const text = utf8Text(body);
-  if (text === null) return null;
   try {
-    const value = fieldAt(parseJson(text.replace(/^\uFEFF/, '')), path);
+    const value = fieldAt(parseJson(new TextDecoder('utf-8', { fatal: true }).decode(body)), path);
     if (typeof value === 'string' || typeof value === 'number') return String(value);
     return value !== undefined && isExact(value) ? value.rawJSON : null;
   } catch {
@@ -118,13 +97,11 @@ const SECONDS = /^[1-9]\d{0,10}$/;
 const MILLISECONDS = /^[1-9]\d{0,13}$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-/** Converts between texts and epoch milliseconds, strictly: no sign, no decimal point, no blanks. */
-const UNITS: Readonly<
-  Record<SignedTime['unit'], { pattern: RegExp; read: (text: string) => number; write: (ms: number) => string }>
-> = {
-  s: { pattern: SECONDS, read: (text) => Number(text) * 1_000, write: (ms) => String(Math.floor(ms / 1_000)) },
-  ms: { pattern: MILLISECONDS, read: Number, write: String },
-  iso: { pattern: ISO, read: (text) => Date.parse(text), write: (ms) => new Date(ms).toISOString() },
+/** Converts texts to epoch milliseconds, strictly: no sign, no decimal point, no blanks. */
+const UNITS: Readonly<Record<SignedTime['unit'], { pattern: RegExp; read: (text: string) => number }>> = {
+  s: { pattern: SECONDS, read: (text) => Number(text) * 1_000 },
+  ms: { pattern: MILLISECONDS, read: Number },
+  iso: { pattern: ISO, read: (text) => Date.parse(text) },
 };
 
 /** Returns the signed time as it was sent; '' if the scheme signs none, null if the delivery has none. */
@@ -143,11 +120,6 @@ export function checkTimestamp(
   if (Number.isNaN(at)) return 'bad_timestamp';
   if (at < now - past) return 'too_old';
   return at > now + future ? 'too_new' : at;
-}
-
-/** Returns the time as a sender would write it. */
-export function writeTimestamp(ms: number, unit: SignedTime['unit']): string {
-  return UNITS[unit].write(ms);
 }
 
 /** Replaces `{family}` in all header names of the scheme. */

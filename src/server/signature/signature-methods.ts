@@ -5,7 +5,7 @@ import type { SignatureMethod, SignatureScheme } from '../../config/profile/sign
 import { type Delivery, NO_PARTS, type SignatureParts, type SignatureRefusal, textAt } from './delivery.ts';
 
 /** One signature of a delivery, still as text. */
-export interface SentItem {
+interface SentItem {
   /** Names the method: `v1`; null if the header holds nothing but the signature. */
   readonly label: string | null;
   readonly text: string;
@@ -47,28 +47,6 @@ export function readSignature({ value }: SignatureScheme, delivery: Delivery): S
   return { items, parts: new Map(unique.map(([label, [item]]) => [label, item?.text ?? ''])) };
 }
 
-/** Returns the bytes of a signature; for methods that sign nothing the secret as it is sent. */
-type SignContent = (key: Buffer, algorithm: SignatureMethod['algorithm'], content: readonly Buffer[]) => Buffer;
-
-/** For all methods with a shared secret. */
-export const SIGNERS: Readonly<Record<Exclude<SignatureMethod['type'], 'ed25519'>, SignContent>> = {
-  hmac: (key, algorithm, content) => {
-    const hmac = createHmac(algorithm, key);
-    for (const piece of content) hmac.update(piece);
-    return hmac.digest();
-  },
-  // The key is part of the content.
-  hash: (_key, algorithm, content) => sha(algorithm, content),
-  static: (key) => key,
-  basic: (key) => key,
-};
-
-function sha(algorithm: string, content: readonly Buffer[]): Buffer {
-  const hash = createHash(algorithm);
-  for (const piece of content) hash.update(piece);
-  return hash.digest();
-}
-
 /**
  * Returns true if one of the signatures was made over the content with this key. Takes the same time whatever the
  * result is: every signature is compared.
@@ -79,12 +57,13 @@ type Matches = (content: readonly Buffer[], texts: readonly string[]) => boolean
 const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
 const ED25519_SIGNATURE_BYTES = 64;
 
-function matcherFor(method: SignatureMethod, key: Buffer, encoding: BufferEncoding): Matches {
-  const { type, algorithm } = method;
+function matcherFor({ type, algorithm }: SignatureMethod, key: Buffer, encoding: BufferEncoding): Matches {
   if (type === 'static' || type === 'basic') return secretMatcher(key);
-  if (type !== 'ed25519') {
+  if (type === 'hmac') {
     return (content, texts) => {
-      const expected = SIGNERS[type](key, algorithm, content);
+      const hmac = createHmac(algorithm, key);
+      for (const piece of content) hmac.update(piece);
+      const expected = hmac.digest();
       return someEqual(
         expected,
         texts.map((text) => decodeStrictly(text, encoding, expected.length)),
@@ -95,8 +74,7 @@ function matcherFor(method: SignatureMethod, key: Buffer, encoding: BufferEncodi
   return (content, texts) => {
     const message = Buffer.concat(content);
     const signatures = texts.map((text) => decodeStrictly(text, encoding, ED25519_SIGNATURE_BYTES));
-    const matching = signatures.filter((one) => one !== null && verify(null, message, publicKey, one));
-    return matching.length > 0;
+    return signatures.filter((one) => one !== null && verify(null, message, publicKey, one)).length > 0;
   };
 }
 
@@ -106,10 +84,13 @@ function matcherFor(method: SignatureMethod, key: Buffer, encoding: BufferEncodi
  */
 export function secretMatcher(secret: Buffer): Matches {
   return (content, texts) => {
-    const expected = sha('sha256', [...content, secret]);
+    const digest = (text: Uint8Array): Buffer =>
+      createHash('sha256')
+        .update(Buffer.concat([...content, text]))
+        .digest();
     return someEqual(
-      expected,
-      texts.map((text) => sha('sha256', [...content, Buffer.from(text)])),
+      digest(secret),
+      texts.map((text) => digest(Buffer.from(text))),
     );
   };
 }
@@ -131,10 +112,10 @@ function decodeStrictly(text: string, encoding: BufferEncoding, length: number):
 
 /** A secret, prepared for the one method of a scheme that its form fits. */
 export interface Key {
-  readonly bytes: Buffer;
-  /** Returns true unless the signature names another method. */
-  isMeant(item: SentItem): boolean;
-  isActive(now: number): boolean;
+  /** Name of the items that carry its signatures; null if the header is the signature. */
+  readonly item: string | null;
+  /** Epoch milliseconds until which it is accepted. */
+  readonly until: number;
   readonly matches: Matches;
 }
 
@@ -153,14 +134,7 @@ export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[
       const bytes = keyBytes(method, secret);
       if (bytes === null) return [];
       const { until = Infinity } = secret;
-      return [
-        {
-          bytes,
-          isMeant: ({ label }) => label === method.item,
-          isActive: (now) => now <= until,
-          matches: matcherFor(method, bytes, scheme.value.encoding),
-        },
-      ];
+      return [{ item: method.item, until, matches: matcherFor(method, bytes, scheme.value.encoding) }];
     });
   });
 }

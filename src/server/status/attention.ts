@@ -9,23 +9,16 @@ import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, Sta
 const SEVERITIES = ['down', 'late', 'look'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** A problem that needs a user. */
-export interface Attention {
+/** What a check finds: a problem that needs a user, and whether `alerts` report it. */
+interface CheckResult {
   severity: Severity;
-  /** Empty if it concerns all sources. */
-  source: string;
-  resource: string | null;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
   /** The remedy. */
   next: string | null;
   /** The command that does it. */
   command: string | null;
-}
-
-/** What a check finds; the last four members are for alerts. */
-interface CheckResult extends Omit<Attention, 'source' | 'resource'> {
-  /** Absent if only the page shows it. */
+  /** Absent if only the page shows it; so are the members below. */
   alert?: AlertKind;
   /** When it began, epoch milliseconds; absent if that is not known. */
   since?: number | null;
@@ -35,12 +28,14 @@ interface CheckResult extends Omit<Attention, 'source' | 'resource'> {
   detail?: string;
 }
 
-/** A problem with its place and the name of the check that found it. */
-export interface FoundProblem extends CheckResult {
+/** A problem with its place: `source` is empty if it concerns all sources. */
+export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count' | 'detail'> & {
   source: string;
   resource: string | null;
-  check: string;
-}
+};
+
+/** The same with the name of the check that found it, for alerts. */
+export type FoundProblem = CheckResult & { source: string; resource: string | null; check: string };
 
 type Check<T> = (status: T, now: number, source: SourceStatus) => CheckResult | readonly CheckResult[] | null;
 
@@ -74,7 +69,7 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
   ]);
   const refused = snapshot.refused.map(({ source, problem }): FoundProblem => {
     const what = 'It is left out, because its settings cannot be used';
-    return { ...down(what, problem.hint), alert: 'failed', source, resource: null, check: 'refused' };
+    return { ...down(what, problem.hint, { alert: 'failed' }), source, resource: null, check: 'refused' };
   });
   const reloaded: FoundProblem[] = [];
   if (settings !== null) {
@@ -99,16 +94,18 @@ function runChecks<T>(
   });
 }
 
-function down(what: string, next: string | null): CheckResult {
-  return { severity: 'down', what, next, command: null };
+type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count' | 'detail'>;
+
+function down(what: string, next: string | null, alert: ForAlerts = {}): CheckResult {
+  return { severity: 'down', what, next, command: null, ...alert };
 }
 
-function late(what: string, next: string | null, command: string | null = null): CheckResult {
-  return { severity: 'late', what, next, command };
+function late(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
+  return { severity: 'late', what, next, command, ...alert };
 }
 
-function look(what: string, next: string | null, command: string | null = null): CheckResult {
-  return { severity: 'look', what, next, command };
+function look(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
+  return { severity: 'look', what, next, command, ...alert };
 }
 
 /** True if a success should have come by now. */
@@ -121,7 +118,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (stopped === undefined) return null;
     const since = stopped.since === null ? '' : `, which began ${formatAge(stopped.since, now)}`;
     const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
-    return { ...late(what, stopped.hint ?? 'it resumes by itself'), alert: 'files' };
+    return late(what, stopped.hint ?? 'it resumes by itself', null, { alert: 'files' });
   },
   function apiEnding({ api: { lifetime } }, now) {
     const ending = lifetime === null ? null : describeApiLifetime(lifetime, now);
@@ -129,24 +126,24 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     const sunset = lifetime?.sunset_at ?? null;
     const detail = sunset === null ? 'deprecated' : new Date(sunset).toISOString().slice(0, 10);
     const what = ending.what.slice(0, 1).toUpperCase() + ending.what.slice(1);
-    return { ...look(what, ending.next), alert: 'deprecation', detail };
+    return look(what, ending.next, null, { alert: 'deprecation', detail });
   },
   function unreachable({ warehouse: { problem, read_at } }, now) {
     if (problem === null) return null;
     const since = read_at === null ? '' : `; the figures below are from ${formatAge(read_at, now)}`;
-    const found = down(`The warehouse cannot be read: ${problem.message}${since}`, problem.hint);
-    return problem.code === 'warehouse_opening' ? found : { ...found, alert: 'failed' };
+    const what = `The warehouse cannot be read: ${problem.message}${since}`;
+    return down(what, problem.hint, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
   },
   function inboxUnreadable({ webhooks }) {
     const problem = webhooks?.problem ?? null;
     if (problem === null) return null;
-    return { ...down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint), alert: 'failed' };
+    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, { alert: 'failed' });
   },
   function deadDeliveries({ source, webhooks }) {
     if (webhooks === null || webhooks.dead === 0) return null;
     const what = `${countOf(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be processed`;
     const command = `content-sync deliveries list --source ${source}`;
-    return { ...look(what, 'see why, then replay them', command), alert: 'dead_deliveries' };
+    return look(what, 'see why, then replay them', command, { alert: 'dead_deliveries' });
   },
   function fullInbox({ webhooks }) {
     if (webhooks === null || webhooks.full < NEARLY_FULL) return null;
@@ -203,8 +200,9 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
       files.failed > 0
         ? 'they are retried automatically; see which'
         : 'the profile does not admit them: see which, and change `files` if they should be copied';
-    const found = look(`${describeFailedFiles(files)}${more}`, next, `content-sync files status --source ${source}`);
-    return files.failed < MIN_FAILED_FILES ? found : { ...found, alert: 'files' };
+    const command = `content-sync files status --source ${source}`;
+    const alert = files.failed < MIN_FAILED_FILES ? {} : ({ alert: 'files' } as const);
+    return look(`${describeFailedFiles(files)}${more}`, next, command, alert);
   },
   function overdue(status, now) {
     const { overdue_at } = status.schedule;
@@ -214,7 +212,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const error = lastError(status);
     const why = error === null ? '' : `; the last run failed: ${error.message} [${error.code}]`;
     const what = `Overdue for ${durationText((now - overdue_at) / 1_000)}: ${success}${why}`;
-    return { ...late(what, error?.hint ?? null), alert: 'overdue', since: overdue_at };
+    return late(what, error?.hint ?? null, null, { alert: 'overdue', since: overdue_at });
   },
   function clockAhead({ last_success_at: last }, now) {
     if (last === null || last - now < CLOCK_SKEW_MS) return null;
@@ -244,7 +242,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function parked({ parked_until }, now, { source }) {
     if (parked_until === null || parked_until <= now) return null;
-    const what = `The service asked to be left alone; the next request goes out ${formatTimeUntil(parked_until, now)}`;
+    const what = `The service requested a wait; the next request is sent ${formatTimeUntil(parked_until, now)}`;
     if (parked_until - now <= LONG_WAIT_MS) return look(what, null);
     const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
     return late(what, next, `content-sync retry --now --source ${source}`);
@@ -253,11 +251,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     if (held === 0) return null;
     const what = `${countOf(held, 'delete')} held: too many at once to be accepted; the rows stay live`;
     const command = `content-sync deletes list --source ${source} ${resource}`;
-    return {
-      ...look(what, 'look at them, then confirm or discard', command),
-      alert: 'held_deletes',
-      since: held_since,
-    };
+    return look(what, 'look at them, then confirm or discard', command, { alert: 'held_deletes', since: held_since });
   },
   function warned({ runs }, _now, { files_stopped: stopped }) {
     const last = runs.find(({ status }) => status !== 'running');
@@ -272,7 +266,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const count = rejects.reduce((sum, reject) => sum + reject.count, 0);
     if (count === 0) return null;
     const next = '_sync_rejects has the reason and the body of each';
-    return { ...look(`${countOf(count, 'record is', 'records are')} set aside`, next), alert: 'rejects', count };
+    return look(`${countOf(count, 'record is', 'records are')} rejected`, next, null, { alert: 'rejects', count });
   },
 ];
 
@@ -288,7 +282,7 @@ function describeFailedFiles({ failed, refused, trouble }: FilesStatus): string 
 }
 
 /** The error of the last run of a resource; null if it succeeded, or if the resource is being synced again. */
-export function lastError({ runs, running }: ResourceStatus) {
+function lastError({ runs, running }: ResourceStatus) {
   const last = runs.find(({ status }) => status !== 'running');
   return running === null && last?.status === 'failed' ? last.error : null;
 }

@@ -5,7 +5,7 @@ export interface CachedReaderOptions {
   clock: Clock;
   /** A value is kept at least this long, */
   keepMs: number;
-  /** and at least this many times as long as reading it took, but at most 10 s if that took less than 1 s. */
+  /** and at least this many times as long as reading it took. */
   keepTimes: number;
   /** A caller waits at most this long; the read continues for later callers. */
   patienceMs: number;
@@ -25,10 +25,6 @@ export interface LastRead<T> {
   isLate: boolean;
 }
 
-/** On a busy machine even a fast read takes long, and changes by other processes must still show soon. */
-const LONG_MS = 1_000;
-const MAX_FAST_KEPT_MS = 10_000;
-
 /**
  * Reads again only once the last value is old, so that many viewers cost no more than one and slow reads are rare.
  * After a failure it returns the last good value with the error, and tries again at the next call.
@@ -47,9 +43,8 @@ export function createCachedReader<T>(
     startedAt = clock.monotonic();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
-      const tookMs = clock.monotonic() - startedAt;
-      const keptMs = tookMs < LONG_MS ? Math.min(keepTimes * tookMs, MAX_FAST_KEPT_MS) : keepTimes * tookMs;
-      goodUntil = clock.monotonic() + Math.max(keepMs, keptMs);
+      const readyAt = clock.monotonic();
+      goodUntil = readyAt + Math.max(keepMs, keepTimes * (readyAt - startedAt));
     } catch (error) {
       last = { ...last, error };
     }

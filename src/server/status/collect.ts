@@ -1,13 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import { renderFaults } from '../../config/file/yaml-file.ts';
-import type { RefusedSource } from '../../config/settings.ts';
+import type { RefusedSource, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
+import type { TableAccess } from '../../database/reading.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
+import type { Metrics } from '../../observe/metrics.ts';
+import { scrubOwn } from '../../observe/scrub.ts';
+import { dueOf, timesOf } from '../schedule/due.ts';
+import { SourceActivity } from '../source-activity.ts';
 import { createCachedReader } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
-import { sourceStatus, type StatusParts } from './source-status.ts';
-import { countRows, NO_FILES, readFileStatus, readSource } from './stored.ts';
+import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
+import { countRows, readSource, type RowCount } from './stored.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {
@@ -35,12 +41,12 @@ export interface CollectorOptions {
 
 export type Collector = ReturnType<typeof createCollector>;
 
-/** A page is at most about a second old; reading takes at most a twentieth of the time, counting a fiftieth. */
-const STATE = { keepMs: 1_000, keepTimes: 20, patienceMs: 3_000 };
+/** A page is usually at most a second old; reading takes at most a tenth of the time, counting a fiftieth. */
+const STATE = { keepMs: 1_000, keepTimes: 10, patienceMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
 const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
-/** Reads nothing before the first call. */
+/** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
 export function createCollector(options: CollectorOptions) {
   const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
   let turns = Promise.resolve();
@@ -53,7 +59,7 @@ export function createCollector(options: CollectorOptions) {
     return Array.from(all, (parts) => {
       const readers = known.get(parts) ?? createReaders(parts, clock, startedAt, turn);
       known.set(parts, readers);
-      return { parts, readers };
+      return { source: parts.source.name, readers };
     });
   };
   return {
@@ -80,19 +86,15 @@ export function createCollector(options: CollectorOptions) {
       return readDetails(parts, asked, clock);
     },
     ready: async (): Promise<Readiness> => {
-      const probes = current().map(async ({ parts: { source }, readers }) => {
-        return [source.name, (await readers.isReachable()) ? 'ok' : 'unreachable'] as const;
+      const probes = current().map(async ({ source, readers }) => {
+        const { error, isLate } = await readers.probe();
+        return [source, error === null && !isLate ? 'ok' : 'unreachable'] as const;
       });
       const states = await Promise.all(probes);
       const isReady = !stopping() && states.every(([, state]) => state === 'ok');
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(states) };
     },
   };
-}
-
-/** Reads the status of one source without a cache. */
-export function readStatusOnce(parts: StatusParts, clock: Clock): Promise<SourceStatus> {
-  return createReaders(parts, clock, clock.now(), async () => undefined).read();
 }
 
 function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
@@ -103,44 +105,66 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
 /** The readers of one source, which cache what they read. */
 function createReaders(parts: StatusParts, clock: Clock, startedAt: number, turn: () => Promise<unknown>) {
   const { source, read, inbox } = parts;
-  const cached = { clock, turn };
-  const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), {
-    ...cached,
-    ...STATE,
-  });
-  const counters = source.resources.map((resource) =>
-    createCachedReader(() => read((warehouse) => countRows(warehouse, resource)), { ...cached, ...COUNT }),
-  );
-  const readFiles = createCachedReader(() => read(({ own }) => readFileStatus(own)), {
-    ...cached,
-    ...COUNT,
-    patienceMs: STATE.patienceMs,
-  });
-  const hasFiles = Object.keys(source.files.kept).length > 0;
-  const readInbox = inbox && createCachedReader(inbox, { ...cached, ...STATE });
-  const probe = createCachedReader(
-    async () => {
-      await read(async ({ own }) => {
-        await databaseAt(source.warehouse).storedSizes(() => own);
-        await own.selectFrom('_sync_leases').select('name').limit(1).execute();
-      });
-      await inbox?.();
-      return true;
-    },
-    { clock, ...PROBE },
-  );
+  const state = { clock, turn, ...STATE };
+  const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), state);
+  const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), { ...state, ...COUNT });
+  const readInbox = inbox && createCachedReader(inbox, state);
+  const readLittle = async (): Promise<void> => {
+    await read(async ({ own }) => {
+      await databaseAt(source.warehouse).storedSizes(() => own);
+      await own.selectFrom('_sync_leases').select('name').limit(1).execute();
+    });
+    await inbox?.();
+  };
   return {
     read: async (): Promise<SourceStatus> => {
-      const stored = await readStored();
-      const counts = await Promise.all(counters.map((count) => count()));
-      const files = (hasFiles ? (await readFiles()).value : null) ?? NO_FILES;
-      const figures = (await readInbox?.()) ?? null;
-      const times = { now: clock.now(), monotonic: clock.monotonic(), startedAt };
-      return sourceStatus(parts, { stored, counts, files, inbox: figures }, times);
+      const reading = { stored: await readStored(), counts: await readCounts(), inbox: (await readInbox?.()) ?? null };
+      return sourceStatus(parts, reading, { now: clock.now(), monotonic: clock.monotonic(), startedAt });
     },
-    isReachable: async (): Promise<boolean> => {
-      const { value, error, isLate } = await probe();
-      return value === true && error === null && !isLate;
-    },
+    probe: createCachedReader(readLittle, { clock, ...PROBE }),
   };
+}
+
+async function countAll(warehouse: TableAccess, resources: readonly string[]): Promise<ReadonlyMap<string, RowCount>> {
+  const counts = new Map<string, RowCount>();
+  for (const resource of resources) counts.set(resource, await countRows(warehouse, resource));
+  return counts;
+}
+
+interface StoredStatusOptions {
+  clock: Clock;
+  metrics: Metrics;
+  secrets: readonly string[];
+  read: StatusParts['read'];
+}
+
+/** Reads the status of a source that this process does not serve: only what its warehouse stores. */
+export async function readStoredStatus(
+  source: SourceSettings,
+  { clock, metrics, secrets, read }: StoredStatusOptions,
+): Promise<SourceStatus> {
+  const now = clock.now();
+  // If the warehouse cannot be read, the status says so.
+  const checkpoints = await read(async ({ own }) => {
+    const all = await Promise.all(source.resources.map((resource) => readCheckpoint(own, resource)));
+    return new Map(source.resources.map((resource, at) => [resource, all[at] ?? null]));
+  }).catch(() => null);
+  const schedule: StatusParts['schedule'] = (resource) => {
+    const hasFilter = (source.profile.resources[resource]?.incremental ?? null) !== null;
+    const times = timesOf({ source: source.name, resource, hasFilter }, source.schedule);
+    const stored = checkpoints?.get(resource) ?? null;
+    const due = dueOf({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    return scheduleStatus(source.schedule, resource, due);
+  };
+  const parts: StatusParts = {
+    source,
+    activity: new SourceActivity(source.name, clock, metrics),
+    read,
+    governor: () => null,
+    schedule,
+    inbox: null,
+    deliveries: null,
+    scrub: (text) => scrubOwn(text, secrets),
+  };
+  return createReaders(parts, clock, now, async () => undefined).read();
 }

@@ -1,11 +1,10 @@
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus, RunRow } from '../../database/own-tables.ts';
-import type { StoredWarning } from '../../database/state/run-history.ts';
-import type { RunFigures } from '../../database/state/runs.ts';
+import type { RunFigures, StoredWarning } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
-import type { WalkError } from '../../observe/activity.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
+import type { Problem } from '../source-activity.ts';
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Time = number | null;
@@ -73,9 +72,6 @@ export interface ApiStatus {
   lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
 
-/** An error and its remedy. */
-export type Problem = WalkError;
-
 export interface WarehouseStatus extends StoredSizes {
   /** Without user and password. */
   address: string;
@@ -89,7 +85,7 @@ export interface StoredResource {
   last_success_at: Time;
   last_full_at: Time;
   /** An interrupted sync, which the next run resumes. */
-  unfinished: { mode: WalkMode; pages: number; records: number } | null;
+  unfinished: { mode: ScanMode; pages: number; records: number } | null;
   /** Until when the service accepts no requests. */
   parked_until: Time;
   /** Since when it is paused, and by whom; null if it is not. */
@@ -123,7 +119,7 @@ export interface ScheduleStatus {
 }
 
 export interface RunningStatus {
-  mode: WalkMode;
+  mode: ScanMode;
   started_at: number;
   last_page_at: number;
   pages: number;
@@ -136,7 +132,7 @@ export interface RunningStatus {
 
 export interface PastRun extends Omit<RunFigures, 'records' | 'retries' | 'bytes'> {
   run_id: string;
-  mode: WalkMode;
+  mode: ScanMode;
   status: RunRow['status'];
   started_at: number;
   seconds: number | null;
@@ -185,7 +181,7 @@ export interface WebhookStatus {
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;
   /** Oldest first, 60 of them. */
-  minutes: { at: number; received: number; refused: number; p50_ms: number | null; p95_ms: number | null }[];
+  minutes: { at: number; received: number; refused: number; p95_ms: number | null }[];
 }
 
 /** How many copied files of a resource's current records have which status. */

@@ -1,14 +1,14 @@
 import { type Kysely, sql } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
-import { newestPictures, type ShownPicture } from '../../database/state/files.ts';
-import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/run-history.ts';
+import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/runs.ts';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import { countOf, countText, formatBytes, formatDelay, NONE } from '../../observe/figures.ts';
-import { type PastRun, type Problem, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
+import type { Problem } from '../source-activity.ts';
+import { type PastRun, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { type StatusParts, toProblem } from './source-status.ts';
 import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
 
@@ -27,84 +27,53 @@ export interface DetailsAsked {
 export interface SourceDetails {
   /** Why nothing was read; null if all was. */
   problem: Problem | null;
-  runs: DetailedRun[];
+  runs: (PastRun & { resource: string })[];
   /** The part of each resource in the requested run. */
-  run: RunPartDetails[];
+  run: RunDetails[];
   rejects: RejectDetails[];
   /** Null if no webhooks are configured. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
-  /** Empty if the viewer may not see the contents of records. */
-  pictures: PictureDetails[];
 }
 
-export interface RunPartDetails {
-  resource: string;
-  command: RunDetails['command'];
-  mode: RunDetails['mode'];
-  status: RunDetails['status'];
-  facts: RunFact[];
+/** The beginning of a text, which is null if the viewer may not see it, and the length of the whole. */
+interface BodyPart {
+  body: string | null;
+  length: number;
 }
 
-export interface DetailedRun extends PastRun {
-  resource: string;
-}
-
-export interface RejectDetails {
+export interface RejectDetails extends BodyPart {
   resource: string;
   reason: string;
   record_id: string | null;
   detail: string;
   last_seen_at: number | null;
-  /** The beginning of the record's text; null if it must not be shown. */
-  body: string | null;
-  /** Characters of the whole text. */
-  length: number;
 }
 
-export interface DeliveryDetails {
-  seq: number;
-  state: DeliveryRow['state'];
-  /** Why it is dead or ignored, or the error of the last attempt. */
-  reason: string | null;
-  attempts: number;
-  kind: string | null;
-  resource: string | null;
-  record_id: string | null;
-  repeats: number;
-  id: string;
+type ShownDelivery = Pick<
+  DeliveryRow,
+  'seq' | 'state' | 'reason' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'repeats'
+>;
+
+export interface DeliveryDetails extends ShownDelivery, BodyPart {
   received_at: number | null;
   due_at: number | null;
-  /** The beginning of its body; null if it must not be shown. */
-  body: string | null;
-  /** Bytes of the whole body. */
-  length: number;
-}
-
-/** A picture that a current record shows. */
-export interface PictureDetails extends Omit<ShownPicture, 'valid_from'> {
-  /** Since when the record shows it, as far as the copy knows. */
-  seen_at: number | null;
 }
 
 const MAX_RUNS = 60;
 const MAX_REJECTS = 40;
 const MAX_DELIVERIES = 40;
 const MAX_SCHEMA_CHANGES = 60;
-const MAX_PICTURES = 24;
 const MAX_BODY_CHARS = 2_000;
 const TIMEOUT_MS = 3_000;
 
-const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [], pictures: [] };
+const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [] };
 
 /** Does not throw, and waits some seconds at most. */
 export async function readDetails(parts: StatusParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
   try {
-    const read = await waitAtMost(
-      clock,
-      TIMEOUT_MS,
-      parts.read(({ own }) => readAll(own, parts, asked)),
-    );
+    const reading = parts.read(({ own }) => readAll(own, parts, asked));
+    const read = await waitAtMost(clock, TIMEOUT_MS, reading);
     if (read !== null) return scrubTexts(read.value, parts.scrub);
     throw new Error('the warehouse has not answered for some seconds');
   } catch (error) {
@@ -117,18 +86,7 @@ async function readAll(
   { source, deliveries }: StatusParts,
   { resource, run, bodies }: DetailsAsked,
 ): Promise<SourceDetails> {
-  if (run !== undefined) {
-    const parts = (await readRunDetails(own, run)).map((part) => {
-      return {
-        resource: part.resource,
-        command: part.command,
-        mode: part.mode,
-        status: part.status,
-        facts: runFacts(part),
-      };
-    });
-    return { ...NOTHING, run: parts };
-  }
+  if (run !== undefined) return { ...NOTHING, run: await readRunDetails(own, run) };
   const resources = resource === null ? source.resources : [resource];
   const runs = await Promise.all(resources.map((each) => readRuns(own, { resource: each, limit: MAX_RUNS })));
   const changes = await readSchemaChanges(own, MAX_SCHEMA_CHANGES * (resource === null ? 1 : 4));
@@ -136,14 +94,13 @@ async function readAll(
     ...NOTHING,
     runs: runs
       .flat()
-      .map((each): DetailedRun => Object.assign(toPastRun(each), { resource: each.resource }))
+      .map((each) => Object.assign(toPastRun(each), { resource: each.resource }))
       .toSorted((a, b) => b.started_at - a.started_at),
     rejects: await readRejects(own, resources, bodies),
     deliveries: deliveries && (await readDeliveries(deliveries, resource, bodies)),
     schema_changes: changes
       .filter((change) => resource === null || change.resource === resource)
       .slice(0, MAX_SCHEMA_CHANGES),
-    pictures: bodies ? await readPictures(own, resources) : [],
   };
 }
 
@@ -173,29 +130,12 @@ async function readDeliveries(list: Inbox['list'], only: string | null, bodies: 
   const rows = await list({ limit: MAX_DELIVERIES });
   return rows
     .filter(({ resource }) => only === null || resource === only)
-    .map((row) => ({
-      seq: row.seq,
-      state: row.state,
-      reason: row.reason,
-      attempts: row.attempts,
-      kind: row.kind,
-      resource: row.resource,
-      record_id: row.record_id,
-      repeats: row.repeats,
-      id: row.delivery_id,
-      received_at: parseStoredTime(row.received_at),
-      due_at: parseStoredTime(row.due_at),
-      body: bodies ? Buffer.from(row.body).toString('utf8', 0, MAX_BODY_CHARS) : null,
-      length: row.body.length,
-    }));
-}
-
-/** The newest of all these resources together. */
-async function readPictures(own: Kysely<OwnTables>, resources: readonly string[]): Promise<PictureDetails[]> {
-  const all: ShownPicture[] = [];
-  for (const resource of resources) all.push(...(await newestPictures(own, resource, MAX_PICTURES)));
-  const newest = all.toSorted((a, b) => (a.valid_from < b.valid_from ? 1 : -1)).slice(0, MAX_PICTURES);
-  return newest.map(({ valid_from, ...picture }) => Object.assign(picture, { seen_at: parseStoredTime(valid_from) }));
+    .map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at, body }) => {
+      const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
+      const shown = bodies ? Buffer.from(body).toString('utf8', 0, MAX_BODY_CHARS) : null;
+      const columns = { seq, state, reason, attempts, kind, resource, record_id, repeats };
+      return Object.assign(columns, times, { body: shown, length: body.length });
+    });
 }
 
 /** A fact about one resource's part in a run, as lines under a title. */
@@ -212,7 +152,7 @@ export function runFacts(part: RunDetails): RunFact[] {
   const sum = `${countOf(part.all_requests, 'request')}, ${formatBytes(part.all_bytes)}`;
   const facts: RunFact[] = [
     { title: 'began', lines: [began] },
-    { title: 'stands for', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
+    { title: 'merged', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
     { title: 'records', lines: [formatRecords(part)] },
     { title: 'requests', lines: [formatRequests(part)] },
     { title: 'error', lines: error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)] },
@@ -225,7 +165,7 @@ export function runFacts(part: RunDetails): RunFact[] {
       lines: part.schema_changes.map((change) => `${change.table}.${change.column}: ${formatColumnChange(change)}`),
     },
     {
-      title: 'set aside',
+      title: 'rejected',
       lines: rejects.map(
         ({ reason, record_id, detail, is_resolved }) =>
           `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (accepted since, or no longer listed)' : ''}`,
@@ -252,7 +192,7 @@ function formatRecords({ records, inserted, updated, unchanged, deleted, held, r
     `${countText(unchanged)} unchanged`,
     `${countText(deleted)} deleted`,
     ...(held > 0 ? [`${countText(held)} deletes held`] : []),
-    ...(rejected > 0 ? [`${countText(rejected)} set aside`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
   ];
   return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
 }

@@ -1,25 +1,20 @@
 import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
-import type { Profile } from '../../config/profile/profile.ts';
 import type { ScheduleSettings, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { Inbox, InboxFigures } from '../../database/inbox.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import type { TableAccess } from '../../database/reading.ts';
 import { isThisProcess } from '../../database/state/leases.ts';
 import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
-import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { type SeriesMinute, SourceActivity } from '../../observe/activity.ts';
-import type { Metrics } from '../../observe/metrics.ts';
+import type { SeriesMinute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
-import { scrubOwn } from '../../observe/scrub.ts';
-import { dueOf, type StoredSuccess, timesOf } from '../schedule/due.ts';
+import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
   type ApiStatus,
   type LimitStatus,
-  type Problem,
   type ResourceStatus,
   type RunningStatus,
   type ScheduleStatus,
@@ -27,23 +22,14 @@ import {
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import {
-  NOTHING_STORED,
-  type ReadSource,
-  type RowCount,
-  type StoredFiles,
-  type StoredSource,
-  type StoredTables,
-} from './stored.ts';
+import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
 
 /** The settings of a source that its status shows. */
-export interface StatusSource extends ReadSource {
+interface StatusSource extends ReadSource {
   name: string;
   base_url: string;
   rate: { share: number };
   webhook: SourceSettings['webhook'];
-  profile: Versioned & { resources: Profile['resources'] };
-  files: { kept: SourceSettings['files']['kept'] };
 }
 
 /** How the status of a source is read. */
@@ -51,7 +37,7 @@ export interface StatusParts {
   source: StatusSource;
   activity: SourceActivity;
   /** Passes an open warehouse to `work`; throws the reason if there is none. */
-  read: <T>(work: (warehouse: StoredTables) => Promise<T>) => Promise<T>;
+  read: <T>(work: (warehouse: TableAccess) => Promise<T>) => Promise<T>;
   /** Null if the source is not open. */
   governor: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
@@ -66,9 +52,8 @@ export interface StatusParts {
 /** What was read of a source for one snapshot. */
 interface SourceReading {
   stored: LastRead<StoredSource>;
-  /** In the order of the source's resources. */
-  counts: readonly LastRead<RowCount>[];
-  files: StoredFiles;
+  /** By resource. */
+  counts: LastRead<ReadonlyMap<string, RowCount>>;
   /** Null if no webhooks are configured. */
   inbox: LastRead<InboxFigures> | null;
 }
@@ -82,27 +67,30 @@ interface Times {
 }
 
 /** Builds the status of a source from its warehouse, the memory of this process, and the settings. */
-export function sourceStatus(
-  parts: StatusParts,
-  { stored, counts, files, inbox }: SourceReading,
-  times: Times,
-): SourceStatus {
+export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
+  const files = stored.value?.files;
   // Another process has reported a full store with a file that waits.
-  const full = files.full === null ? null : { code: 'file_store_full', message: files.full, hint: null, since: null };
+  const full =
+    files === undefined || files.full === null
+      ? null
+      : { code: 'file_store_full', message: files.full, hint: null, since: null };
   const stopped = activity.filesStopped ?? full;
   const status: SourceStatus = {
     source: source.name,
     base_url: source.base_url,
     api: apiStatus(source.profile, stored.value?.lifetime ?? null, times.now),
     warehouse: warehouseStatus(parts, stored, times),
-    resources: source.resources.map((resource, at) => {
-      const own = files.resources.get(resource);
-      return { ...resourceStatus(parts, resource, stored.value, counts[at], times), ...(own && { files: own }) };
+    resources: source.resources.map((resource) => {
+      const own = files?.resources.get(resource);
+      return { ...resourceStatus(parts, resource, stored.value, counts, times), ...(own && { files: own }) };
     }),
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks: inbox && webhookStatus(parts, inbox, times.now),
-    changes: activity.changesOfHour(times.now),
+    changes: {
+      by_webhook: activity.changes.webhook.total(times.now).count,
+      by_schedule: activity.changes.incremental.total(times.now).count,
+    },
     schema_changes: stored.value?.schemaChanges ?? [],
     ...(stopped && { files_stopped: stopped }),
   };
@@ -113,7 +101,7 @@ function resourceStatus(
   { activity, schedule }: StatusParts,
   resource: string,
   source: StoredSource | null,
-  count: LastRead<RowCount> | undefined,
+  counts: SourceReading['counts'],
   { now, monotonic }: Times,
 ): ResourceStatus {
   const stored = source?.resources.get(resource) ?? NOTHING_STORED;
@@ -122,12 +110,12 @@ function resourceStatus(
   const owner = isOwnedElsewhere ? { name: lease.owner, since: timestampMs(lease.acquired_at) } : null;
   const running = runningStatus(activity, resource, monotonic);
   const { parked_until: parked } = stored;
-  const { value = null, readAt = null } = count ?? {};
+  const rows = counts.value?.get(resource);
   const known = activity.lastError(resource);
   return {
     ...stored,
     resource,
-    rows: value === null || readAt === null ? null : { ...value, counted_at: readAt },
+    rows: rows === undefined || counts.readAt === null ? null : { ...rows, counted_at: counts.readAt },
     schedule: schedule(resource),
     running,
     // During a sync, the stored position does not mean that it was interrupted.
@@ -145,13 +133,13 @@ function resourceStatus(
 }
 
 function runningStatus(activity: SourceActivity, resource: string, monotonic: number): RunningStatus | null {
-  const walk = activity.running(resource);
-  if (walk === null) return null;
-  const { pages, records, total } = walk.progress;
-  const { recordsPerSecond, etaSeconds } = ratesOf(walk.progress, monotonic);
-  const times = { started_at: walk.startedAt, last_page_at: walk.lastPageAt };
+  const scan = activity.running(resource);
+  if (scan === null) return null;
+  const { pages, records, total } = scan.progress;
+  const { recordsPerSecond, etaSeconds } = ratesOf(scan.progress, monotonic);
+  const times = { started_at: scan.startedAt, last_page_at: scan.lastPageAt };
   const rates = { records_per_second: recordsPerSecond, eta_seconds: etaSeconds };
-  return { mode: walk.mode, ...times, pages, records, total, ...rates };
+  return { mode: scan.mode, ...times, pages, records, total, ...rates };
 }
 
 const MINUTE_MS = 60_000;
@@ -253,48 +241,8 @@ function webhookStatus(
       at,
       received: count,
       refused: refused[index]?.count ?? 0,
-      p50_ms: spread[index]?.p50 ?? null,
       p95_ms: spread[index]?.p95 ?? null,
     })),
-  };
-}
-
-interface StoredOnly extends Omit<
-  StatusParts,
-  'source' | 'activity' | 'governor' | 'schedule' | 'deliveries' | 'scrub'
-> {
-  clock: Clock;
-  metrics: Metrics;
-  secrets: readonly string[];
-}
-
-/** The status of a source that this process does not serve: only what its warehouse and inbox store. */
-export async function storedParts(
-  source: SourceSettings,
-  { clock, metrics, secrets, read, inbox }: StoredOnly,
-): Promise<StatusParts> {
-  // If the warehouse cannot be read, the snapshot reports that.
-  const successes = await read(async ({ own }) => {
-    const all = new Map<string, StoredSuccess | null>();
-    for (const resource of source.resources) all.set(resource, await readCheckpoint(own, resource));
-    return all;
-  }).catch(() => new Map<string, StoredSuccess>());
-  return {
-    source,
-    activity: new SourceActivity(source.name, clock, metrics),
-    read,
-    governor: () => null,
-    schedule: (resource) => {
-      const now = clock.now();
-      const hasFilter = (source.profile.resources[resource]?.incremental ?? null) !== null;
-      const times = timesOf({ source: source.name, resource, hasFilter }, source.schedule);
-      const elapsed = { success: null, full: null };
-      const due = dueOf({ times, stored: successes.get(resource) ?? null, elapsed, now, watchedSince: now });
-      return scheduleStatus(source.schedule, resource, due);
-    },
-    inbox,
-    deliveries: null,
-    scrub: (text) => scrubOwn(text, secrets),
   };
 }
 

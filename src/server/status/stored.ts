@@ -6,10 +6,9 @@ import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
-import { readRuns, type RunRecord } from '../../database/state/run-history.ts';
+import { readRuns, type RunRecord } from '../../database/state/runs.ts';
 import { readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
-import type { ViewDialect } from '../../database/view-dialect.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -27,6 +26,7 @@ export interface StoredSource {
   leases: ReadonlyMap<string, LeaseRow>;
   schemaChanges: SchemaChangeStatus[];
   lifetime: ApiLifetime | null;
+  files: StoredFiles;
 }
 
 /** Used until the warehouse was read. */
@@ -41,21 +41,20 @@ export const NOTHING_STORED: StoredResource = {
   suspects: { held: 0, held_since: null, held_why: null },
 };
 
-/** An open warehouse, for reading. */
-export interface StoredTables extends TableAccess {
-  readonly dialect: ViewDialect;
-}
-
-/** A source whose warehouse is read. */
+/** The settings of a source that say what is read of its warehouse. */
 export interface ReadSource {
   warehouse: SourceSettings['warehouse'];
   resources: readonly string[];
   profile: Versioned;
+  files: { kept: SourceSettings['files']['kept'] };
 }
 
-/** Every query uses an index or reads a small table. Throws what the warehouse throws. */
+/**
+ * Reads everything that the page, the metrics, the alerts and the command `status` show of a warehouse. Every query uses
+ * an index or reads a small table. Throws what the warehouse throws.
+ */
 export async function readSource(
-  { warehouse, resources, profile }: ReadSource,
+  { warehouse, resources, profile, files }: ReadSource,
   own: Kysely<OwnTables>,
   now: number,
 ): Promise<StoredSource> {
@@ -66,18 +65,30 @@ export async function readSource(
     leases: new Map((await leases.execute()).map((lease) => [lease.name, lease])),
     schemaChanges: await readSchemaChanges(own, MAX_SCHEMA_CHANGES),
     lifetime: await readLifetime(own, versionText(profile), now),
+    files: Object.keys(files.kept).length > 0 ? await readFileStatus(own) : NO_FILES,
   };
 }
 
-/** The stored status of resources, by name. */
-export async function readResources(
+async function readResources(
   own: Kysely<OwnTables>,
   names: readonly string[],
-): Promise<Map<string, StoredResource>> {
+): Promise<ReadonlyMap<string, StoredResource>> {
   const checkpoints = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', 'in', names).execute();
   const pauses = await readPauses(own);
-  const rejects = await readRejects(own);
-  const held = await readHeldDeletes(own);
+  const rejects = await own
+    .selectFrom('_sync_rejects')
+    .select(({ fn }) => ['resource', 'reason', fn.countAll<number>().as('count')])
+    .where('resolved_at', 'is', null)
+    .groupBy(['resource', 'reason'])
+    .orderBy('count', 'desc')
+    .execute();
+  const held = await own
+    .selectFrom('_sync_suspects')
+    .select(['resource', ({ fn }) => fn.countAll<number>().as('count')])
+    .select(({ fn }) => [fn.min('found_at').as('since'), fn.max('detail').as('why')])
+    .where('state', '=', 'held')
+    .groupBy('resource')
+    .execute();
   const resources = new Map<string, StoredResource>();
   for (const name of names) {
     const row = checkpoints.find(({ resource }) => resource === name);
@@ -101,30 +112,6 @@ export async function readResources(
     });
   }
   return resources;
-}
-
-function readRejects(own: Kysely<OwnTables>) {
-  return own
-    .selectFrom('_sync_rejects')
-    .select((select) => ['resource', 'reason', select.fn.countAll<number>().as('count')])
-    .where('resolved_at', 'is', null)
-    .groupBy(['resource', 'reason'])
-    .orderBy('count', 'desc')
-    .execute();
-}
-
-function readHeldDeletes(own: Kysely<OwnTables>) {
-  return own
-    .selectFrom('_sync_suspects')
-    .select(({ fn }) => [
-      'resource',
-      fn.countAll<number>().as('count'),
-      fn.min('found_at').as('since'),
-      fn.max('detail').as('why'),
-    ])
-    .where('state', '=', 'held')
-    .groupBy('resource')
-    .execute();
 }
 
 /** The part of a stored run that the page shows. */
@@ -187,7 +174,7 @@ export interface StoredFiles {
   full: string | null;
 }
 
-export const NO_FILES: StoredFiles = { resources: new Map(), full: null };
+const NO_FILES: StoredFiles = { resources: new Map(), full: null };
 
 export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
   const counts = await countFiles(own);

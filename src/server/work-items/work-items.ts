@@ -6,7 +6,7 @@ import type { SyncCommand } from '../../sync/plan.ts';
 import type { ControlRequest } from '../controls/control-request.ts';
 
 /** One resource has to be synced. */
-export interface WalkItem {
+export interface ScanItem {
   kind: 'walk';
   /** As `queueName` returns it, in all kinds of items. */
   source: string;
@@ -38,7 +38,7 @@ interface ControlItem {
 }
 
 /** Work for any process that has the source in its settings. */
-export type WorkItem = WalkItem | DrainItem | ControlItem;
+export type WorkItem = ScanItem | DrainItem | ControlItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 

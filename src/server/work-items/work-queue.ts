@@ -23,7 +23,7 @@ interface WorkQueueOptions {
   /** Of any source of the database. */
   address: string;
   clock: Clock;
-  /** Called with errors that pass by themselves. */
+  /** Called with temporary errors. */
   failed: (error: unknown) => void;
   /** Between two searches for items whose worker is dead; 10 if absent. */
   superviseSeconds?: number;
@@ -337,7 +337,7 @@ class ItemWorker<Kind extends WorkKind> {
     const ignoreGroups = [...this.#foreign, ...ignored()];
     const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
-    // Nobody waits any more for an item that was queued for too long; the maintenance comes only every few minutes.
+    // No process waits for an item that was queued for too long; the maintenance deletes it only after minutes.
     if (job.retryCount === 0 && job.startedOn > job.keepUntil) {
       await boss.deleteJob(kind, job.id);
       return true;

@@ -5,9 +5,9 @@ import {
   forgetSeen,
   readCheckpoint,
   readSeenPages,
-  readSeenWalk,
+  readSeenScan,
   saveCheckpoint,
-  type SeenWalk,
+  type SeenScan,
 } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import {
@@ -24,7 +24,7 @@ import type { PageFacts } from '../../load/page-loader.ts';
 import type { OlderPolicy } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
 import { durationText } from '../../observe/figures.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { canonicalHash, KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
@@ -55,7 +55,7 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const { warehouse, owned } = context;
   const { own } = warehouse;
   const { resource } = owned;
-  const scan = await readSeenWalk(own, resource);
+  const scan = await readSeenScan(own, resource);
   if (scan === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
   // Each scan forgets the pages of other scans as it begins: without a scan in progress they are all of one scan.
@@ -107,7 +107,7 @@ interface UnseenKeys {
 async function findUnseen(
   context: ResourceContext,
   table: TableShape,
-  scan: SeenWalk,
+  scan: SeenScan,
   isHeld: boolean,
 ): Promise<UnseenKeys> {
   const { warehouse, owned, profile } = context;
@@ -134,8 +134,8 @@ export async function* unseenRows(
 ): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
   let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
-    const prints = keyFingerprints(keys);
-    const printAt = (at: number) => prints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
+    const keysHash = keyFingerprints(keys);
+    const printAt = (at: number) => keysHash.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
     const unseen = keys.filter((_, at) => !isSeen(printAt(at)));
     const rows = unseen.length === 0 ? [] : await warehouse.rows.stored(table, unseen, []);
     for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
@@ -148,7 +148,7 @@ export async function* unseenRows(
 async function unseenStatements(
   context: ResourceContext,
   table: TableShape,
-  { walk_started_at }: SeenWalk,
+  { walk_started_at }: SeenScan,
   { missing, young }: UnseenKeys,
   credential: string | null,
 ): Promise<CompiledQuery[]> {
@@ -226,23 +226,23 @@ type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' |
 interface ScanCandidates {
   /** Updated by the pages of the scan. */
   candidates: Map<string, CandidateState>;
-  mode: WalkMode;
-  walkStartedAt: TimestampText;
+  mode: ScanMode;
+  scanStartedAt: TimestampText;
   /** The same delay of the listing may explain what it showed since this time and what this scan shows. */
   mayLagSince: TimestampText;
 }
 
 export async function readCandidates(
   context: ResourceContext,
-  mode: WalkMode,
-  walkStartedAt: TimestampText,
+  mode: ScanMode,
+  scanStartedAt: TimestampText,
 ): Promise<ScanCandidates> {
   const { warehouse, owned } = context;
   const all = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   // A record that is live again needs no decision of an operator.
   const known = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
-  const mayLagSince = timestampText(timestampMs(walkStartedAt) - listingDelayMs(context));
-  return { mode, walkStartedAt, mayLagSince, candidates: new Map(known.map((each) => [each.record_id, each])) };
+  const mayLagSince = timestampText(timestampMs(scanStartedAt) - listingDelayMs(context));
+  return { mode, scanStartedAt, mayLagSince, candidates: new Map(known.map((each) => [each.record_id, each])) };
 }
 
 /**
@@ -267,7 +267,7 @@ export function candidateStatements(
   facts: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
-  const { candidates, mode, walkStartedAt } = scan;
+  const { candidates, mode, scanStartedAt } = scan;
   const asked = timestampText(requestedAt);
   const listed =
     candidates.size === 0 ? [] : listedKeys(facts).filter((key) => (candidates.get(key)?.evidence_at ?? '9') <= asked);
@@ -275,7 +275,7 @@ export function candidateStatements(
     const hash = canonicalHash(value);
     const before = candidates.get(key);
     // The same scan counts once, also if it shows the state again after a kill.
-    const isSame = before?.reason === 'older' && before.hash === hash && before.evidence_at < walkStartedAt;
+    const isSame = before?.reason === 'older' && before.hash === hash && before.evidence_at < scanStartedAt;
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
   // A later page of this scan may show that they are records of the resource after all.
@@ -284,7 +284,7 @@ export function candidateStatements(
   for (const { key } of facts.lost) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
-    ...noteOlderStates(own, resource, states, walkStartedAt),
+    ...noteOlderStates(own, resource, states, scanStartedAt),
     ...namedCandidates(own, resource, facts, asked),
   ];
 }

@@ -9,12 +9,12 @@ import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
-import { goneStatements } from '../../database/state/stored-rows.ts';
+import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import {
   forgetDeleteCandidates,
   markConfirmed,
   noteMissingRecords,
-  type Suspicion,
+  type CandidateFacts,
 } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
@@ -204,7 +204,7 @@ async function noteUndecided(
   if (statements.length > 0) await warehouse.apply(statements, owned.lease());
 }
 
-type Hold = Pick<Suspicion, 'state' | 'detail'>;
+type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
 
 /** Returns why rows are not deleted now, or null. `since` is when the first of the records was requested. */
 async function findHold(
@@ -240,7 +240,7 @@ async function markDeleted(
   const children = owned.shape?.tables.slice(1) ?? [];
   const statements = [...Map.groupBy(rows, ({ at, deletedAt }) => `${at} ${deletedAt}`).values()].flatMap((alike) => {
     const { at = '', deletedAt = null } = alike[0] ?? {};
-    return goneStatements(warehouse, {
+    return softDeleteStatements(warehouse, {
       resource,
       history: profile.history,
       table,

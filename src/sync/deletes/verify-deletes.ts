@@ -3,7 +3,7 @@ import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { holdOpen, holdSuspects, readDeleteCandidates } from '../../database/state/suspects.ts';
+import { holdOpenDeletes, holdDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -122,7 +122,7 @@ async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCan
   const ids = named.map(({ record_id }) => record_id);
   const detail = await tooManyDeletes(context, table, await countLive(context, table, ids));
   if (detail === null) return false;
-  await warehouse.apply(holdSuspects(warehouse.own, owned.resource, ids, detail), owned.lease());
+  await warehouse.apply(holdDeletes(warehouse.own, owned.resource, ids, detail), owned.lease());
   return true;
 }
 
@@ -198,7 +198,7 @@ async function fetchAndDelete(
     const missed = await decideFailed(context, fetched);
     const { deleted, doubt } = await deleteDecided(context, [...gone, ...missed.values()], onLoaded, lastSeen);
     // The path of single records is broken, so the responses for other candidates would be misread.
-    if (doubt !== null) await warehouse.apply([holdOpen(warehouse.own, owned.resource, doubt)], owned.lease());
+    if (doubt !== null) await warehouse.apply([holdOpenDeletes(warehouse.own, owned.resource, doubt)], owned.lease());
     if (fatal !== undefined) throw fatal;
     const errors = fetched.flatMap((each) =>
       each.response instanceof SyncError && !missed.has(each) ? [each.response] : [],

@@ -9,7 +9,7 @@ import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { Doubt, Page } from '../../pagination/page.ts';
-import { walk } from '../../pagination/walk.ts';
+import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
@@ -100,7 +100,7 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, from: string 
   const acceptsEnd = profile.accept.includes('end');
   const values = { since: sinceFor(feed, from) };
   const request = { client, listing, meter, signal, clock, lane: 'incremental', runAhead: 0 } as const;
-  const pages = walk({ ...request, resource, values, acceptsEnd });
+  const pages = scanPages({ ...request, resource, values, acceptsEnd });
   for (;;) {
     const { done, value: page } = await pages.next().catch((error: unknown) => {
       throw isOfRequest(error) ? new SyncError(UNREAD, error.message, { recovery: 'stop', hint: error.hint }) : error;

@@ -13,18 +13,17 @@ import {
   linkedPosition,
   requestAt,
   singleRequest,
-  urlAt,
 } from '../../pagination/page-styles/listing-request.ts';
+import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../pagination/requests/ask.ts';
+import { saysNothing, withEmptyHint } from '../../pagination/requests/request-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord, fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { positionFrom, storedPosition } from '../walk/stored-walk.ts';
 
 /** How far a feed was read: its cursor, and the next page in a feed that has pages. */
 interface FeedPosition {
@@ -108,7 +107,7 @@ export function cursorAt(
   const found = toToken(valueAt(answer, place));
   if (found === null || !feed.url) return found;
   const position = linkedPosition(listing.baseUrl, answer.url, found);
-  if (typeof position === 'string') return storedPosition(position, feed.query, scrub);
+  if (!('code' in position)) return storePosition(position, feed.query, scrub);
   throw new SyncError(position.code, position.message, { recovery: 'stop', hint: position.hint });
 }
 
@@ -225,9 +224,8 @@ export async function requestFeed(
   const from = page ?? cursor;
   let request = buildRequest(context, feed, { cursor, page });
   if (feed.url && from !== null) {
-    const url = urlAt(listing.baseUrl, positionFrom(from, feed.query, {}) ?? from);
     const templates = { ...feed, path: feed.path ?? profile.path, query: {} };
-    request = requestAt({ target: listing, templates, values: {} }, url);
+    request = requestAt({ target: listing, templates, values: {} }, loadPosition(from, feed.query, {}));
   }
   const isExpired = goneBy(from === null ? null : feed.expired);
   let isEmpty = false;

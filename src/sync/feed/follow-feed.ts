@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { keyIn } from '../../checks/listing-walk.ts';
+import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
 import type { FeedRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../database/state/checkpoints.ts';
@@ -17,10 +17,10 @@ import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { loadRecord, refuseDoubtful } from '../single-record.ts';
-import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
 import {
   changesIn,
   cursorAt,
@@ -32,7 +32,7 @@ import {
 } from './feed-response.ts';
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
-type OnScanned = (scan: WholeWalk) => Promise<void>;
+type OnScanned = (scan: WholeScan) => Promise<void>;
 
 /**
  * Brings the copy up to date by the service's feed of changes: a full scan if one is planned, and what the feed says
@@ -42,7 +42,7 @@ type OnScanned = (scan: WholeWalk) => Promise<void>;
 export async function followFeed(
   context: RunContext,
   feed: ChangeFeed,
-  plan: WalkPlan,
+  plan: ScanPlan,
   onScanned: OnScanned,
 ): Promise<void> {
   const { progress, owned } = context;
@@ -65,7 +65,7 @@ export async function followFeed(
 async function scanAll(
   context: RunContext,
   feed: ChangeFeed,
-  given: WalkPlan | null,
+  given: ScanPlan | null,
   onScanned: OnScanned,
 ): Promise<boolean> {
   const { warehouse, owned, profile, credential, clock, watcher, progress } = context;
@@ -75,8 +75,8 @@ async function scanAll(
   if (given === null) watcher.started(resource, plan);
   progress.mode = 'full';
   if (!plan.resumed) await saveFreshCursor(context, feed);
-  const scan = await walkWhole(context, plan, false);
-  if (scan.maySweep) await onScanned(scan);
+  const scan = await scanUntilComplete(context, plan, false);
+  if (scan.allowsDeletes) await onScanned(scan);
   return scan.isProved;
 }
 

@@ -7,9 +7,9 @@ import { readTables } from '../../database/state/column-catalog.ts';
 import {
   deleteFilesOf,
   lastFiles,
-  readPassage,
+  readFileSearch,
   recheckFiles,
-  savePassage,
+  saveFileSearch,
   shownRecordsAfter,
 } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
@@ -45,7 +45,7 @@ export async function lookForFiles(context: FileSearch, resource: string): Promi
   const now = timestampText(clock.now());
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return;
-  const passage = await readPassage(own, resource);
+  const passage = await readFileSearch(own, resource);
   const marked = hashFiles(settings, resource);
   const isFull = passage === null || (await isFullDue(warehouse, clock.now(), resource, passage, marked));
   const since = isFull ? null : timestampText(timestampMs(passage.looked_at) - MAX_WRITE_DELAY_MS);
@@ -62,7 +62,7 @@ export async function lookForFiles(context: FileSearch, resource: string): Promi
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
   const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : passage.full_at };
-  await warehouse.apply([...again, ...savePassage(own, looked)], lease.proof());
+  await warehouse.apply([...again, ...saveFileSearch(own, looked)], lease.proof());
 }
 
 /** Whether `lookForFiles` is due, by one query. */
@@ -72,7 +72,7 @@ export async function haveRecordsChanged(
 ): Promise<boolean> {
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return false;
-  const passage = await readPassage(warehouse.own, resource);
+  const passage = await readFileSearch(warehouse.own, resource);
   if (passage === null || (await isFullDue(warehouse, now, resource, passage, hashFiles(settings, resource))))
     return true;
   const lookedAt = timestampMs(passage.looked_at);

@@ -3,7 +3,7 @@ import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { listingStart, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
+import { singleRequest, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
 import { keyParts } from '../../pagination/read-item.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
@@ -67,7 +67,7 @@ type Found = Pick<FileAddress, 'url' | 'fault'>;
 function addressByPath({ profile, listing }: AddressContext, path: string, key: string): Found {
   const { id, partition } = keyParts(profile, key);
   try {
-    const url = listingStart({ target: listing, templates: { path, query: {} }, values: { id, partition } });
+    const { url } = singleRequest({ target: listing, templates: { path, query: {} }, values: { id, partition } });
     return { url: url.href, fault: null };
   } catch (error) {
     return { url: path, fault: messageOf(error) };

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { lastEndedRun, type RunRecord, type StoredWarning } from '../../database/state/run-history.ts';
-import { forgetOldRuns, updateFinishedRun } from '../../database/state/runs.ts';
+import { forgetOldRuns, lastEndedRun, type RunRecord, type StoredWarning, updateFinishedRun } from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
 import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
@@ -39,12 +38,9 @@ interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, Know
 /** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client, warehouse, scrub } = options;
-  const stores = openStores({ clock, isMade: true });
+  const stores = openStores(settings, { clock, isMade: true });
   let downloader: Downloader | null = null;
-  const storeAt = ownedStores({
-    warehouse,
-    storeAt: (address: StoreAddress): Promise<ObjectStore> => stores.at(address, settings),
-  });
+  const storeAt = ownedStores({ warehouse, storeAt: (address) => stores.at(address) });
   const openDownloader = (): Downloader =>
     createDownloader({
       client: client.parts,

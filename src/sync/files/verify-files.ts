@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import {
-  contentsAmong,
-  filesShowing,
-  foundObjects,
-  knownStores,
-  type Reference,
-  referencesAfter,
-  refetchContents,
-  type Showing,
-} from '../../database/state/file-contents.ts';
+import { contentsAmong, type ContentUse, filesShowing, foundObjects, knownStores, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -35,12 +26,11 @@ export interface FaultyFile {
   /** Null for all of a store. */
   sha256: string | null;
   /** Files that show it, or did; the first ones. */
-  files: readonly Showing[];
+  files: readonly ContentUse[];
 }
 
 /** What a verification of files has found; sizes in bytes. */
 export interface FilesVerified {
-  mode: 'whole' | 'quick';
   verdict: 'equal' | 'differs';
   /** Distinct contents, and the files that name them. */
   objects: number;
@@ -49,26 +39,17 @@ export interface FilesVerified {
   faults: { count: number; by_kind: Partial<Record<FileFault, number>>; first: FaultyFile[] };
   /** In the stores, and named by no file. */
   orphans: { objects: number; bytes: number };
-  /** Files that are fetched again, and contents that no file shows any more; null if nothing was to be repaired. */
+  /** Files that are fetched again, and contents that no file shows any more; null without `--repair`. */
   repaired: { again: number; left: number } | null;
 }
 
-export interface VerifyFilesRequest {
-  /** Null for all, which finds orphans too. */
-  resources: readonly string[] | null;
-  /** Only compares sizes. */
-  isQuick: boolean;
-  /** Has the next run fetch again what is wrong. */
-  isRepaired: boolean;
-}
-
-const MAX_NAMED_FAULTS = 50;
-const MAX_NAMED_FILES = 3;
+const MAX_LISTED_FAULTS = 50;
+const MAX_LISTED_FILES = 3;
 const MAX_PARALLEL_READS = 8;
 const CONTENTS_PER_COMMIT = 500;
 
-interface FilesVerification extends KeptFiles, VerifyFilesRequest {
-  /** Null if nothing is to be repaired. */
+interface FilesVerification extends KeptFiles {
+  /** Null unless the next run is to fetch again what is wrong. */
   lease: Lease | null;
   /** Epoch milliseconds. */
   began: number;
@@ -78,16 +59,15 @@ interface FilesVerification extends KeptFiles, VerifyFilesRequest {
 
 /**
  * Compares the stores with what files name: that each content exists, with its size and its hash. Writes only when each
- * was last found intact; with `isRepaired` it takes the lease of the files. Throws `lease_held` then, and what a store
- * throws that cannot be read at all.
+ * was last found intact; with `isRepaired` it takes the lease of the files, and has the next run fetch again what is
+ * wrong. Throws `lease_held` then, and what a store throws that cannot be read at all.
  */
-export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest): Promise<FilesVerified> {
-  const { isRepaired, isQuick } = request;
-  const lease = isRepaired ? await acquireLease(kept.warehouse, FILES_LEASE, kept.clock) : null;
+export async function verifyFiles(kept: KeptFiles, isRepaired: boolean): Promise<FilesVerified> {
+  const { warehouse, clock, settings } = kept;
+  const lease = isRepaired ? await acquireLease(warehouse, FILES_LEASE, clock) : null;
   try {
     const repaired = { again: 0, left: 0 };
     const found: FilesVerified = {
-      mode: isQuick ? 'quick' : 'whole',
       verdict: 'equal',
       objects: 0,
       files: 0,
@@ -96,12 +76,14 @@ export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest):
       orphans: { objects: 0, bytes: 0 },
       repaired: isRepaired ? repaired : null,
     };
-    const verification = { ...kept, ...request, lease, began: kept.clock.now(), found, repaired };
-    const stores = storesOf(kept.settings);
+    const verification = { ...kept, lease, began: clock.now(), found, repaired };
+    const stores = storesOf(settings);
     // A store that is only read may belong to another database.
     const storeAt = isRepaired ? ownedStores(kept) : kept.storeAt;
     for (const address of stores) await verifyStore(verification, await storeAt(address));
-    await addUnknownStores(verification, new Set(stores.map(({ name }) => name)));
+    for (const store of await knownStores(warehouse.own)) {
+      if (!stores.some(({ name }) => name === store)) await addUnknownStore(verification, store);
+    }
     return found;
   } finally {
     await lease?.release();
@@ -109,15 +91,15 @@ export async function verifyFiles(kept: KeptFiles, request: VerifyFilesRequest):
 }
 
 async function verifyStore(verification: FilesVerification, store: ObjectStore): Promise<void> {
-  const { warehouse, signal, resources, isQuick, clock, began, found } = verification;
+  const { warehouse, signal, clock, began, found } = verification;
   let intact: string[] = [];
   const save = async (): Promise<void> => {
-    const checkedAt = isQuick ? null : timestampText(clock.now());
-    if (intact.length > 0) await warehouse.apply(foundObjects(warehouse.own, store.name, intact, checkedAt));
+    const statements = foundObjects(warehouse.own, store.name, intact, timestampText(clock.now()));
+    if (statements.length > 0) await warehouse.apply(statements);
     intact = [];
   };
   const judged = pMapIterable(
-    compareStore(warehouse, store, { resources }),
+    compareStore(warehouse, store),
     async (one) => ({ ...one, fault: await findFault(verification, store, one) }),
     { concurrency: MAX_PARALLEL_READS },
   );
@@ -129,7 +111,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
       found.bytes += reference.bytes;
       if (fault === null) intact.push(sha256);
       else await addFault(verification, fault, store, reference);
-    } else if (object !== null && resources === null && object.storedAt < began) {
+    } else if (object !== null && object.storedAt < began) {
       // An object that was stored meanwhile may not have been named yet when the files were read.
       found.orphans.objects += 1;
       found.orphans.bytes += object.bytes;
@@ -139,17 +121,13 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
   await save();
 }
 
-/** Adds contents of stores whose location is no longer in the settings. */
-async function addUnknownStores(verification: FilesVerification, known: ReadonlySet<string>): Promise<void> {
-  const { warehouse, resources, repaired, found } = verification;
-  for (const store of await knownStores(warehouse.own)) {
-    if (known.has(store)) continue;
-    const [first] = await referencesAfter(warehouse.own, { store, resources }, '', 1);
-    if (first === undefined) continue;
-    const files = await filesShowing(warehouse.own, store, first.sha256, 1);
-    noteFault(found, { kind: 'store', store, sha256: null, files });
-    repaired.left += 1;
-  }
+/** Reports the contents of a store that the settings no longer name. */
+async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
+  const [first] = await referencesAfter(warehouse.own, store, '', 1);
+  if (first === undefined) return;
+  const files = await filesShowing(warehouse.own, store, first.sha256, 1);
+  countFault(found, { kind: 'store', store, sha256: null, files });
+  repaired.left += 1;
 }
 
 async function addFault(
@@ -158,32 +136,32 @@ async function addFault(
   store: ObjectStore,
   { sha256, shown }: Reference,
 ): Promise<void> {
-  const isNamed = found.faults.first.length < MAX_NAMED_FAULTS;
-  const files = isNamed ? await filesShowing(warehouse.own, store.name, sha256, MAX_NAMED_FILES) : [];
-  noteFault(found, { kind, store: store.name, sha256, files });
+  const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
+  const files = isListed ? await filesShowing(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
+  countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
   if (shown === 0) {
     repaired.left += 1;
     return;
   }
   // A damaged object must not be taken for the content when it is fetched again.
-  if (kind !== 'missing') await store.setAside(sha256);
+  if (kind !== 'missing') await store.remove(sha256);
   const now = timestampText(clock.now());
   await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
   repaired.again += shown;
 }
 
-function noteFault(found: FilesVerified, fault: FaultyFile): void {
+function countFault(found: FilesVerified, fault: FaultyFile): void {
   const { faults } = found;
   found.verdict = 'differs';
   faults.count += 1;
   faults.by_kind[fault.kind] = (faults.by_kind[fault.kind] ?? 0) + 1;
-  if (faults.first.length < MAX_NAMED_FAULTS) faults.first.push(fault);
+  if (faults.first.length < MAX_LISTED_FAULTS) faults.first.push(fault);
 }
 
-/** What is wrong with one content; null if nothing is, or if no file names it. */
+/** Returns what is wrong with one content; null if nothing is, or if no file names it. */
 async function findFault(
-  { warehouse, signal, isQuick }: FilesVerification,
+  { warehouse, signal }: FilesVerification,
   store: ObjectStore,
   { sha256, object, reference }: Compared,
 ): Promise<FileFault | null> {
@@ -196,7 +174,6 @@ async function findFault(
     return named.size > 0 ? 'missing' : null;
   }
   if (stored.bytes !== reference.bytes) return 'size';
-  if (isQuick) return null;
   const hash = createHash('sha256');
   try {
     for await (const chunk of await store.read(sha256)) hash.update(chunk);

@@ -2,35 +2,33 @@ import { momentOf, writtenMoment } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { NO_WALK } from '../../database/state/checkpoints.ts';
+import { NO_SCAN } from '../../database/state/checkpoints.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { storedZone, updatedColumns, updatedZone } from '../../rows/columns/updated-time.ts';
-import { type PlanInput, planWalk, type WalkPlan } from '../plan.ts';
+import { type PlanInput, planScan, type ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 
 /** A record that a filter must list if the request is for what changed at `at` (epoch milliseconds) or later. */
-export interface Witness {
+export interface ProbeRecord {
   key: string;
   at: number;
 }
 
-/** Evidence about the filter from the pages of a scan. */
+/** What the pages of a scan show about the service's filter. */
 export interface FilterEvidence {
   /** The cursor at the beginning of the scan, in epoch milliseconds; -Infinity if none exists. */
   cursorAt: number;
-  /** The record that the filter must list; null if none exists. */
-  witness: string | null;
-  hasWitness: boolean;
+  /** Key of the record that set the cursor, which the filter must list; null if none exists. */
+  cursorKey: string | null;
+  listsCursorKey: boolean;
   pages: number;
-  /** Of the other records up to the cursor, the one that changed last. */
-  other: Witness | null;
   /** How a listing that should be newest first is not; null if it is, or need not be. */
   disorder: string | null;
   /** The earliest time of change; Infinity if no record has one. */
   oldest: number;
   /** The records that changed last, the latest first. */
-  latest: readonly Witness[];
+  latest: readonly ProbeRecord[];
 }
 
 const MAX_LATEST = 50;
@@ -38,29 +36,26 @@ const MAX_LATEST = 50;
 /** The evidence before the first page of a scan from this checkpoint. */
 export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
   const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
-  const none = { hasWitness: false, pages: 0, other: null, disorder: null, oldest: Infinity, latest: [] };
-  return { ...none, witness: cursor_key, cursorAt };
+  const none = { listsCursorKey: false, pages: 0, disorder: null, oldest: Infinity, latest: [] };
+  return { ...none, cursorKey: cursor_key, cursorAt };
 }
 
 /** Adds a page that is about to be committed. */
 export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
   evidence.pages += 1;
-  const { witness, cursorAt, latest } = evidence;
-  if (witness !== null) evidence.hasWitness ||= keys.includes(witness) || leftOut.includes(witness);
-  for (const { key, at } of updated) {
-    if (at < evidence.oldest) evidence.oldest = at;
-    const isOther = key !== witness && at <= cursorAt;
-    if (isOther && at > (evidence.other?.at ?? -Infinity)) evidence.other = { key, at };
-  }
+  const { cursorKey, latest } = evidence;
+  if (cursorKey !== null) evidence.listsCursorKey ||= keys.includes(cursorKey) || leftOut.includes(cursorKey);
+  evidence.oldest = updated.reduce((oldest, { at }) => Math.min(oldest, at), evidence.oldest);
   const earliest = latest.length < MAX_LATEST ? -Infinity : (latest.at(-1)?.at ?? -Infinity);
-  const later = newestFirst(updated.filter(({ at }) => at > earliest));
+  const later = updated.filter(({ at }) => at > earliest).toSorted(byLatest);
   if (later.length === 0) return;
   // A record that is seen again counts with its last time.
-  evidence.latest = newestFirst([...new Map([...latest, ...later].map(({ key, at }) => [key, { key, at }])).values()]);
+  const byKey = new Map([...latest, ...later.slice(0, MAX_LATEST)].map(({ key, at }) => [key, { key, at }]));
+  evidence.latest = [...byKey.values()].toSorted(byLatest).slice(0, MAX_LATEST);
 }
 
-function newestFirst(witnesses: readonly Witness[]): readonly Witness[] {
-  return witnesses.toSorted((a, b) => b.at - a.at).slice(0, MAX_LATEST);
+function byLatest(a: ProbeRecord, b: ProbeRecord): number {
+  return b.at - a.at;
 }
 
 /**
@@ -71,8 +66,8 @@ function newestFirst(witnesses: readonly Witness[]): readonly Witness[] {
 export async function trustedPlan(
   context: LoadContext,
   input: PlanInput,
-  plan: WalkPlan,
-): Promise<{ plan: WalkPlan; warnings: Warning[] }> {
+  plan: ScanPlan,
+): Promise<{ plan: ScanPlan; warnings: Warning[] }> {
   const { profile, resource, stored } = input;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || stored === null) return { plan, warnings: [] };
@@ -90,28 +85,26 @@ export async function trustedPlan(
   const { cursor } = stored;
   if (plan.resumed || stored.cursor_key !== null || cursor === null) return { plan, warnings };
 
-  const until = momentOf(cursor, updatedZone(profile));
-  const [witness] = await latestWitnesses(context, until, null);
-  if (witness !== undefined) {
-    const from = { cursor: cursorFor(witness, cursor, profile), cursor_key: witness.key };
-    return { plan: planWalk({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
+  const [latest] = await latestRecords(context, momentOf(cursor, updatedZone(profile)), null);
+  if (latest !== undefined) {
+    const from = { cursor: cursorFor(latest, cursor, profile), cursor_key: latest.key };
+    return { plan: planScan({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
   }
   // Without any row a full scan costs no more.
-  const hasRows = (await context.warehouse.rows.count(resource)) > 0;
-  if (hasRows && untimed === 0) {
+  if (untimed === 0 && (await context.warehouse.rows.count(resource)) > 0) {
     warnings.push({
       code: 'filter_not_believed',
       message: `no record has a time of change by which ${filter} could be tried: ${consequence(profile)}`,
       hint: `name the field that holds the time of change as \`updated\` of ${resource}, or set \`incremental: null\``,
     });
   }
-  return isAccepted(profile) ? { plan, warnings } : { plan: fullPlan(input), warnings };
+  return { plan: isAccepted(profile) ? plan : fullPlan(input), warnings };
 }
 
 /** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
-export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): WalkPlan {
-  const stored = input.stored === null ? null : { ...input.stored, ...NO_WALK };
-  return planWalk({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): ScanPlan {
+  const stored = input.stored === null ? null : { ...input.stored, ...NO_SCAN };
+  return planScan({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
 }
 
 /** Rows that are compared: some of the newest may be newer than the cursor, or be the one in question. */
@@ -122,21 +115,25 @@ const MAX_COMPARED_ROWS = 50;
  * changed before it, the latest first, then those that changed after it, which a listing may not show yet. `except` is
  * left out.
  */
-export async function latestWitnesses(context: LoadContext, until: number, except: string | null): Promise<Witness[]> {
+export async function latestRecords(
+  context: LoadContext,
+  until: number,
+  except: string | null,
+): Promise<ProbeRecord[]> {
   const { warehouse, owned, profile } = context;
   const table = owned.shape?.tables[0];
   if (table === undefined) return [];
   const keys = await warehouse.rows.latestKeys(table, updatedColumns(table.columns, profile), MAX_COMPARED_ROWS);
-  const usable = (await liveWitnesses(context, keys)).filter(({ key, at }) => key !== except && at > -Infinity);
+  const usable = (await liveRecords(context, keys)).filter(({ key, at }) => key !== except && at > -Infinity);
   const [before, after] = [usable.filter(({ at }) => at <= until), usable.filter(({ at }) => at > until)];
-  return [...before.toSorted((a, b) => b.at - a.at), ...after.toSorted((a, b) => a.at - b.at)];
+  return [...before.toSorted(byLatest), ...after.toSorted(byLatest).toReversed()];
 }
 
 /** Those of the keys that have a live row, with its time of change. */
-export async function liveWitnesses(
+export async function liveRecords(
   { warehouse, owned, profile }: LoadContext,
   keys: readonly string[],
-): Promise<Witness[]> {
+): Promise<ProbeRecord[]> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return [];
   const columns = updatedColumns(table.columns, profile);
@@ -154,7 +151,7 @@ export async function countUntimedRows({ warehouse, owned, profile }: LoadContex
 }
 
 /** The cursor from which such a row is listed: its own, or the known one if that is earlier. */
-export function cursorFor({ at }: Witness, cursor: string, profile: ResourceProfile): string {
+export function cursorFor({ at }: ProbeRecord, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
   return at < momentOf(cursor, zone) ? writtenMoment(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }

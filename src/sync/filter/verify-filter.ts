@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
-import { filterQuery, filterText } from '../../checks/listing-walk.ts';
+import { filterQuery, filterText } from '../../checks/listing-scan.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
 import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -11,21 +11,21 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import { isBehindCursor } from '../move-cursor.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { walkWhole, type WholeWalk } from '../walk/walk-whole.ts';
+import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
 import {
   consequence,
   cursorFor,
   fullPlan,
   isAccepted,
-  latestWitnesses,
-  liveWitnesses,
+  latestRecords,
+  liveRecords,
   notDescending,
+  type ProbeRecord,
   unprovedCatchUp,
-  type Witness,
 } from './filter-evidence.ts';
 
 /**
@@ -67,7 +67,7 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
  * Before an incremental scan: if the filter has failed a question, asks it again. If it fails again everything is
  * scanned, and that full scan is returned; null if the filter is trusted.
  */
-export async function scanIfDoubted(context: RunContext, plan: WalkPlan): Promise<WholeWalk | null> {
+export async function scanIfDoubted(context: RunContext, plan: ScanPlan): Promise<WholeScan | null> {
   const { profile } = context;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
@@ -82,20 +82,21 @@ export async function scanIfDoubted(context: RunContext, plan: WalkPlan): Promis
 
 /** Asks a question again. Null if the filter lists all of its records that still exist; else what remains of it. */
 async function repeatQuestion(context: RunContext, { since, keys }: FilterQuestion): Promise<FilterQuestion | null> {
-  const existing = new Set((await liveWitnesses(context, keys)).map(({ key }) => key));
-  const live = keys.filter((key) => existing.has(key));
-  const [first] = live;
+  const live = new Set((await liveRecords(context, keys)).map(({ key }) => key));
+  const remaining = keys.filter((key) => live.has(key));
+  const [first] = remaining;
   if (first === undefined) return { since, keys };
-  const missing = (await findUnlisted(context, { since, keys: live })) ?? live;
+  const missing = (await findUnlisted(context, { since, keys: remaining })) ?? remaining;
   // A record that has changed meanwhile must be listed too.
-  const unchanged = missing.map((key) => ({ key, at: Infinity }));
-  const unexplained = await firstUnexplained(context, unchanged);
-  if (unexplained === null && missing.length < live.length) return null;
-  const head = unexplained?.key ?? first;
-  return { since, keys: [head, ...live.filter((key) => key !== head)] };
+  const found = await firstUnexplained(
+    context,
+    missing.map((key) => ({ key, at: Infinity })),
+  );
+  if (found === null && missing.length < remaining.length) return null;
+  return { since, keys: [...new Set([found?.key ?? first, ...remaining])] };
 }
 
-/** The record that set the cursor is not among those that the filter listed, although the service has it as it was. */
+/** The filter does not list a record of the question, although the service has it as it was. */
 function notListed(
   { profile, owned }: RunContext,
   incremental: IncrementalProfile,
@@ -117,38 +118,35 @@ function notListed(
  */
 export async function verifyFilter(
   context: RunContext,
-  plan: WalkPlan,
-  scan: WholeWalk,
+  plan: ScanPlan,
+  scan: WholeScan,
   isCatchUp = false,
-): Promise<WholeWalk | null> {
+): Promise<WholeScan | null> {
   const { profile, progress, owned } = context;
   const { incremental } = profile;
-  const { evidence } = scan;
+  const { oldest, disorder } = scan.evidence;
   const since = plan.checkpoint.walk_since;
   // A scan that may have missed records is partial anyway, and its cursor stays where it was.
   if (incremental === null || since === null || !scan.isProved) return null;
   const zone = updatedZone(profile);
-  if (!isNewestFirst(profile) && evidence.oldest < momentOf(since, zone) - MAX_EARLIER_MS) {
+  if (!isNewestFirst(profile) && oldest < momentOf(since, zone) - MAX_EARLIER_MS) {
     const filter = filterText(incremental, filterQuery(profile, since));
     progress.warnings.push({
       code: 'filter_ignored',
-      message: `${filter} also lists what last changed at ${new Date(evidence.oldest).toISOString()}: the service ignores it or reads it otherwise`,
+      message: `${filter} also lists what last changed at ${new Date(oldest).toISOString()}: the service ignores it or reads it otherwise`,
       hint: `see what \`content-sync check ${owned.resource}\` says of the filter; nothing is lost, but every sync reads so much`,
     });
   }
-  let question: FilterQuestion | null = null;
-  if (evidence.disorder === null) {
-    // A scan from after the cursor cannot list its record, which was verified by an earlier scan.
-    if (isBehindCursor(plan.checkpoint, zone)) return null;
-    question = await failedQuestion(context, plan, scan);
-    if (question === null) return null;
-  }
+  // A scan from after the cursor cannot list its record, which was verified by an earlier scan.
+  if (disorder === null && isBehindCursor(plan.checkpoint, zone)) return null;
+  const question = disorder === null ? await failedQuestion(context, plan, scan) : null;
+  if (disorder === null && question === null) return null;
   if (isCatchUp) {
     progress.warnings.push(unprovedCatchUp(context, incremental));
     return null;
   }
   const warning =
-    question === null ? notDescending(context, evidence.disorder ?? '') : notListed(context, incremental, question);
+    question === null ? notDescending(context, disorder ?? '') : notListed(context, incremental, question);
   if (!isAccepted(profile)) return scanInstead(context, plan, warning, question);
   progress.warnings.push(warning);
   return null;
@@ -157,19 +155,19 @@ export async function verifyFilter(
 /** The full scan in place of one by a filter that is not trusted. `question` is the one that the filter failed, if any. */
 async function scanInstead(
   context: RunContext,
-  plan: WalkPlan,
+  plan: ScanPlan,
   warning: Warning,
   question: FilterQuestion | null,
-): Promise<WholeWalk> {
+): Promise<WholeScan> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
   const [key, ...others] = question?.keys ?? [];
   const stored = key === undefined ? plan.checkpoint : { ...plan.checkpoint, cursor_key: key };
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
-  const instead = await walkWhole(context, full, false);
+  const instead = await scanUntilComplete(context, full, false);
   // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
-  const isDeleted = key !== undefined && instead.isProved && !instead.evidence.hasWitness;
+  const isDeleted = key !== undefined && instead.isProved && !instead.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
   if (question !== null) await storeDoubt(context, remaining.length === 0 ? null : { ...question, keys: remaining });
@@ -177,11 +175,11 @@ async function scanInstead(
 }
 
 /** The question that the filter failed; null if it is verified. */
-async function failedQuestion(context: RunContext, plan: WalkPlan, scan: WholeWalk): Promise<FilterQuestion | null> {
+async function failedQuestion(context: RunContext, plan: ScanPlan, scan: WholeScan): Promise<FilterQuestion | null> {
   const { evidence, checkpoint } = scan;
-  const { witness } = evidence;
-  if (witness === null) return null;
-  if (evidence.hasWitness) {
+  const { cursorKey } = evidence;
+  if (cursorKey === null) return null;
+  if (evidence.listsCursorKey) {
     const before = plan.checkpoint;
     const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
     // The next scans may leave out the look-back. If it is a page at most, requesting it costs nothing and verifies the filter.
@@ -190,19 +188,14 @@ async function failedQuestion(context: RunContext, plan: WalkPlan, scan: WholeWa
     }
     return null;
   }
-  const question = { since: plan.checkpoint.walk_since ?? '', keys: [witness] };
+  const question = { since: plan.checkpoint.walk_since ?? '', keys: [cursorKey] };
   // Its first pages were read by another run.
-  if (plan.resumed && (await isAnswered(context, question))) return null;
-  const reading = await fetchRecord(context, witness);
-  if (reading === null) return question;
-  if (!reading.isThere) return askForOthers(context, question, scan);
+  if (plan.resumed && (await listsAll(context, question))) return null;
+  const reading = await fetchRecord(context, cursorKey);
+  if (reading?.isThere === false) return replaceCursorRecord(context, question, scan);
   // If it changed after it was requested, it is listed now.
-  const hasChanged = changedAt(context.profile, reading) > evidence.cursorAt;
-  return hasChanged && (await isAnswered(context, question)) ? null : question;
-}
-
-async function isAnswered(context: RunContext, question: FilterQuestion): Promise<boolean> {
-  return (await unlistedKeys(context, question))?.length === 0;
+  const hasChanged = reading !== null && changedAt(context.profile, reading) > evidence.cursorAt;
+  return hasChanged && (await listsAll(context, question)) ? null : question;
 }
 
 /** Records that are fetched individually before the filter is doubted: those that changed together are often deleted together. */
@@ -213,24 +206,25 @@ const MAX_FETCHED = 3;
  * a broken path makes every record look deleted. If the scan has not listed it, the filter has to list what
  * changed since its time.
  */
-async function askForOthers(
+async function replaceCursorRecord(
   context: RunContext,
   failed: FilterQuestion,
-  { checkpoint, evidence }: WholeWalk,
+  { checkpoint, evidence }: WholeScan,
 ): Promise<FilterQuestion | null> {
   const { profile } = context;
   const { cursor, cursor_key } = checkpoint;
   const [key = null] = failed.keys;
   // The scan brought a later one, which the filter has listed.
   if (cursor === null || cursor_key !== key || profile.incremental === null) return null;
-  const { cursorAt, other: listed } = evidence;
-  const others = listed === null ? await latestWitnesses(context, cursorAt, key) : [listed];
+  const { cursorAt, latest } = evidence;
+  const listed = latest.find((record) => record.key !== key && record.at <= cursorAt);
+  const others = listed === undefined ? await latestRecords(context, cursorAt, key) : [listed];
   for (const other of others.slice(0, MAX_FETCHED)) {
     if ((await fetchRecord(context, other.key))?.isThere !== true) continue;
-    const from = listed === null ? cursorFor(other, cursor, profile) : cursor;
+    const from = listed === undefined ? cursorFor(other, cursor, profile) : cursor;
     const since = sinceValue(from, profile.incremental, null, updatedZone(profile));
     const question = { since: since ?? failed.since, keys: [other.key] };
-    if (listed === null && !(await isAnswered(context, question))) return question;
+    if (listed === undefined && !(await listsAll(context, question))) return question;
     await save(context, { ...checkpoint, cursor: from, cursor_key: other.key, cursor_seen_at: null });
     return null;
   }
@@ -238,7 +232,7 @@ async function askForOthers(
 }
 
 /** Records in one question; of smaller pages half as many as one holds, so that one page is mostly enough. */
-const MAX_WITNESSES = 20;
+const MAX_PROBE_RECORDS = 20;
 /** Pages in which they are looked for: many records may have changed at the time of the earliest. */
 const MAX_PAGES = 3;
 
@@ -247,7 +241,7 @@ const MAX_PAGES = 3;
  * the cursor would not do: a filter by the time of creation lists it if it is new, and never one that was edited. A
  * question that the filter fails is stored. One request, for a filter that works. Adds its warning to the run's.
  */
-export async function testFilter(context: RunContext, scan: WholeWalk): Promise<void> {
+export async function testFilter(context: RunContext, scan: WholeScan): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;
@@ -259,47 +253,58 @@ export async function testFilter(context: RunContext, scan: WholeWalk): Promise<
   // The filter may not show later changes yet; the next scan requests them in any case.
   const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
   const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
-  const witnesses = scan.evidence.latest.filter(({ at }) => at <= until);
-  const question = questionFor(witnesses, profile, incremental, cursor);
+  const latest = scan.evidence.latest.filter(({ at }) => at <= until);
+  const question = questionFor(latest, profile, incremental, cursor);
   if (question === null) return;
-  const missing = (await findUnlisted(context, question, MAX_PAGES)) ?? [];
+  const missing = new Set(await findUnlisted(context, question, MAX_PAGES));
   const found = await firstUnexplained(
     context,
-    witnesses.filter(({ key }) => missing.includes(key)),
+    latest.filter(({ key }) => missing.has(key)),
   );
   if (found === null) return;
-  const failed = { since: question.since, keys: [found.key, ...missing.filter((key) => key !== found.key)] };
+  const failed = { since: question.since, keys: [...new Set([found.key, ...missing])] };
   await storeDoubt(context, failed);
   if (found.isThere) progress.warnings.push(notListed(context, incremental, failed));
 }
 
-/** From a time between the earliest of the witnesses and what changed before it. Null if none exists. */
+/** From a time between the earliest of the latest records and what changed before it. Null if there is none. */
 function questionFor(
-  latest: readonly Witness[],
+  latest: readonly ProbeRecord[],
   profile: ResourceProfile,
   incremental: IncrementalProfile,
   cursor: string,
 ): FilterQuestion | null {
-  const witnesses = latest.slice(0, Math.max(1, Math.min(MAX_WITNESSES, profile.page.size >> 1)));
-  const earliest = witnesses.at(-1);
+  const records = latest.slice(0, Math.max(1, Math.min(MAX_PROBE_RECORDS, profile.page.size >> 1)));
+  const earliest = records.at(-1);
   if (earliest === undefined) return null;
   const before = latest.find(({ at }) => at < earliest.at)?.at ?? -Infinity;
   const lookback = Math.min(incremental.lookback, Math.floor((earliest.at - before) / 2));
   const from = cursorFor(earliest, cursor, profile);
   const since = sinceValue(from, { ...incremental, lookback }, null, updatedZone(profile));
-  return since === null ? null : { since, keys: witnesses.map(({ key }) => key) };
+  return since === null ? null : { since, keys: records.map(({ key }) => key) };
 }
 
-/** Keys that the filter does not list on the first pages; null if that is not known, or the service refuses the request. */
-async function findUnlisted(
-  context: RunContext,
-  question: FilterQuestion,
-  maxPages?: number,
-): Promise<string[] | null> {
+async function listsAll(context: RunContext, question: FilterQuestion): Promise<boolean> {
+  return (await findUnlisted(context, question))?.length === 0;
+}
+
+/**
+ * Keys that the filter does not list on the first pages; null if that is not known, or the service refuses the request:
+ * it refuses the next scan as well, which reports why.
+ */
+function findUnlisted(context: RunContext, question: FilterQuestion, maxPages?: number): Promise<string[] | null> {
+  return unlessRefused(unlistedKeys(context, question, maxPages));
+}
+
+/** Null if it cannot be fetched individually. Throws if the run itself cannot continue. */
+async function fetchRecord(context: RunContext, key: string): Promise<ItemReading | null> {
+  return context.profile.item === null ? null : unlessRefused(readItem(context, key, 'incremental'));
+}
+
+async function unlessRefused<T>(request: Promise<T>): Promise<T | null> {
   try {
-    return await unlistedKeys(context, question, maxPages);
+    return await request;
   } catch (error) {
-    // The service refuses the next scan as well, which reports why.
     if (!isOfRequest(error)) throw error;
     return null;
   }
@@ -311,7 +316,7 @@ async function findUnlisted(
  */
 async function firstUnexplained(
   context: RunContext,
-  missing: readonly Witness[],
+  missing: readonly ProbeRecord[],
 ): Promise<{ key: string; isThere: boolean } | null> {
   for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
     const reading = await fetchRecord(context, key);
@@ -324,15 +329,4 @@ async function firstUnexplained(
 /** When the record last changed; -Infinity if it does not say so, or is deleted. */
 function changedAt(profile: ResourceProfile, reading: ItemReading): number {
   return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
-}
-
-/** Null if it cannot be fetched individually. Throws if the run itself cannot continue. */
-async function fetchRecord(context: RunContext, key: string): Promise<ItemReading | null> {
-  if (context.profile.item === null) return null;
-  try {
-    return await readItem(context, key, 'incremental');
-  } catch (error) {
-    if (!isOfRequest(error)) throw error;
-    return null;
-  }
 }

@@ -1,11 +1,11 @@
-import { listingWalk } from '../../checks/listing-walk.ts';
+import { listingScan } from '../../checks/listing-scan.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { Page, WalkEnd } from '../../pagination/page.ts';
-import { walk, type WalkOptions } from '../../pagination/walk.ts';
+import type { Page, ScanEnd } from '../../pagination/page.ts';
+import { scanPages, type ScanOptions } from '../../pagination/scan-pages.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
@@ -45,7 +45,7 @@ interface RangeRequest {
 export interface RangeAnswer {
   /** Its pages as one. */
   page: JoinedPage;
-  end: WalkEnd;
+  end: ScanEnd;
   /** The body of its last page, which may state totals. */
   body: JsonValue;
   /** True if it holds as many rows as the service lists for one query. */
@@ -95,8 +95,8 @@ async function collectPages(
   const { most, too_large: tooLarge } = windows;
   const maySplit = range.windows.length > 1;
   let [rows, bytes] = [0, 0];
-  const options: WalkOptions = {
-    ...listingWalk(context, lane, rangeQuery(windows, range, hasEnd)),
+  const options: ScanOptions = {
+    ...listingScan(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge,
     formerEndedAt,
     runAhead: context.runAhead,
@@ -104,7 +104,7 @@ async function collectPages(
     keepsPages: true,
     ...(kept === null ? {} : { kept: kept <= context.profile.page.size ? kept : 0 }),
   };
-  for await (const page of walk(options)) {
+  for await (const page of scanPages(options)) {
     pages.push(page);
     rows += page.records.length - page.again;
     bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
@@ -145,22 +145,32 @@ export interface RangeOptions extends Omit<RangeRequest, 'range'> {
   until: Day;
 }
 
-interface BegunRange {
+/** A range to be replaced, and what its earlier responses have shown. */
+export interface RangeTask {
   range: ReportRange;
+  /** Complete responses so far, and the end of the last one, in local epoch milliseconds. */
+  responses: number;
+  former: { end: ScanEnd; endedAt: number } | null;
+  /** True if a response would have deleted too many rows. */
+  wasExcessive: boolean;
+}
+
+interface BegunTask extends RangeTask {
   answer: Promise<RangeAnswer | TooMuch>;
   stop: AbortController;
 }
 
 /**
- * Requests ranges in order, the newest first, and prefetches the next ones while one is written: at most as many as
- * requests may be in flight. The first range is requested alone, and so is the one after a range that had to be split,
- * because the response decides the size of the others. A kill loses only what is in flight.
+ * The ranges to replace, the newest first. While one is written the next ones are requested, at most as many as requests
+ * may be in flight. The first range is requested alone, and so is the one after a range that was put back, because the
+ * response decides the size of the others. A kill loses only what is in flight.
  */
-export class RangePrefetch {
+export class RangeQueue {
   readonly #context: ResourceContext;
   readonly #options: RangeOptions;
   #remaining: readonly ReportWindow[];
-  #begun: BegunRange[] = [];
+  #putBack: RangeTask[] = [];
+  #begun: BegunTask[] = [];
   /** True once a range of the present size came whole. */
   #mayPrefetch = false;
 
@@ -169,17 +179,23 @@ export class RangePrefetch {
   }
 
   /** The next range, after the previous one was processed; null after the last. `answer` throws what its request threw. */
-  next(): { range: ReportRange; answer: () => Promise<RangeAnswer | TooMuch> } | null {
+  next(): { task: RangeTask; answer: () => Promise<RangeAnswer | TooMuch> } | null {
+    const again = this.#putBack.shift();
+    if (again !== undefined) {
+      const formerEndedAt = again.former?.endedAt ?? null;
+      return { task: again, answer: () => readRange(this.#context, { ...this.#options, ...again, formerEndedAt }) };
+    }
     if (this.#begun.length === 0 && this.#remaining.length > 0) this.#begin(this.#context.runAhead);
     const head = this.#begun.shift();
     if (head === undefined) return null;
     if (this.#mayPrefetch) this.#fill();
-    return { range: head.range, answer: () => this.#answerFor(head) };
+    return { task: head, answer: () => this.#answerFor(head) };
   }
 
-  /** The range in progress was too much for one response: the next one is requested alone. */
-  pause(): void {
-    this.#mayPrefetch = false;
+  /** Ranges to process in place of the last one. */
+  putBack(tasks: readonly RangeTask[]): void {
+    this.#putBack.unshift(...tasks);
+    if (tasks.length > 0) this.#mayPrefetch = false;
   }
 
   /** Aborts what is in flight, and releases what has arrived. The ranges are requested again by later calls of `next`. */
@@ -192,13 +208,13 @@ export class RangePrefetch {
     }
   }
 
-  async #answerFor({ range, answer }: BegunRange): Promise<RangeAnswer | TooMuch> {
+  async #answerFor({ range, answer }: BegunTask): Promise<RangeAnswer | TooMuch> {
     const found = await answer;
     if (!('tooMuch' in found)) {
       this.#mayPrefetch = true;
       this.#fill();
     } else if (this.#begun.length > 0 && BY_OTHERS.has(found.error?.code ?? '')) {
-      this.pause();
+      this.#mayPrefetch = false;
       await this.abort();
       return readRange(this.#context, { ...this.#options, range });
     }
@@ -220,8 +236,13 @@ export class RangePrefetch {
     const answer = readRange({ ...this.#context, signal, runAhead }, { ...this.#options, range });
     // It is thrown when the range is processed.
     answer.catch(() => undefined);
-    this.#begun.push({ range, answer, stop });
+    this.#begun.push({ ...newTask(range), answer, stop });
   }
+}
+
+/** A range that was not requested yet. */
+export function newTask(range: ReportRange): RangeTask {
+  return { range, responses: 0, former: null, wasExcessive: false };
 }
 
 /** The records of a response, one for each key: a page that was requested again repeats some. */

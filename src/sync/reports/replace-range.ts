@@ -1,10 +1,11 @@
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
-import { goneStatements } from '../../database/state/stored-rows.ts';
+import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
+import { keyRecords } from '../../load/key-records.ts';
 import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -12,24 +13,13 @@ import type { JsonValue } from '../../model/json.ts';
 import type { Column, TableShape } from '../../model/table.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { updatedColumns } from '../../rows/columns/updated-time.ts';
+import { tombstoneOf, updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { describeExcess } from '../deletes/detect-deletes.ts';
-import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
+import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import {
-  type Day,
-  dayBegin,
-  dayBeginLatest,
-  dayOf,
-  dayOfCell,
-  type DayReading,
-  isFinalAt,
-  type ReportRange,
-  type ReportWindow,
-  windowAt,
-} from './report-windows.ts';
+import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
 
 /** The windows of a resource, and what is known of their rows. */
 export interface Reports {
@@ -45,7 +35,7 @@ export interface Reports {
 }
 
 /** The response for a range, and what is known of it. */
-export interface Replacement {
+export interface RangeResponse {
   range: ReportRange;
   page: JoinedPage;
   /** False if rows may be missing from it: then nothing is deleted. */
@@ -54,19 +44,46 @@ export interface Replacement {
   isCapped: boolean;
   /** Null if the totals are as counted. */
   totals: StatedTotals | null;
-  /** Windows that stay as they are until an operator decides, with the reason; null: `HeldBack` is thrown for them. */
-  held: ReadonlyMap<Day, string> | null;
 }
 
-/** Thrown for windows that lose too many rows by a response, which is then requested again; nothing was written. */
-export class HeldBack extends Error {
-  /** The reason, by first day. */
-  readonly windows: ReadonlyMap<Day, string>;
+/** Windows that stay as they are until an operator decides, by their first day, with the reason. */
+export type HeldWindows = ReadonlyMap<Day, string>;
 
-  constructor(windows: ReadonlyMap<Day, string>) {
-    super('windows are held back');
-    this.windows = windows;
-  }
+/** Rows that may always vanish from a window that keeps others, because a part of a small number is meaningless. */
+const MAX_FREE_LOSSES = 10;
+
+/** The windows of which a response would delete too many rows, unless an operator has released them. */
+export async function findExcessiveLosses(
+  context: ResourceContext,
+  reports: Reports,
+  { range, page, isWhole }: RangeResponse,
+): Promise<HeldWindows> {
+  const { profile, deletes } = context;
+  const before = await readRowsBefore(context, reports, range);
+  const { keyed, setAside } = keyRecords(page.records, profile);
+  const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
+  const response = { keys: listed.map(({ key }) => key), stated: [], written: listed };
+  const isLoss = lossRule(context, page, isWhole && setAside.length === 0);
+  const contents = contentsOf(before, response, { windows: range.windows, reports, isLoss });
+  const held = contents.flatMap(({ window, before: rowsBefore, gone, rows }): [Day, string][] => {
+    const isReleased = reports.rows.get(window.start)?.released_at != null;
+    if (isReleased || gone.length === 0) return [];
+    let why: string | null = null;
+    if (rows === 0) {
+      why = rowsBefore === 1 ? 'its only row would be deleted' : `all of its ${rowsBefore} rows would be deleted`;
+    } else if (gone.length > MAX_FREE_LOSSES) {
+      why = describeExcess(deletes, { asked: gone.length, live: rowsBefore, recent: 0 });
+    }
+    return why === null ? [] : [[window.start, why]];
+  });
+  return new Map(held);
+}
+
+/** Returns true for a row that is deleted if the response does not have it: none that was written after the request. */
+function lossRule({ clock }: ResourceContext, { requestedAt }: JoinedPage, isWhole: boolean) {
+  const [now, at] = [timestampText(clock.now()), timestampText(requestedAt)];
+  // A row with a future time was written before our clock was put back.
+  return ({ syncedAt }: RowOfDay): boolean => isWhole && (syncedAt <= at || syncedAt > now);
 }
 
 /** The counts of a replaced range. */
@@ -77,40 +94,32 @@ export interface Replaced {
 
 /**
  * Replaces the windows of a range by a response, in one transaction: new and changed rows, tombstones for rows that the
- * response does not have, the state of each window, and what `together` returns. Throws `HeldBack`, and `SyncError`.
+ * response does not have, the state of each window, and what `together` returns. Throws `SyncError`.
  */
 export async function replaceRange(
   context: RunContext,
   reports: Reports,
-  replacement: Replacement,
+  response: RangeResponse,
+  held: HeldWindows,
   together: (replaced: Replaced) => CompiledQuery[],
 ): Promise<Replaced> {
-  const { windows, reading, loader, rows } = reports;
-  const { range, page, held } = replacement;
-  const isHeld = (day: Day | null): boolean =>
-    day !== null && held?.has(windowAt(day, windows.granularity).start) === true;
-  const dayIn = (value: JsonValue): Day | null => dayOf(fieldAt(value, windows.field), reading);
-  const records = held === null ? page.records : page.records.filter(({ value }) => !isHeld(dayIn(value)));
+  const { windows, loader, rows } = reports;
+  const { range, page, isWhole } = response;
+  const isHeld = (day: Day | null): boolean => day !== null && held.has(windowAt(day, windows.granularity).start);
+  const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(reports, value)));
   const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
   const outcome = await loader.load({ ...page, records }, async (facts, counted) => {
     const before = await readRowsBefore(context, reports, range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
-    const [now, at] = [timestampText(context.clock.now()), timestampText(page.requestedAt)];
-    const contents = contentsOf(before, facts, {
-      windows: range.windows.filter(({ start }) => !isHeld(start)),
-      granularity: windows.granularity,
-      isWhole: replacement.isWhole && facts.unkeyed === 0,
-      // A row with a future time was written before our clock was put back.
-      mayGo: ({ syncedAt }) => syncedAt <= at || syncedAt > now,
-      dayIn,
-    });
-    if (held === null) refuseLosses(contents, rows, context.deletes);
-    await context.progress.columns.addPage(context, facts, at);
+    const open = range.windows.filter(({ start }) => !isHeld(start));
+    const isLoss = lossRule(context, page, isWhole && facts.unkeyed === 0);
+    const contents = contentsOf(before, facts, { windows: open, reports, isLoss });
+    await context.progress.columns.addPage(context, facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
     const { resource } = context.owned;
     const saved = [
-      ...contents.map((one) => fetchedRow(resource, reports, replacement, one)),
-      ...heldRows(resource, rows, replacement),
+      ...contents.map((one) => fetchedRow(resource, reports, response, one)),
+      ...heldRows(resource, rows, response, held),
     ];
     Object.assign(replaced, { deleted: gone.length, rows: saved });
     return [
@@ -122,6 +131,11 @@ export async function replaceRange(
   });
   for (const row of replaced.rows) rows.set(row.window_start, row);
   return { outcome, deleted: replaced.deleted };
+}
+
+/** The day of a record; null if it has none. */
+function dayIn({ windows, reading }: Reports, value: JsonValue): Day | null {
+  return dayOf(fieldAt(value, windows.field), reading);
 }
 
 /** A live row. */
@@ -183,34 +197,30 @@ interface WindowContents {
   hasChanged: boolean;
 }
 
-interface LoadedRange {
-  windows: readonly ReportWindow[];
-  granularity: ReportWindows['granularity'];
-  /** True if rows that the response does not have are deleted. */
-  isWhole: boolean;
-  /** False for a row that was written after the service was asked. */
-  mayGo: (row: RowOfDay) => boolean;
-  dayIn: (value: JsonValue) => Day | null;
-}
-
+/** `isLoss`: true for a row that is deleted if the response does not have it. */
 function contentsOf(
   before: ReadonlyMap<string, RowOfDay>,
-  { keys, stated, written }: PageFacts,
-  { windows, granularity, isWhole, mayGo, dayIn }: LoadedRange,
+  {
+    keys,
+    stated,
+    written,
+  }: Pick<PageFacts, 'keys' | 'stated'> & { written: readonly { key: string; value: JsonValue }[] },
+  range: { windows: readonly ReportWindow[]; reports: Reports; isLoss: (row: RowOfDay) => boolean },
 ): WindowContents[] {
+  const { windows, reports, isLoss } = range;
   const listed = new Set(keys);
   for (const { key } of stated) listed.delete(key);
-  const gone = isWhole ? [...before].filter(([key, row]) => !listed.has(key) && mayGo(row)) : [];
+  const gone = [...before].filter(([key, row]) => !listed.has(key) && isLoss(row));
   const after = new Map([...before].map(([key, { day }]) => [key, day]));
   const changed = new Set(gone.map(([, { day }]) => day));
   for (const [key] of gone) after.delete(key);
   for (const { key, value } of written) {
-    const day = dayIn(value);
+    const day = dayIn(reports, value);
     if (day === null) continue;
     changed.add(day).add(after.get(key) ?? day);
     after.set(key, day);
   }
-  const startOf = (day: Day): Day => windowAt(day, granularity).start;
+  const startOf = (day: Day): Day => windowAt(day, reports.windows.granularity).start;
   const rowsBefore = Map.groupBy(before, ([, { day }]) => startOf(day));
   const rowsGone = Map.groupBy(gone, ([, { day }]) => startOf(day));
   const rowsAfter = Map.groupBy(after, ([, day]) => startOf(day));
@@ -224,38 +234,13 @@ function contentsOf(
   }));
 }
 
-function refuseLosses(
-  contents: readonly WindowContents[],
-  rows: ReadonlyMap<Day, WindowRow>,
-  limits: DeleteLimits,
-): void {
-  const held = contents.flatMap((one): [Day, string][] => {
-    const why = whyHeldBack(one, limits);
-    const isReleased = rows.get(one.window.start)?.released_at != null;
-    return why === null || isReleased ? [] : [[one.window.start, why]];
-  });
-  if (held.length > 0) throw new HeldBack(new Map(held));
-}
-
-/** Rows that may always vanish from a window that keeps others, because a part of a small number is meaningless. */
-const MAX_FREE_LOSSES = 10;
-
-/** Returns why the response for a window is held back, as a sentence; null if it counts. */
-function whyHeldBack({ before, gone, rows }: WindowContents, limits: DeleteLimits): string | null {
-  if (before === 0 || gone.length === 0) return null;
-  if (rows === 0) return before === 1 ? 'its only row would be deleted' : `all of its ${before} rows would be deleted`;
-  return gone.length <= MAX_FREE_LOSSES
-    ? null
-    : describeExcess(limits, { asked: gone.length, live: before, recent: 0 });
-}
-
 const NEVER_FETCHED = { fetched_at: null, is_final: 0, rows: 0, capped: 0, totals: null, changed_at: null } as const;
 const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: null } as const;
 
 function fetchedRow(
   resource: string,
   { windows, rows }: Reports,
-  { page: { requestedAt }, isCapped, isWhole, totals }: Replacement,
+  { page: { requestedAt }, isCapped, isWhole, totals }: RangeResponse,
   { window, rows: count, hasChanged }: WindowContents,
 ): WindowRow {
   const at = timestampText(requestedAt);
@@ -277,11 +262,12 @@ function fetchedRow(
 function heldRows(
   resource: string,
   rows: ReadonlyMap<Day, WindowRow>,
-  { range, page, held }: Replacement,
+  { range, page }: RangeResponse,
+  held: HeldWindows,
 ): WindowRow[] {
   const at = timestampText(page.requestedAt);
   return range.windows.flatMap(({ start, end }) => {
-    const why = held?.get(start);
+    const why = held.get(start);
     if (why === undefined) return [];
     const empty = { resource, window_start: start, window_end: end, ...NEVER_FETCHED, ...NOT_HELD };
     const before = rows.get(start) ?? empty;
@@ -319,7 +305,7 @@ function deleteStatements(
   const { resource } = owned;
   const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [
-    ...goneStatements(warehouse, gone),
+    ...softDeleteStatements(warehouse, gone),
     ...(profile.mask === null ? [] : [forgetSourceTexts(warehouse.own, resource)]),
   ];
 }

@@ -1,11 +1,11 @@
-import type { ExtraQuery } from '../../checks/listing-walk.ts';
+import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, writtenMoment } from '../../checks/since.ts';
-import type { PlaceValue } from '../../pagination/page-styles/listing-request.ts';
+import type { PlaceValue } from '../../pagination/page-styles/page-position.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell, Column } from '../../model/table.ts';
 import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { WalkMode } from '../../model/vocabulary.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
 import { isDay, parseInstant } from '../../rows/columns/timestamps.ts';
 import { placeOf } from '../../config/profile/basic-fields.ts';
 import { hasOffset, isNamedFormat, parsePattern, writePattern } from '../../config/profile/incremental.ts';
@@ -129,9 +129,9 @@ interface WindowPlan {
   windows: ReportWindows;
   /** The stored state of each window, by its first day. */
   rows: ReadonlyMap<Day, WindowRow>;
-  mode: WalkMode;
+  mode: ScanMode;
   /** When the scan began, and now; epoch milliseconds. */
-  walkStartedAt: number;
+  scanStartedAt: number;
   now: number;
   /** False if a request names one window: then tomorrow is not worth a request. */
   hasEnd: boolean;
@@ -160,12 +160,12 @@ export function dueWindows(plan: WindowPlan): DueWindows {
   return { windows: all.filter((window) => isDue(rows.get(window.start), plan)).toReversed(), today, until };
 }
 
-function isDue(row: WindowRow | undefined, { mode, walkStartedAt, now }: WindowPlan): boolean {
+function isDue(row: WindowRow | undefined, { mode, scanStartedAt, now }: WindowPlan): boolean {
   if (row === undefined || row.fetched_at === null || row.held_at !== null) return row?.dropped_at == null;
   if (row.dropped_at !== null) return false;
   const fetchedAt = timestampMs(row.fetched_at);
   // A future time is not of this scan: our clock was put back.
-  return row.is_final === 0 || (mode === 'full' && (fetchedAt < walkStartedAt || fetchedAt > now));
+  return row.is_final === 0 || (mode === 'full' && (fetchedAt < scanStartedAt || fetchedAt > now));
 }
 
 /**

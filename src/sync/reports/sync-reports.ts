@@ -12,30 +12,29 @@ import { shapeOf } from '../../load/prepare-page.ts';
 import type { SyncError } from '../../model/errors.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { WalkEnd } from '../../pagination/page.ts';
-import { isUnitRefusal } from '../../pagination/requests/ask.ts';
+import { isUnitRefusal } from '../../pagination/requests/request-page.ts';
 import { checkpointAfter } from '../move-cursor.ts';
-import type { WalkPlan } from '../plan.ts';
+import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, proveWalk } from '../walk/prove-walk.ts';
+import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
 import {
   compareTotals,
   distinctRecords,
   isShort,
+  newTask,
   type RangeAnswer,
   type RangeOptions,
-  RangePrefetch,
-  readRange,
+  RangeQueue,
+  type RangeTask,
   refuseOutside,
   type TooMuch,
-  type TotalDifference,
 } from './read-range.ts';
 import {
-  HeldBack,
+  findExcessiveLosses,
+  type HeldWindows,
+  type RangeResponse,
   readRowsOfRange,
-  type Replaced,
-  type Replacement,
   replaceRange,
   type Reports,
 } from './replace-range.ts';
@@ -76,13 +75,21 @@ interface ReportScan {
  * replaces what the tables hold of it in one transaction together with the checkpoint. The next ranges are prefetched
  * meanwhile. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
  */
-export async function syncReports(context: RunContext, plan: WalkPlan, windows: ReportWindows): Promise<void> {
+export async function syncReports(context: RunContext, plan: ScanPlan, windows: ReportWindows): Promise<void> {
   const { warehouse, owned, clock, progress } = context;
   const { scan, due } = await beginScan(context, plan, windows);
   const { reports, refusals, warnings } = scan;
   await syncRanges(context, scan, due);
   if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
-  const ended = { next: null, pages: 0, records: 0, serverDate: null, isProved: scan.isProved, updated: [] };
+  const ended = {
+    next: null,
+    isLast: true,
+    pages: 0,
+    records: 0,
+    serverDate: null,
+    isProved: scan.isProved,
+    updated: [],
+  };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
   await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
   const dropped = await dropOldWindows(context, reports);
@@ -91,24 +98,20 @@ export async function syncReports(context: RunContext, plan: WalkPlan, windows: 
 }
 
 async function syncRanges(context: RunContext, scan: ReportScan, due: readonly ReportWindow[]): Promise<void> {
-  const prefetch = new RangePrefetch(context, scan.options, due);
+  const queue = new RangeQueue(context, scan.options, due);
   try {
-    for (let begun = prefetch.next(); begun !== null; begun = prefetch.next()) {
-      let parts = await syncRange(context, scan, begun.range, begun.answer);
-      if (parts.length > 0) prefetch.pause();
-      while (parts[0] !== undefined) {
-        const [part, ...rest] = parts;
-        parts = [...(await syncRange(context, scan, part)), ...rest];
-      }
+    for (let next = queue.next(); next !== null; next = queue.next()) {
+      context.signal.throwIfAborted();
+      queue.putBack(await syncRange(context, scan, next.task, next.answer));
     }
   } finally {
-    await prefetch.abort();
+    await queue.abort();
   }
 }
 
 async function beginScan(
   context: RunContext,
-  { mode, checkpoint }: WalkPlan,
+  { mode, checkpoint }: ScanPlan,
   windows: ReportWindows,
 ): Promise<{ scan: ReportScan; due: readonly ReportWindow[] }> {
   const { profile, clock, warehouse, owned } = context;
@@ -121,8 +124,8 @@ async function beginScan(
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
-  const walkStartedAt = begun === null ? now : timestampMs(begun);
-  const { windows: due, today, until } = dueWindows({ windows, rows, mode, walkStartedAt, now, hasEnd });
+  const scanStartedAt = begun === null ? now : timestampMs(begun);
+  const { windows: due, today, until } = dueWindows({ windows, rows, mode, scanStartedAt, now, hasEnd });
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
     reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
@@ -164,64 +167,45 @@ const MAX_SCANS_PER_RANGE = 3;
 /** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
 const MAX_REFUSALS_IN_A_ROW = 10;
 
-/** What made a range be requested again. */
-interface FormerScan {
-  end: WalkEnd | null;
-  endedAt: number | null;
-  scans: number;
-  held: ReadonlyMap<string, string> | null;
-}
-
 /**
- * Requests a range and replaces its windows; `begun` returns the response if the request was begun before. Returns the
- * ranges to request in its place, in order: its halves if it is too much at once, else none. Throws `SyncError`.
+ * Replaces the windows of a range by its response. Returns the ranges to process in its place, in order: its halves if it
+ * is too much at once, itself if it has to be requested again. Throws `SyncError`.
  */
 async function syncRange(
   context: RunContext,
   scan: ReportScan,
-  range: ReportRange,
-  begun?: () => Promise<RangeAnswer | TooMuch>,
-): Promise<ReportRange[]> {
-  const former: FormerScan = { end: null, endedAt: null, scans: 0, held: null };
-  const request = (): Promise<RangeAnswer | TooMuch> =>
-    readRange(context, { ...scan.options, range, formerEndedAt: former.endedAt });
-  for (let read = begun ?? request; ; read = request) {
-    context.signal.throwIfAborted();
-    const answer = await readOrSplit(context, scan, range, read);
-    if (Array.isArray(answer)) return answer;
-    try {
-      const parts = await takeOver(context, scan, range, answer, former);
-      if (parts === null) continue;
-      return parts;
-    } finally {
-      answer.page.release();
-    }
-  }
-}
-
-/** The response, or the ranges to request in its place. */
-async function readOrSplit(
-  context: RunContext,
-  scan: ReportScan,
-  range: ReportRange,
+  task: RangeTask,
   read: () => Promise<RangeAnswer | TooMuch>,
-): Promise<RangeAnswer | ReportRange[]> {
+): Promise<RangeTask[]> {
+  const { range } = task;
+  let answer: RangeAnswer | TooMuch;
   try {
-    const answer = await read();
-    Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
-    if (!('tooMuch' in answer)) return answer;
-    const halves = halvesOf(range);
-    requestHalf(scan, range);
-    if (halves !== null) return halves;
-    if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
-    scan.isProved = false;
-    return deferWindow(context, scan, range, answer.error);
+    answer = await read();
   } catch (error) {
     if (!isUnitRefusal(error)) throw error;
     const isFuture = range.to > addDays(scan.today, error.code === 'bad_request' ? 0 : 1);
     if (isFuture) return withoutUnfinished(scan, range, error);
-    return halvesOf(range) ?? deferWindow(context, scan, range, error);
+    return halve(range) ?? deferWindow(context, scan, range, error);
   }
+  Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
+  if ('tooMuch' in answer) {
+    requestHalf(scan, range);
+    const halves = halve(range);
+    if (halves !== null) return halves;
+    if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
+    scan.isProved = false;
+    return deferWindow(context, scan, range, answer.error);
+  }
+  try {
+    return await applyAnswer(context, scan, task, answer);
+  } finally {
+    answer.page.release();
+  }
+}
+
+/** Null if the range is one window. */
+function halve(range: ReportRange): RangeTask[] | null {
+  return halvesOf(range)?.map(newTask) ?? null;
 }
 
 /** What was too much for one response will be so for the next ones. */
@@ -235,7 +219,7 @@ async function deferWindow(
   { refusals, warnings, reports }: ReportScan,
   { from }: ReportRange,
   error: SyncError,
-): Promise<ReportRange[]> {
+): Promise<RangeTask[]> {
   refusals.inARow += 1;
   refusals.error ??= error;
   if (refusals.inARow >= MAX_REFUSALS_IN_A_ROW) throw refusals.error;
@@ -259,7 +243,7 @@ function withoutUnfinished(
   { today, options, warnings }: ReportScan,
   range: ReportRange,
   { message }: SyncError,
-): ReportRange[] {
+): RangeTask[] {
   const hasTomorrow = range.to > addDays(today, 1);
   options.until = hasTomorrow ? addDays(today, 1) : today;
   if (!hasTomorrow) {
@@ -270,60 +254,54 @@ function withoutUnfinished(
     });
   }
   const ended = endingWith(range, addDays(options.until, -1));
-  return ended === range ? [] : [ended];
+  return ended === range ? [] : [newTask(ended)];
 }
 
-/** Returns the ranges to request in place of this one; null to request it again. */
-async function takeOver(
+/** Writes a response, unless the range has to be requested again: returns what to process in its place. */
+async function applyAnswer(
   context: RunContext,
   scan: ReportScan,
-  range: ReportRange,
+  task: RangeTask,
   { page, end, body, isFull }: RangeAnswer,
-  former: FormerScan,
-): Promise<ReportRange[] | null> {
+): Promise<RangeTask[]> {
   const { profile, clock, signal } = context;
   const { windows, reading } = scan.reports;
+  const { range, former } = task;
+  const responses = task.responses + 1;
   const records = distinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
-  const proof = proveWalk(end, profile, former.end);
-  former.scans += 1;
-  if (!proof.isProved && proof.mayRepeat && former.scans < MAX_SCANS_PER_RANGE) {
-    Object.assign(former, { end, endedAt: clock.now() });
-    await clock.sleep(end.settleMs ?? 0, signal);
-    return null;
+  const verdict = judgeScan(end, profile, former?.end ?? null);
+  if (!verdict.isProved && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
+    const again = { ...task, responses, former: { end, endedAt: clock.now() } };
+    await clock.sleep(end.cacheWaitMs ?? 0, signal);
+    return [again];
   }
   const differs = compareTotals(windows.totals, body, records);
   if (differs.length > 0 && !profile.accept.includes('totals')) {
-    const halves = halvesByTotals(scan, range, differs);
+    const halves = isShort(differs) && scan.splitsByTotals ? splitByTotals(scan, range) : null;
     if (halves !== null) return halves;
-    if (former.scans < 2) return null;
+    if (responses < 2) return [{ ...task, responses }];
   }
-  const totals = differs.length === 0 ? null : { from: range.from, to: range.to, differs };
-  const isWhole = proof.isProved && proof.maySweep && !isFull;
-  try {
-    await replaceWindows(context, scan, { range, page, isWhole, isCapped: isFull, totals, held: null });
-  } catch (error) {
-    if (!(error instanceof HeldBack)) throw error;
-    // A response that deletes too much is requested again; then an operator has to accept it.
-    const isSecond = former.held !== null;
-    former.held = error.windows;
-    if (!isSecond) return null;
-    await replaceWindows(context, scan, { range, page, isWhole, isCapped: isFull, totals, held: error.windows });
-  }
-  if (!proof.isProved) scan.isProved = false;
-  for (const warning of endWarnings(proof)) scan.warnings.set(warning.code, warning);
+  const response = {
+    range,
+    page,
+    isWhole: verdict.isProved && verdict.allowsDeletes && !isFull,
+    isCapped: isFull,
+    totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
+  };
+  const losses = await findExcessiveLosses(context, scan.reports, response);
+  // A response that deletes too much is requested again; then an operator has to accept it.
+  if (losses.size > 0 && !task.wasExcessive) return [{ ...task, responses, wasExcessive: true }];
+  await replaceWindows(context, scan, response, losses);
+  if (!verdict.isProved) scan.isProved = false;
+  for (const warning of endWarnings(verdict)) scan.warnings.set(warning.code, warning);
   if (page.kept > 0) scan.options.kept = Math.max(scan.options.kept ?? 0, page.kept);
   return [];
 }
 
-/** Null if nothing is missing, or once a single window has shown that the totals count what is never listed. */
-function halvesByTotals(
-  scan: ReportScan,
-  range: ReportRange,
-  differs: readonly TotalDifference[],
-): ReportRange[] | null {
-  if (!isShort(differs) || !scan.splitsByTotals) return null;
-  const halves = halvesOf(range);
+/** Null once a single window has shown that the totals count what is never listed. */
+function splitByTotals(scan: ReportScan, range: ReportRange): RangeTask[] | null {
+  const halves = halve(range);
   if (halves !== null) requestHalf(scan, range);
   else {
     scan.splitsByTotals = false;
@@ -332,15 +310,20 @@ function halvesByTotals(
   return halves;
 }
 
-async function replaceWindows(context: RunContext, scan: ReportScan, replacement: Replacement): Promise<void> {
+async function replaceWindows(
+  context: RunContext,
+  scan: ReportScan,
+  response: RangeResponse,
+  held: HeldWindows,
+): Promise<void> {
   const { warehouse, clock, owned, progress, run, watcher } = context;
-  const { page, range } = replacement;
+  const { page, range } = response;
   const { serverDate, kept, parts } = page;
   let next = scan.checkpoint;
-  const { outcome, deleted } = await replaceRange(context, scan.reports, replacement, (replaced: Replaced) => {
+  const { outcome, deleted } = await replaceRange(context, scan.reports, response, held, (replaced) => {
     const { records } = replaced.outcome;
-    const position = `/~reports/${range.from}`;
-    const passed = { next: position, pages: parts.length, records, serverDate, kept, updated: [] };
+    const position = JSON.stringify({ url: `/~reports/${range.from}` });
+    const passed = { next: position, isLast: false, pages: parts.length, records, serverDate, kept, updated: [] };
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;

@@ -1,6 +1,6 @@
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 
-/** What may be wrong with a copy. The names are stable: scripts may match them. */
+/** The kinds of differences that `verify` finds. The names are stable: scripts may match them. */
 export const DIFFERENCES = {
   missing: 'the service lists the record, and it has no live row',
   extra: 'a live row whose record the service does not list',
@@ -8,17 +8,11 @@ export const DIFFERENCES = {
   body: 'the stored body is not the record of the service',
   cells: 'the row or its child rows are not what the stored body gives',
   orphans: 'child rows without a live parent row',
-  positions: 'child rows whose positions have a gap',
   hash: 'a hash is not that of its body',
   version_gap: 'versions are missing',
   version_times: 'a version does not end when the next one begins',
   version_state: 'the row is not its latest version',
   version_lost: 'the row has no version, or the version no row',
-  table: 'a table or column is missing, or has another type',
-  view: 'a view or a column of it is missing',
-  index: 'an index is missing',
-  checkpoint: 'the checkpoint is missing or cannot be read',
-  database: 'the database itself reports damage',
 } as const;
 
 export type DifferenceKind = keyof typeof DIFFERENCES;
@@ -26,9 +20,9 @@ export type DifferenceKind = keyof typeof DIFFERENCES;
 /** One thing that differs. It never holds a value of a record, only its location. */
 export interface Difference {
   kind: DifferenceKind;
-  /** The key of the record; null if the difference is not about a record. */
-  id: string | null;
-  /** Paths of the fields that differ, or names of tables and columns; the first ones. */
+  /** The key of the record. */
+  id: string;
+  /** Paths of the fields that differ, or the name of a table; the first ones. */
   fields?: readonly string[];
   /** A sentence without its final period. */
   detail?: string;
@@ -36,9 +30,6 @@ export interface Difference {
 
 /** The service's listing as it was read. */
 export interface ListingReport {
-  path: string;
-  /** The page style. */
-  style: string;
   /** Pages of all scans: a listing that moves is scanned again. */
   pages: number;
   /** Distinct records that have a key. */
@@ -89,7 +80,7 @@ export class Findings {
   readonly #first: Difference[] = [];
   readonly #changed = { count: 0, first: new Set<string>() };
   readonly notCompared = new Set<string>();
-  readonly compared = { rows: 0, deleted_rows: 0, child_rows: 0, versions: 0, bodies: 0, records: 0 };
+  readonly compared = { rows: 0, deleted_rows: 0, child_rows: 0, versions: 0, records: 0 };
   /** The first difference of each record, for a repair. */
   readonly byRecord = new Map<string, DifferenceKind>();
   setAside = 0;
@@ -98,7 +89,7 @@ export class Findings {
   add(difference: Difference): void {
     const { kind, id, fields } = difference;
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
-    if (id !== null && this.byRecord.size < MAX_REPAIRED && !this.byRecord.has(id)) this.byRecord.set(id, kind);
+    if (this.byRecord.size < MAX_REPAIRED && !this.byRecord.has(id)) this.byRecord.set(id, kind);
     if (this.#first.length >= MAX_NAMED) return;
     this.#first.push({ ...difference, ...(fields === undefined ? {} : { fields: fields.slice(0, MAX_FIELDS) }) });
   }

@@ -9,16 +9,16 @@ import { newMeter } from '../../http/client.ts';
 import { dropForgotten, type KeyedRecord, keyRecords } from '../../load/key-records.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape } from '../../model/table.ts';
-import type { Doubt, Page, WalkEnd } from '../../pagination/page.ts';
+import type { Doubt, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
-import { fingerprintOf, startWalk } from '../plan.ts';
+import { fingerprintOf, startScan } from '../plan.ts';
 import { compareTotals, isShort, readRange } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf, nextRange, type ReportRange, type ReportWindow } from '../reports/report-windows.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
-import { endedBy, pagesOf } from '../walk/load-pages.ts';
-import { waitFor } from '../walk/walk-whole.ts';
+import { endedBy, pagesOf } from '../scan/load-pages.ts';
+import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
 /** A listing that moves while it is read is scanned this many times. */
@@ -53,13 +53,13 @@ export async function readListing<T>(
   const { profile, clock, owned, signal } = context;
   const listing = { seen: new Map<string, T>(), pages: 0, total: null as number | null };
   const isOneListing = profile.windows === null && profile.partitions === null;
-  let former: WalkEnd | null = null;
+  let former: ScanEnd | null = null;
   let formerEndedAt: number | null = null;
   for (let scans = 1; ; scans += 1) {
     let withoutKey = 0;
     // Nothing is listed if no window of a report is final: then nothing is missing either.
     const scan = { doubts: [] as Doubt[], isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
-    let end: WalkEnd | null = null;
+    let end: ScanEnd | null = null;
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
@@ -75,7 +75,7 @@ export async function readListing<T>(
           const isComplete = proof.isProved && !proof.needsCatchUp;
           scan.doubts.push(...(isComplete ? proof.doubts : end.doubts));
           scan.isComplete &&= isComplete;
-          scan.showsExtraRows &&= isComplete && proof.maySweep;
+          scan.showsExtraRows &&= isComplete && proof.allowsDeletes;
           scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
           scan.isCached ||= proof.isKept;
         }
@@ -90,7 +90,7 @@ export async function readListing<T>(
     const isCounted = total !== null && withoutKey === 0 && seen.size >= total;
     const isSettled = scans > 1 && isCounted && scan.doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
     const isComplete = scan.isComplete || isSettled;
-    const waitMs = waitFor(end === null ? 0 : end.settleMs, scan.isCached);
+    const waitMs = waitFor(end === null ? 0 : end.cacheWaitMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
       const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
       const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
@@ -119,7 +119,7 @@ export async function readFromListing(
 
 async function pagesToVerify(
   context: RunContext,
-  former: WalkEnd | null,
+  former: ScanEnd | null,
   formerEndedAt: number | null,
 ): Promise<AsyncIterable<Page>> {
   const { profile, clock, owned, warehouse } = context;
@@ -130,7 +130,7 @@ async function pagesToVerify(
       (await readWindows(warehouse.own, owned.resource)).filter(isFinal),
     );
   }
-  const start = startWalk(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
+  const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   return pagesOf(context, start, { numbering: { isProved: former !== null }, formerEndedAt });
 }
 

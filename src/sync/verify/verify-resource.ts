@@ -4,8 +4,7 @@ import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
-import { saveVerification } from '../../database/state/run-history.ts';
-import { lastScanStart } from '../../database/state/runs.ts';
+import { lastScanStart, saveVerification } from '../../database/state/runs.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import type { KeyedRecord } from '../../load/key-records.ts';
@@ -20,15 +19,9 @@ import { recordDifferences } from '../../rows/records/record-difference.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
-import { checkStructure, compareCopy, hashContent } from './compare-copy.ts';
+import { compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import {
-  readFromListing,
-  readingContext,
-  readListing,
-  readOpenWindows,
-  type VerifyContext,
-} from './service-listing.ts';
+import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;
@@ -70,7 +63,7 @@ export async function verifyResource(
   if (hasUncompared(fields)) findings.notCompared.add('fields with compare: false');
   const context = { ...reading, shape: comparedShape(shape, fields), findings, copiedUntil };
   const internal =
-    mode === 'internal' ? await compareInternally(context).then(() => ({ listing: null, isComplete: true })) : null;
+    mode === 'internal' ? await compareCopy(context).then(() => ({ listing: null, isComplete: true })) : null;
   const { listing, isComplete } = internal ?? (await compareWithListing(context));
   const verdict: Verdict =
     findings.count > 0 ? 'differs' : isComplete && findings.notJudged === 0 ? 'equal' : 'unproved';
@@ -110,11 +103,7 @@ async function readCopiedUntil(
   resource: string,
   mode: VerifyMode,
 ): Promise<number> {
-  const checkpoint = await readCheckpoint(own, resource).catch((error: unknown) => {
-    // The check of the structure reports it.
-    if (mode === 'internal') return null;
-    throw error;
-  });
+  const checkpoint = await readCheckpoint(own, resource);
   const { checked_at = null, last_success_at = null, unproved_at = null, unproved_full_at = null } = checkpoint ?? {};
   const ended = last_success_at ?? unproved_at ?? unproved_full_at;
   if (ended === null && mode !== 'internal') throw notCopied(resource);
@@ -134,20 +123,6 @@ const MAX_READ_AGAIN = 2_000;
 
 type SuspectKind = 'missing' | 'extra' | 'other';
 
-/** Compares the copy with itself. `onLiveRow`: see `CopySnapshot`. */
-async function compareInternally(
-  context: VerifyContext,
-  onLiveRow?: (key: string, content: string | null) => void,
-): Promise<void> {
-  const snapshot = await context.warehouse.snapshot();
-  try {
-    if (await checkStructure(context, snapshot)) await compareCopy({ ...context, snapshot, onLiveRow });
-    else context.findings.notCompared.add('rows: the tables are not as recorded');
-  } finally {
-    await snapshot.close();
-  }
-}
-
 /**
  * Compares the whole listing of the service with the copy, record by record, and the copy with itself. Records that seem
  * to differ are read from the listing again first, because service and copy may have changed meanwhile.
@@ -166,7 +141,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
   });
   findings.compared.records = seen.size;
   const suspicions = new Map<string, SuspectKind>();
-  await compareInternally(context, (key, content) => {
+  await compareCopy(context, (key, content) => {
     const expected = seen.get(key) ?? DELETED;
     seen.delete(key);
     if (open?.keys.has(key) === true) return;
@@ -178,8 +153,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
   // What the copy shows by itself is reported already.
   for (const [key, kind] of findings.byRecord) if (kind === 'cells' || kind === 'hash') suspicions.delete(key);
   await confirmDifferences(context, [...suspicions], { startedAt, recent });
-  const place = { path: profile.path, style: profile.page.style, records: findings.compared.records };
-  return { listing: { ...place, ...listed }, isComplete };
+  return { listing: { records: findings.compared.records, ...listed }, isComplete };
 }
 
 /** What is kept of a listed record: 48 bits of the hash of its content, or one of these. */

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { writeFiles } from '../../../src/cli/init.ts';
+import { addVariables } from '../../../src/cli/init.ts';
 
 function written(secret: string, before?: string): { text: string; mode: number } {
   const cwd = mkdtempSync(path.join(tmpdir(), 'content-sync-files-'));
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
   const env = path.join(cwd, '.env');
   if (before !== undefined) writeFileSync(env, before);
-  writeFiles({ config: path.join(cwd, 'c.yaml'), text: '', profile: null, variables: { KEY: secret } }, cwd);
+  addVariables(env, { KEY: secret });
   return { text: readFileSync(env, 'utf8'), mode: statSync(env).mode & 0o777 };
 }
 

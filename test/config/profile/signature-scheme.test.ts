@@ -26,12 +26,12 @@ describe('signature schemes', () => {
     const weak = SIGNATURE_PRESET_NAMES.filter((name) =>
       signatureSchema.parse(name).methods.some(({ algorithm }) => algorithm === 'sha1'),
     );
-    expect(weak).toEqual(['github-sha1', 'twilio', 'storyblok', 'cloudinary', 'vercel']);
+    expect(weak).toEqual(['github-sha1', 'storyblok', 'vercel']);
   });
 
   it('the address is needed by those that sign it', () => {
     const needing = SIGNATURE_PRESET_NAMES.filter((name) => needsPublicUrl(signatureSchema.parse(name)));
-    expect(needing).toEqual(['hubspot', 'hubspot-v2', 'twilio']);
+    expect(needing).toEqual(['hubspot']);
   });
 
   it('one of its own lies over a preset field by field', () => {
@@ -43,12 +43,6 @@ describe('signature schemes', () => {
       timestamp: { ...stripe.timestamp, past: 600_000 },
       id: { from: 'header', name: 'x-id' },
     });
-  });
-
-  it('braces are written twice, and line breaks as they are', () => {
-    const scheme = signatureSchema.parse({ base: 'github', signed: '{{"a":{body_json}}}\n{header:X-Topic}' });
-    const told = scheme.signed.map((part) => (typeof part === 'string' ? part : `<${part.token} ${part.name}>`));
-    expect(told.join('')).toBe('{"a":<body_json >}\n<header x-topic>');
   });
 
   it('has a JSON Schema for editors', () => {
@@ -64,7 +58,7 @@ describe('a scheme that cannot be meant so', () => {
   it.for<[string, unknown, string]>([
     ['an unknown name', 'strip', ': expected one of standard-webhooks, svix'],
     ['an unknown base', { base: 'strip' }, 'base: expected one of standard-webhooks, svix'],
-    ['nothing', {}, 'type: expected a type (hmac, hash, ed25519, static or basic), or a base that has one'],
+    ['nothing', {}, 'type: expected a type (hmac, ed25519, static or basic), or a base that has one'],
     ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'got the unknown key "algorythm"'],
     ['no place', { type: 'hmac', signed: '{body}' }, 'value.from: expected the place of the signature'],
     [
@@ -79,9 +73,9 @@ describe('a scheme that cannot be meant so', () => {
     ['a time that is not signed', { ...TIMED, signed: '{body}' }, 'signed: expected {ts} in the template'],
     ['a time from nowhere', { ...OWN, signed: '{ts}{body}' }, 'timestamp: expected the place of the timestamp'],
     ['an unknown token', { ...OWN, signed: '{time}.{body}' }, 'signed: expected tokens out of {id} {ts} {body}'],
-    ['a token without its name', { ...OWN, signed: '{header}{body}' }, 'signed: expected {header:<name>}'],
-    ['a token with a name', { ...OWN, signed: '{body:x}' }, 'signed: expected {body}'],
-    ['a brace that is open', { ...OWN, signed: '{body}{' }, 'signed: expected {{ and }} for braces'],
+    ['a token without its name', { ...OWN, signed: '{header}{body}' }, 'signed: expected tokens out of'],
+    ['a token with a name', { ...OWN, signed: '{body:x}' }, 'signed: expected tokens out of'],
+    ['a brace that is open', { ...OWN, signed: '{body}{' }, 'signed: expected tokens out of'],
     ['an id from nowhere', { ...OWN, signed: '{id}.{body}' }, 'id: expected the place of the id that is signed'],
     [
       'an id without a border',
@@ -90,23 +84,12 @@ describe('a scheme that cannot be meant so', () => {
     ],
     ['SHA-1', { ...OWN, algorithm: 'sha1' }, 'algorithm: expected sha256 or better, or allow_weak: true'],
     ['MD5', { ...OWN, algorithm: 'md5' }, 'algorithm: expected one of sha1, sha256, sha384, sha512'],
-    ['a hash without a secret', { ...OWN, type: 'hash' }, 'signed: expected {secret} in the template of a plain hash'],
-    [
-      'a secret in an HMAC',
-      { ...OWN, signed: '{body}{secret}' },
-      'signed: expected {secret} in the template of a plain',
-    ],
-    [
-      'a hash that can be continued',
-      { ...OWN, type: 'hash', signed: '{secret}{body}' },
-      'signed: expected the secret not at',
-    ],
     ['a public key as text', { ...OWN, type: 'ed25519' }, 'key_encoding: expected hex, base64 or whpk'],
     ['items without a name', { ...OWN, value: { ...OWN.value, parse: 'kv' } }, 'item: expected the name of the items'],
     ['a name without items', { ...OWN, item: 'v1' }, 'item: expected the name of the items'],
     ['parts of a plain header', { ...TIMED, timestamp: { from: 'part:t' } }, 'value.parse: expected kv'],
     ['two methods under one name', { base: 'standard-webhooks', item: 'v1a' }, 'also: expected methods of a header'],
-    ['a prefix of items', { base: 'stripe', value: { prefix: 'x' } }, 'value.prefix: expected a prefix only where'],
+    ['a prefix of items', { base: 'stripe', value: { prefix: 'x' } }, 'value.prefix: expected a prefix only if'],
     [
       'no tolerance',
       { ...TIMED, timestamp: { from: 'header:x-time', past: '0s' } },
@@ -127,7 +110,6 @@ describe('a scheme that cannot be meant so', () => {
       { base: 'contentful', signed_headers: { required: [] } },
       'signed_headers: expected from',
     ],
-    ['a form without a digest', { ...OWN, signed: '{form_sorted}' }, 'body_hash: expected the place of the digest'],
     ['a family of nobody', { ...OWN, families: ['a'] }, 'families: expected families where header names hold {family}'],
     [
       'a family without members',

@@ -1,50 +1,17 @@
-import { readdirSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
-import { startScript } from '../../support/child-script.ts';
 import { copiedCells, rowsOf } from '../../support/copied-cells.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../../support/databases.ts';
 import { loadOnce } from '../../support/content-loader.ts';
-import { longOrShort, sampled } from '../../support/length.ts';
 import { statementPooler } from '../../support/statement-pooler.ts';
 
-const SCRIPT = new URL('migrating.ts', import.meta.url);
 const OWN = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('blog') ORDER BY relname";
-const DONE = 'SELECT name FROM _sync_migrations ORDER BY name';
-const ALL = readdirSync(new URL('../../../migrations', import.meta.url))
-  .filter((file) => /^\d{3}-.*\.ts$/.test(file))
-  .map((file) => ({ name: file.replace('.ts', '') }))
-  .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-
 async function openedAndClosed(address: string): Promise<void> {
   await (await openWarehouse(address, systemClock)).close();
 }
 
 describe.skipIf(POSTGRES.missing !== null)('a warehouse on Postgres is opened', () => {
-  it('F118 after a kill at one of the statements of its migration, which leaves nothing behind', async () => {
-    const other = await POSTGRES.address();
-    await openedAndClosed(other);
-    const whole = await rowsOf(other, OWN);
-    const kills = sampled([1, 10, 40, 80], 2, 1).map(async (statement) => {
-      const address = await POSTGRES.address();
-      const { signal } = await startScript(SCRIPT, [address, String(statement)]).ended;
-      const left = await rowsOf(address, OWN);
-      await openedAndClosed(address);
-      return { statement, signal, left, after: await rowsOf(address, OWN) };
-    });
-    for (const kill of await Promise.all(kills)) {
-      expect(kill).toEqual({ statement: kill.statement, signal: 'SIGKILL', left: [], after: whole });
-    }
-  });
-
-  it('F118 by several processes at the same moment, and migrated once', async () => {
-    const address = await POSTGRES.address();
-    const all = Array.from({ length: longOrShort(4, 2) }, () => startScript(SCRIPT, [address]).ended);
-    for (const end of await Promise.all(all)) expect(end).toMatchObject({ code: 0, stdout: 'open\n', stderr: '' });
-    expect(await rowsOf(address, DONE)).toEqual(ALL);
-  });
-
   it('not through a pooler in statement mode, which is told at once and by its mode', async () => {
     const address = await POSTGRES.address();
     const before = performance.now();

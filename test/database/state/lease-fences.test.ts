@@ -1,12 +1,9 @@
-import { spawnSync } from 'node:child_process';
-import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { acquireLease, type Lease } from '../../../src/database/state/leases.ts';
 import type { Warehouse } from '../../../src/database/warehouse.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
 import { keepState } from '../../support/earlier-state.ts';
-import { tempFolder } from '../../support/temp-warehouse.ts';
 
 const LOST = { name: 'SyncError', code: 'lease_lost' };
 
@@ -44,17 +41,5 @@ describe.for(DATABASES)('a lease in a database on $name that forgets', (database
     await after.putBack();
     await expect(warehouse.apply([], lease.proof())).rejects.toMatchObject(LOST);
     expect(await lease.isSetBack()).toBe(true);
-  });
-});
-
-describe('a lease in a file that two containers share', () => {
-  it('is not taken from one of our name that is pid 1 as we are', async (context) => {
-    const script = new URL('containers.ts', import.meta.url).pathname;
-    const file = path.join(tempFolder(), 'blog.db');
-    const probe = spawnSync('unshare', ['-p', '-f', '--mount-proc', 'true']);
-    if (probe.status !== 0) context.skip('this user may not make a table of pids');
-    const { stdout, stderr } = spawnSync(process.execPath, [script, `sqlite:${file}`], { encoding: 'utf8' });
-    expect(stderr).toBe('');
-    expect(JSON.parse(stdout)).toEqual({ first: 'held', second: expect.stringContaining("code: 'lease_held'") });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Clock } from '../../../src/model/clock.ts';
 import { timestampMs } from '../../../src/model/timestamp-text.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { acquireLease, placeOfProcess } from '../../../src/database/state/leases.ts';
+import { acquireLease, processNamespace } from '../../../src/database/state/leases.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
 import { startScript } from '../../support/child-script.ts';
 import { asOtherClient, POSTGRES, preparedAddress } from '../../support/databases.ts';
@@ -81,27 +81,12 @@ describe.skipIf(POSTGRES.missing !== null)('leases of several processes', () => 
     expect((await acquire()).proof().token).toBe(2);
   });
 
-  it('fence off one that was frozen until its lease ran out', async () => {
-    const address = await preparedAddress(POSTGRES);
-    const { child, ready, ended } = startScript(HOLDER, [address]);
-    await ready;
-    const { acquire } = await machine(address, systemClock);
-    child.kill('SIGSTOP');
-    await expect(acquire()).rejects.toMatchObject({ code: 'lease_held' });
-    await change(address, `expires_at = (now() AT TIME ZONE 'UTC') - interval '1 second'`);
-    const { token } = (await acquire()).proof();
-    expect(token).toBe(2);
-    child.kill('SIGUSR2');
-    child.kill('SIGCONT');
-    expect((await ended).stdout).toContain('another process has taken over content');
-  });
-
   const isLinux = process.platform === 'linux';
   it.runIf(isLinux)('of another container of our name are waited for: its pid means nothing here', async () => {
     const address = await preparedAddress(POSTGRES);
     await (await machine(address, systemClock)).acquire();
     const { host } = await leaseAt(address);
-    expect(host).toBe(placeOfProcess(true));
+    expect(host).toBe(processNamespace(true));
     // Our own pid in our own place is an earlier process; the same of another table of pids may be alive.
     await change(address, `host = replace(host, 'pid:[', 'pid:[9')`);
     const { acquire } = await machine(address, systemClock);

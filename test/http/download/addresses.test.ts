@@ -213,15 +213,6 @@ describe('a file of another origin', () => {
     expect(await stage.fetch(`${other.origin}/f`, elsewhere)).toEqual(expired);
   });
 
-  it('that has run out and that the service leads to is asked for by way of the service once more', async () => {
-    const { service, other, stage } = await beside(
-      (request, response) => (request.url === '/2' ? response.end(PICTURE) : response.writeHead(403).end()),
-      (_, response, nth) => response.writeHead(302, { location: `${other.origin}/${nth}` }).end(),
-    );
-    expect((await stage.fetch(`${service.origin}/f`)).kind).toBe('fetched');
-    expect(other.seen.map(({ url }) => url)).toEqual(['/1', '/2']);
-  });
-
   it('whose host fails is tried again later, and says nothing about the service', async () => {
     const { other, stage } = await beside((request, response) =>
       response.writeHead(request.url === '/451' ? 451 : 503).end(),

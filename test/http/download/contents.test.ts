@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isAdmitted, kindOf } from '../../../src/http/download/file-kind.ts';
+import { isAdmitted, detectKind } from '../../../src/http/download/file-kind.ts';
 import { HEAD_BYTES } from '../../../src/http/download/file-body.ts';
 import { longOrShort } from '../../support/length.ts';
 import { tempFolder } from '../../support/temp-warehouse.ts';
@@ -127,19 +127,19 @@ const KINDS: readonly (readonly [string, Buffer, string, { width: number; height
 ];
 
 async function kindOfFile(bytes: Buffer, folder: string) {
-  const file = { path: path.join(folder, 'file'), bytes: bytes.length };
-  writeFileSync(file.path, bytes);
-  return kindOf(bytes.subarray(0, HEAD_BYTES), file);
+  const file = path.join(folder, 'file');
+  writeFileSync(file, bytes);
+  return detectKind(bytes.subarray(0, HEAD_BYTES), file);
 }
 
-describe('kindOf', () => {
+describe('detectKind', () => {
   it.each(KINDS)('tells what a file is: %s', async (_, bytes, type, size) => {
     expect(await kindOfFile(bytes, tempFolder())).toEqual({ type, size, isDamaged: false });
   });
 
   it('waits for what has not come before it calls a header damaged', async () => {
     const bytes = jpeg(APPLICATION, APPLICATION);
-    expect(await kindOf(bytes.subarray(0, HEAD_BYTES), null)).toEqual({
+    expect(await detectKind(bytes.subarray(0, HEAD_BYTES), null)).toEqual({
       type: 'image/jpeg',
       size: null,
       isDamaged: false,

@@ -84,18 +84,19 @@ describe('a file of the service', () => {
     const service = await serve((_, response, nth) => {
       if (nth === 1) response.writeHead(503).end();
       else if (nth === 2) response.writeHead(429).end();
-      else if (nth === 3) response.destroy();
+      else if (nth === 3)
+        response.writeHead(200, { 'content-length': '5000' }).write(pngOf(3_000), () => response.destroy());
       else sendFile(response);
     });
     const logged: unknown[] = [];
     const meter = newMeter();
     const stage = stageFor(service.origin, { client: { log: ({ status, code }) => logged.push([status, code]) } });
-    expect((await stage.fetch(`${service.origin}/f`, { meter })).kind).toBe('fetched');
+    expect(bytesOf(await stage.fetch(`${service.origin}/f`, { meter }))).toEqual(PICTURE);
     expect(meter).toMatchObject({ requests: 4, retries: 2, limited: 1 });
     expect(logged).toEqual([
       [503, 'service_error'],
       [429, 'limited'],
-      [null, 'connection_lost'],
+      [200, 'connection_lost'],
       [200, 'file'],
     ]);
   });
@@ -145,6 +146,13 @@ describe('a file of the service', () => {
       const bytes = bytesOf(await stage.fetch(`${service.origin}${path}`, { name: path.slice(1) }));
       expect({ path, bytes }).toEqual({ path, bytes: PICTURE });
     }
+  });
+
+  it('is requested again where only a part comes', async () => {
+    const service = await serve((_, response) => response.writeHead(206).end(PICTURE));
+    const stage = stageFor(service.origin);
+    expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({ code: 'bad_http', recovery: 'retry' });
+    expect(stage.left()).toEqual([]);
   });
 
   it('in an encoding that nobody knows, or that is damaged, is an error to try again', async () => {
@@ -221,9 +229,9 @@ describe('a file that must not be taken', () => {
     });
     const stage = stageFor(service.origin);
     const refused = { kind: 'refused', code: 'file_too_large', reason: 'the file has more than 1000000 bytes' };
-    expect(await stage.fetch(`${service.origin}/told`, { most: 1_000_000 })).toEqual(refused);
+    expect(await stage.fetch(`${service.origin}/told`, { maxBytes: 1_000_000 })).toEqual(refused);
     sent = 0;
-    expect(await stage.fetch(`${service.origin}/untold`, { most: 1_000_000 })).toEqual(refused);
+    expect(await stage.fetch(`${service.origin}/untold`, { maxBytes: 1_000_000 })).toEqual(refused);
     expect(sent).toBeLessThan(20_000_000);
     expect(stage.left()).toEqual([]);
   });
@@ -233,7 +241,7 @@ describe('a file that must not be taken', () => {
     const service = await serve((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb));
     const stage = stageFor(service.origin);
     const before = process.memoryUsage().rss;
-    const answer = await stage.fetch(`${service.origin}/f`, { most: 1_000_000 });
+    const answer = await stage.fetch(`${service.origin}/f`, { maxBytes: 1_000_000 });
     expect(answer).toMatchObject({ kind: 'refused', code: 'file_too_large' });
     expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
     expect(stage.left()).toEqual([]);

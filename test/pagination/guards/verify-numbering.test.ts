@@ -13,7 +13,7 @@ async function walked(count: number, numbering: Numbering | undefined, { first =
     const at = (Number(asked.get('page')) - first) * SIZE;
     return { body: { data: at < 0 ? [] : numbered(count).slice(at, at + SIZE) } };
   });
-  const more = { ...(numbering === undefined ? {} : { numbering }), ...(from === '' ? {} : { from }) };
+  const more = { ...(numbering === undefined ? {} : { numbering }), ...(from === '' ? {} : { from: { url: from } }) };
   const { pages, error } = await collect(walkOver(server, page, { ...more, runAhead: 1 }));
   const asked = server.requests.map((address) => Number(/page=(\d+)/.exec(address)?.[1]));
   return { asked, error, records: pages.reduce((sum, { records, again }) => sum + records.length - again, 0) };

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import {
-  listingStart,
+  firstPosition,
   requestAt,
-  singleRequest,
   type RequestParts,
-  withPlaces,
-  positionOf,
-  urlAt,
+  singleRequest,
 } from '../../../src/pagination/page-styles/listing-request.ts';
+import {
+  loadPosition,
+  type PagePosition,
+  storePosition,
+  withPlaces,
+} from '../../../src/pagination/page-styles/page-position.ts';
 
 const TARGET = { baseUrl: new URL('https://cms.example.com/api/'), prefix: '/v1' };
 
@@ -15,8 +18,13 @@ function parts(templates: Partial<RequestParts['templates']>, values: RequestPar
   return { target: TARGET, templates: { path: '/posts', query: {}, ...templates }, values };
 }
 
-function sent(of: RequestParts, url: URL) {
-  const { url: address, headers = {}, body, method } = requestAt(of, url);
+/** The position as a checkpoint has it. */
+function stored(position: PagePosition): PagePosition {
+  return loadPosition(storePosition(position, {}, (text) => text) ?? '', {}, {});
+}
+
+function sent(of: RequestParts, position: PagePosition) {
+  const { url: address, headers = {}, body, method } = requestAt(of, position);
   return { method, at: address.href.replace('https://cms.example.com/api/v1', ''), headers, body };
 }
 
@@ -32,7 +40,7 @@ describe('a request of a listing', () => {
       },
       { partition: 'a/b', since: '2026', until: null },
     );
-    expect(sent(of, listingStart(of))).toEqual({
+    expect(sent(of, firstPosition(of))).toEqual({
       method: 'POST',
       at: '/sites/a%2Fb/posts?lang=en&from=at%3A%3E%272026%27',
       headers: { 'x-site': 'site a/b' },
@@ -40,24 +48,14 @@ describe('a request of a listing', () => {
     });
   });
 
-  it('leaves out what has a variable without a value', () => {
-    const of = parts({
-      method: 'POST',
-      query: { from: '{since}' },
-      headers: { 'X-From': '{since}' },
-      body: { filter: [{ from: '{since}' }], page: {} },
-    });
-    expect(sent(of, listingStart(of))).toMatchObject({ at: '/posts', headers: {}, body: '{"page":{}}' });
-  });
-
   it('needs a value for a variable in its path', () => {
-    expect(() => listingStart(parts({ path: '/posts/{cursor}' }))).toThrow(/without a value/);
+    expect(() => firstPosition(parts({ path: '/posts/{cursor}' }))).toThrow(/without a value/);
   });
 
   it('takes the values of a page where the profile has their places', () => {
     const of = parts({ method: 'POST', body: { page: { size: 1, sort: 'at' } } });
-    const first = listingStart(of, { limit: 5, 'body:page.size': 5, 'header:X-Page': 1 });
-    const second = urlAt(first, positionOf(withPlaces(first, { 'header:X-Page': 2, 'body:page.after': '\u00e9"}\n' })));
+    const first = firstPosition(of, { limit: 5, 'body:page.size': 5, 'header:X-Page': 1 });
+    const second = stored(withPlaces(first, { 'header:X-Page': 2, 'body:page.after': '\u00e9"}\n' }));
     expect(sent(of, second)).toEqual({
       method: 'POST',
       at: '/posts?limit=5',
@@ -68,8 +66,8 @@ describe('a request of a listing', () => {
 
   it('keeps a number of the service by its digits', () => {
     const of = parts({ method: 'POST' });
-    const url = withPlaces(listingStart(of), { 'body:after': JSON.rawJSON('90071992547409931') });
-    expect(sent(of, urlAt(url, positionOf(url))).body).toBe('{"after":90071992547409931}');
+    const position = withPlaces(firstPosition(of), { 'body:after': JSON.rawJSON('90071992547409931') });
+    expect(sent(of, stored(position)).body).toBe('{"after":90071992547409931}');
   });
 
   it('fills a cursor into the templates that have it, page by page', () => {
@@ -78,17 +76,17 @@ describe('a request of a listing', () => {
       query: { q: 'id:>{cursor}', other: 'x' },
       headers: { 'X-C': '{cursor}' },
     });
-    const first = listingStart(of, { '{cursor}': '*' });
+    const first = firstPosition(of, { '{cursor}': '*' });
     const next = withPlaces(first, { '{cursor}': 'a/b&c' });
     expect(sent(of, first).at).toBe('/after/*?q=id%3A%3E*&other=x');
-    expect(sent(of, urlAt(first, positionOf(next)))).toMatchObject({
+    expect(sent(of, stored(next))).toMatchObject({
       at: '/after/a%2Fb%26c?q=id%3A%3Ea%2Fb%26c&other=x',
       headers: { 'x-c': 'a/b&c' },
     });
   });
 
   it('refuses a value that is no header', () => {
-    expect(() => listingStart(parts({}), { 'header:X-From': 'a\r\nb' })).toThrow(/cannot stand there/);
+    expect(() => firstPosition(parts({}), { 'header:X-From': 'a\r\nb' })).toThrow(/cannot stand there/);
     expect(() => singleRequest(parts({ headers: { 'X-From': '{since}' } }, { since: '\u2603' }))).toThrow(/header/);
   });
 });

@@ -11,7 +11,7 @@ describe('a link to the next page', () => {
     ['/a', '/a?after=YXJyYXljb25uZWN0aW9uOjQ5'],
     ['/a?after=YXJyYXljb25uZWN0aW9uOjQ5', '/a?after=YXJyYXljb25uZWN0aW9uOjk5'],
   ])('numbers its pages from %s to %s', (position, next) => {
-    expect(isNumericStep(position, next, 50)).toBe(true);
+    expect(isNumericStep({ url: position }, { url: next }, 50)).toBe(true);
   });
 
   it.each([
@@ -23,6 +23,6 @@ describe('a link to the next page', () => {
     ['/a', '/a?cursor=2026-01-01T00:00:50Z'],
     ['/a?cursor=eyJhdCI6MTAsImlkIjo1fQ', '/a?cursor=eyJhdCI6NjAsImlkIjo5fQ'],
   ])('does not number them from %s to %s', (position, next) => {
-    expect(isNumericStep(position, next, 50)).toBe(false);
+    expect(isNumericStep({ url: position }, { url: next }, 50)).toBe(false);
   });
 });

@@ -15,11 +15,13 @@ function nextOf(
 ): unknown {
   const url = new URL(facts.query ?? '', BASE);
   const json = parseJson(body);
+  const { query: _, ...others } = facts;
   const received = facts.received ?? 2;
-  const place = { url, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
+  const position = { url: url.pathname + url.search };
+  const place = { position, isFirst: false, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
   const counts = { received, isEmpty: received === 0, seen: 2, total: null, pages: null, kept: 0 };
-  const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...facts });
-  if ('next' in step) return step.next.replace(/^[^?#]*/, '');
+  const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...others });
+  if ('next' in step) return step.next.url.replace(/^[^?#]*/, '');
   return 'code' in step ? step.code : step.end;
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { linkedPosition, urlAt } from '../../../src/pagination/page-styles/listing-request.ts';
+import { linkedPosition, requestAt } from '../../../src/pagination/page-styles/listing-request.ts';
+import { loadPosition } from '../../../src/pagination/page-styles/page-position.ts';
 import { pageProfile } from '../five-styles.ts';
 import { startListing } from '../listing-server.ts';
 import { collect, walkOver } from '../walking.ts';
@@ -18,7 +19,7 @@ describe('F055 follows only links that stay at home', () => {
     ['http with the port of https', 'http://cms.example.com:443/x', '/x'],
     ['a fragment, which is dropped', '/x?y=1#z', '/x?y=1'],
   ])('%s', (_, link, expected) => {
-    expect(linkedPosition(BASE, ANSWERED, link)).toBe(expected);
+    expect(linkedPosition(BASE, ANSWERED, link)).toEqual({ url: expected });
   });
 
   it.each([
@@ -70,13 +71,37 @@ describe('F055 follows only links that stay at home', () => {
 
 describe('a stored position', () => {
   it('stays on the base URL, also when its path begins with two slashes', () => {
-    expect(urlAt(BASE, '//evil.example/x').href).toBe('https://cms.example.com//evil.example/x');
+    const parts = { target: { baseUrl: BASE, prefix: '' }, templates: { path: '/', query: {} }, values: {} };
+    const { url } = requestAt(parts, loadPosition('{"url":"//evil.example/x"}', {}, {}));
+    expect(url.href).toBe('https://cms.example.com//evil.example/x');
   });
 
-  it.each(['', 'https://evil.example/', '@evil.example/', '.evil.example/', '/x\r\n', ':80/'])(
-    '%j is refused',
-    (position) => {
-      expect(() => urlAt(BASE, position)).toThrow(expect.objectContaining({ code: 'bad_position' }));
-    },
-  );
+  it.each([
+    '',
+    'https://evil.example/',
+    ...['', 'https://evil.example/', '@evil.example/', '.evil.example/', '/x\r\n', ':80/'].map((url) =>
+      JSON.stringify({ url }),
+    ),
+    '{"url":"/x","values":{"body:after":null}}',
+    '/%5B%22en%22 /x',
+    '/x#evil',
+  ])('%j is refused', (stored) => {
+    expect(() => loadPosition(stored, {}, {})).toThrow(expect.objectContaining({ code: 'bad_position' }));
+  });
+
+  it.each([
+    ['a path and query', '/posts?page=3&limit=5', { url: '/posts?page=3&limit=5' }],
+    [
+      'values in the fragment',
+      `/posts#${encodeURIComponent('{"body:after":90071992547409931}')}`,
+      { url: '/posts', values: { 'body:after': JSON.rawJSON('90071992547409931') } },
+    ],
+    [
+      'one of several listings',
+      `/${encodeURIComponent('["en",12,30,[]]')} /posts?page=2`,
+      { url: '/posts?page=2', listing: { partition: 'en', leastTotal: 30, doubts: [] } },
+    ],
+  ])('of an earlier version is read: %s', (_, stored, expected) => {
+    expect(loadPosition(stored, {}, {})).toEqual(expected);
+  });
 });

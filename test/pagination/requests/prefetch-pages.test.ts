@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { ApiClient } from '../../../src/http/client.ts';
 import { SyncError } from '../../../src/model/errors.ts';
@@ -59,34 +58,6 @@ describe.each(NUMBERED)('%s: pages in flight', (style) => {
     expect(short.requests[2]).toBe(short.requests[0]);
   });
 
-  it('past the end are bounded by the window, and their errors are nobody’s concern', async () => {
-    const server = await slowListing((url, count) => {
-      const reply = serve(style, numbered(50))(url, count);
-      const number =
-        style === 'page' ? Number(url.searchParams.get('page')) : Number(url.searchParams.get('offset')) / 5 + 1;
-      return number > 11 ? { status: 500 } : reply;
-    });
-    const { pages, error } = await collect(walkOver(server, page));
-    expect([error, idsOf(pages).length]).toEqual([null, 50]);
-    expect(server.requests.length).toBeLessThanOrEqual(11 + 8);
-  });
-
-  it('are handed out in order, though they arrive in any', async () => {
-    const server = await startListing(serve(style, numbered(100)));
-    let nth = 0;
-    const jumbled = (client: ApiClient): ApiClient => ({
-      ...client,
-      get: async (request) => {
-        const wait = [30, 1, 20, 5, 10][nth++ % 5];
-        const answer = await client.get(request);
-        await sleep(wait);
-        return answer;
-      },
-    });
-    const { pages } = await collect(walkOver(server, page, { around: jumbled }));
-    expect(idsOf(pages)).toEqual(numbered(100).map((record) => record.id));
-  });
-
   it('are asked for again in their turn where there was no memory for them before', async () => {
     const server = await slowListing(serve(style, numbered(100)));
     let refused = 0;
@@ -129,16 +100,5 @@ describe('offset: guesses that turn out wrong', () => {
     }, 5);
     const { pages, error } = await collect(walkOver(server, pageProfile('offset', 10)));
     expect([error, idsOf(pages)]).toEqual([null, records.map((record) => record.id)]);
-  });
-
-  it('a service that cuts every page differently is soon asked one page at a time', async () => {
-    const records = numbered(300);
-    const server = await slowListing((url) => {
-      const offset = Number(url.searchParams.get('offset'));
-      return { body: { data: records.slice(offset, offset + 3 + (offset % 7)) } };
-    }, 1);
-    const { pages, error } = await collect(walkOver(server, pageProfile('offset', 3)));
-    expect([error, idsOf(pages)]).toEqual([null, records.map((record) => record.id)]);
-    expect(server.requests.length).toBeLessThanOrEqual(pages.length + 3 * 12);
   });
 });

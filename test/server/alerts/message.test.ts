@@ -55,7 +55,7 @@ describe('a message', () => {
 
   it('says for how long it was when it is over', () => {
     const row = { channel: 'ops', source: 'blog', alert: 'failed content', what: 'it failed', since: NOW - 720_000 };
-    const told = { ...row, told_at: NOW - 700_000, gone_at: NOW - 60_000, over_at: null, returns: 0 };
+    const told = { ...row, told_at: NOW - 700_000, over_at: null };
     const { title, text } = overMessage([told], { ...PLACE, publicUrl: null });
     expect(title).toBe('content-sync: over: failed: blog (content)');
     expect(text).toBe('FAILED: blog (content)\nOver. It began at 2026-11-20 08:00 UTC and lasted 12m 00s.');

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { ToldAlert } from '../../../src/database/state/server-state.ts';
-import {
-  type Condition,
-  type Judgement,
-  keyOf,
-  NO_CHANNEL_NOTES,
-  planAlerts,
-  reportedRows,
-} from '../../../src/server/alerts/plan-alerts.ts';
+import type { SentAlert } from '../../../src/database/state/server-state.ts';
+import { type Condition, type Judgement, keyOf, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
 const STEP_MS = 5_000;
@@ -29,8 +22,8 @@ class AlertStory {
   unread = false;
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
-  #told = new Map<string, ToldAlert>();
-  #notes = NO_CHANNEL_NOTES;
+  #told = new Map<string, SentAlert>();
+  #pending: ReadonlyMap<string, number> = new Map();
   #ms = 0;
 
   constructor(settings: ChannelSettings) {
@@ -42,7 +35,7 @@ class AlertStory {
   }
 
   restart(): void {
-    this.#notes = NO_CHANNEL_NOTES;
+    this.#pending = new Map();
   }
 
   /** Goes on until that minute. */
@@ -57,20 +50,18 @@ class AlertStory {
     const knownSources = this.unread ? new Set<string>() : this.#sources;
     const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
     const told = [...this.#told.values()];
-    const input = { channel: 'ops', settings: this.settings, judgement, told, notes: this.#notes, now, isOnce };
-    const { begun, over, keep, seen } = planAlerts(input);
-    this.#notes = { ...this.#notes, seen };
+    const input = { channel: 'ops', settings: this.settings, judgement, told, pending: this.#pending, now, isOnce };
+    const { begun, over, keep, pending } = planAlerts(input);
+    this.#pending = pending;
     this.#remember(keep);
-    if (begun.length > 0) this.#notes = { ...this.#notes, begunAt: now };
-    if (over.length > 0) this.#notes = { ...this.#notes, overAt: now };
     this.#remember(reportedRows(begun, input));
     this.#remember(over.map((row) => Object.assign({}, row, { over_at: now })));
     if (begun.length > 0) this.messages.push({ minute: this.minute, begun: begun.length, over: 0 });
     if (over.length > 0) this.messages.push({ minute: this.minute, begun: 0, over: over.length });
   }
 
-  #remember(rows: readonly ToldAlert[]): void {
-    for (const row of rows) this.#told.set(keyOf(row.source, row.alert), row);
+  #remember(rows: readonly SentAlert[]): void {
+    for (const row of rows) this.#told.set(keyOf(row), row);
   }
 }
 
@@ -108,13 +99,19 @@ describe('what a channel reports', () => {
     ]);
   });
 
-  it('does not flood where it comes and goes all day', () => {
-    const story = new AlertStory(channelWith());
-    story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
+  it('that comes and goes is told once an hour, or once in `repeat`, and when it is over', () => {
+    const comingAndGoing = (fields: Record<string, unknown>): SentAt[] => {
+      const story = new AlertStory(channelWith(fields));
+      story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
+      story.until(24 * 60 + 20, () => NONE);
+      return story.messages;
+    };
     // 72 times it came and 72 times it went.
-    expect(story.messages.length).toBeLessThanOrEqual(10);
-    story.until(24 * 60 + 400, () => NONE);
-    expect(story.messages.at(-1)).toMatchObject({ over: 1 });
+    const hourly = comingAndGoing({});
+    expect(hourly.filter(({ begun }) => begun > 0)).toHaveLength(24);
+    expect(hourly).toHaveLength(48);
+    expect(comingAndGoing({ repeat: '6h' })).toHaveLength(8);
+    expect(hourly.at(-1)).toMatchObject({ over: 1 });
   });
 
   it('is not over because the warehouse cannot be read', () => {
@@ -188,7 +185,7 @@ describe('what a channel reports', () => {
       { minute: 0, begun: 1 },
       { minute: 10, over: 1 },
     ]);
-    expect(story.messages.length).toBeLessThanOrEqual(12);
+    expect(story.messages.length).toBeLessThanOrEqual(48);
   });
 });
 

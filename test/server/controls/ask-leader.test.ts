@@ -5,7 +5,7 @@ import { messageOf } from '../../../src/model/errors.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { ClusterWork } from '../../../src/server/cluster/cluster-work.ts';
-import { findLeader } from '../../../src/server/controls/ask-serve.ts';
+import { findLeader } from '../../../src/server/controls/serve-connection.ts';
 import { WorkQueue } from '../../../src/server/work-items/work-queue.ts';
 import { collector } from '../../support/collector.ts';
 import { asOtherClient, POSTGRES, preparedPostgres } from '../../support/databases.ts';
@@ -37,13 +37,13 @@ describe.skipIf(POSTGRES.missing !== null)('a request to the leader of a source'
   it('is refused if the leader has made no queue for it', async () => {
     const { door, sql } = await led();
     await sql("DELETE FROM content_sync_boss.queue WHERE name = 'control'");
-    await expect(door.ask(RETRY, NEVER)).rejects.toMatchObject({ code: 'serve_version' });
+    await expect(door.send(RETRY, NEVER)).rejects.toMatchObject({ code: 'serve_version' });
   });
 
   it('is withdrawn if its caller leaves before a process has taken it', async () => {
     const { door, sql } = await led();
     const leaving = new AbortController();
-    const left = door.ask(RETRY, leaving.signal).catch(messageOf);
+    const left = door.send(RETRY, leaving.signal).catch(messageOf);
     await until('queued', async () => (await sql('SELECT id FROM content_sync_boss.job')).length === 1);
     leaving.abort(new Error('Ctrl-C'));
     expect(await left).toBe('Ctrl-C');
@@ -52,7 +52,7 @@ describe.skipIf(POSTGRES.missing !== null)('a request to the leader of a source'
 
   it('says that the leader has ended if it began it and no other process goes on', async () => {
     const { door, sql } = await led(hurriedClock(20));
-    const gone = door.ask(RETRY, NEVER).catch(messageOf);
+    const gone = door.send(RETRY, NEVER).catch(messageOf);
     const take = "UPDATE content_sync_boss.job SET state = 'active', heartbeat_on = now() RETURNING id";
     await until('taken', async () => (await sql(take)).length === 1);
     await delay(200);

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { controlPath } from '../../../src/config/settings.ts';
-import { findSocket } from '../../../src/server/controls/ask-serve.ts';
+import { findSocket } from '../../../src/server/controls/serve-connection.ts';
 import { beginCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { resourceIn, servingStage, type ServingStage, until } from '../../support/serving.ts';

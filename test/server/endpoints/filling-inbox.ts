@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { signDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { signDelivery } from '../../support/sign-delivery.ts';
 import { startReceiver } from '../../../src/server/receiver/start-receiver.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import type { ControlOrigin, ControlRequest } from '../../../src/server/controls/control-request.ts';
-import { type ControlDoorOptions, createControlDoor } from '../../../src/server/endpoints/control-door.ts';
-import { createDoor } from '../../../src/server/endpoints/door.ts';
+import { type ControlEndpointOptions, createControlEndpoint } from '../../../src/server/endpoints/control-endpoint.ts';
+import { createAccessCheck } from '../../../src/server/endpoints/page-access.ts';
 import type { Pages } from '../../../src/server/endpoints/pages.ts';
 import { rawRequest } from '../../support/raw-request.ts';
 import { ask, type Asked, pagesOf } from './page-server.ts';
@@ -14,13 +14,13 @@ const AUTHORIZATION = `Basic ${Buffer.from(`${AUTH.user}:${AUTH.password}`).toSt
 const HEADERS = { authorization: AUTHORIZATION, host: 'status.example.com', origin: 'https://status.example.com' };
 
 /** Pages with controls that only note what they were asked for. */
-function controlled(changes: Partial<ControlDoorOptions> = {}) {
+function controlled(changes: Partial<ControlEndpointOptions> = {}) {
   const asked: [ControlRequest, ControlOrigin][] = [];
   const refusals: string[] = [];
-  const door = createControlDoor({
+  const endpoint = createControlEndpoint({
     control: async (request, origin) => {
       asked.push([request, origin]);
-      return { answer: { done: true, message: 'content: a <full> walk begins', hint: null }, report: null };
+      return { answer: { done: true, message: 'content: a <full> scan begins', hint: null }, report: null };
     },
     serve: () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: ['proxied.example.com'] }),
     clock: systemClock,
@@ -28,22 +28,17 @@ function controlled(changes: Partial<ControlDoorOptions> = {}) {
     ...changes,
   });
   const pages = pagesOf(richSnapshot, {
-    door: createDoor({
+    access: createAccessCheck({
       serve: () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] }),
       clock: systemClock,
       refused: () => undefined,
     }),
-    controls: () => door,
+    controls: () => endpoint,
   });
   return { pages, asked, refusals };
 }
 
 type Stage = ReturnType<typeof controlled>;
-
-async function tokenOf({ pages }: Stage): Promise<string> {
-  const { body } = await ask(pages, '/', { headers: HEADERS });
-  return /name="token" value="([^"]+)"/.exec(body)?.[1] ?? '';
-}
 
 const SYNC = JSON.stringify({ action: 'sync', source: 'blog', resource: 'content', mode: 'full' });
 
@@ -54,7 +49,7 @@ interface Sent {
 }
 
 async function post(stage: Stage, { fields = {}, headers = {}, body }: Sent = {}): Promise<Asked> {
-  const form = { token: await tokenOf(stage), request: SYNC, back: 'sources/blog', ...fields };
+  const form = { request: SYNC, back: 'sources/blog', ...fields };
   const sent = body ?? new URLSearchParams(form).toString();
   return ask(stage.pages, '/control', { method: 'POST', headers: { ...HEADERS, ...headers }, body: sent });
 }
@@ -78,7 +73,7 @@ describe('a form of the page', () => {
       ],
     ]);
     const page = await ask(stage.pages, `/${location}`, { headers: HEADERS });
-    expect(page.body).toContain('content: a &lt;full&gt; walk begins');
+    expect(page.body).toContain('content: a &lt;full&gt; scan begins');
     expect(stage.refusals).toStrictEqual([]);
   });
 
@@ -88,10 +83,7 @@ describe('a form of the page', () => {
     ['other_origin', 'of another origin', { headers: { origin: 'https://evil.example.com' } }],
     ['other_origin', 'of no origin', { headers: { origin: 'null' } }],
     ['other_origin', 'of another port', { headers: { origin: 'https://status.example.com:8443' } }],
-    ['no_form', 'without fields', { body: '' }],
-    ['no_token', 'without a token', { body: new URLSearchParams({ request: SYNC }).toString() }],
-    ['wrong_token', 'with an empty token', { fields: { token: '' } }],
-    ['wrong_token', 'with a made-up token', { fields: { token: `${'A'.repeat(16)}.${'B'.repeat(43)}` } }],
+    ['wrong_request', 'without fields', { body: '' }],
     ['wrong_request', 'that asks for nothing known', { fields: { request: '{"action":"drop","source":"blog"}' } }],
     ['wrong_request', 'with more than was on the page', { fields: { request: '{"action":"reload","all":true}' } }],
     ['wrong_request', 'that is no JSON', { fields: { request: 'sync' } }],
@@ -102,16 +94,12 @@ describe('a form of the page', () => {
     expect(answer.body).toMatch(/^Nothing was done/);
   });
 
-  it('is worth nothing to another user or another process, and its token differs on each page', async () => {
-    const [stage, other] = [
-      controlled(),
-      controlled({ serve: () => ({ auth: { ...AUTH, user: 'other' }, host: '127.0.0.1', port: 0, hosts: [] }) }),
-    ];
-    const [token, again] = [await tokenOf(stage), await tokenOf(stage)];
-    expect(token).not.toBe(again);
-    const { status } = await post(other, { fields: { token } });
-    expect([status, other.asked]).toStrictEqual([403, []]);
-    expect((await post(stage, { fields: { token } })).status).toBe(303);
+  it('is refused without any header that names its page', async () => {
+    const stage = controlled();
+    const headers = { authorization: AUTHORIZATION, host: HEADERS.host };
+    const body = new URLSearchParams({ request: SYNC }).toString();
+    const { status } = await ask(stage.pages, '/control', { method: 'POST', headers, body });
+    expect([status, stage.asked, stage.refusals]).toStrictEqual([403, [], ['no_origin']]);
   });
 
   it.each([

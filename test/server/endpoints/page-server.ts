@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import { createPages, type Pages, type PagesOptions } from '../../../src/server/endpoints/pages.ts';
 import { startReceiver } from '../../../src/server/receiver/start-receiver.ts';
+import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 
 /** The pages over real HTTP, as the receiver gives them out. */
 export interface PageServer {
@@ -18,18 +18,14 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     ready: async () => ({ ready: true, stopping: false, sources: { blog: 'ok' } }),
     details: async () => ({
       problem: null,
-      verifications: [],
       runs: [],
       run: [],
       rejects: [],
       deliveries: null,
       schema_changes: [],
-      pictures: [],
     }),
-    tables: () => Promise.resolve([]),
-    files: { find: () => Promise.resolve(null), read: () => Promise.reject(new Error('there is none')) },
     metrics: async () => 'up 1\n',
-    door: () => Promise.resolve('in'),
+    access: () => Promise.resolve('granted'),
     control: () => Promise.reject(new Error('there is no control socket')),
     controls: () => null,
     failed: (error) => {

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import type { ControlRequest } from '../../../src/server/controls/control-request.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import { createControlDoor } from '../../../src/server/endpoints/control-door.ts';
+import { createControlEndpoint } from '../../../src/server/endpoints/control-endpoint.ts';
 import type { PagesOptions } from '../../../src/server/endpoints/pages.ts';
 import { pagesOf, servePages, type PageServer } from './page-server.ts';
 
@@ -11,7 +11,7 @@ import { pagesOf, servePages, type PageServer } from './page-server.ts';
 export function notedControls() {
   const asked: ControlRequest[] = [];
   const refusals: string[] = [];
-  const door = createControlDoor({
+  const endpoint = createControlEndpoint({
     control: async (request) => {
       asked.push(request);
       return { answer: { done: true, message: `${request.action}: noted`, hint: null }, report: null };
@@ -20,7 +20,7 @@ export function notedControls() {
     clock: systemClock,
     refused: (reason) => refusals.push(reason),
   });
-  return { controls: () => door, asked, refusals };
+  return { controls: () => endpoint, asked, refusals };
 }
 
 interface Visit {

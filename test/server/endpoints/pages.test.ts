@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../../src/model/errors.ts';
-import { createDoor, type DoorOptions } from '../../../src/server/endpoints/door.ts';
-import { answerFile } from '../../../src/server/endpoints/file-page.ts';
+import { type AccessOptions, createAccessCheck } from '../../../src/server/endpoints/page-access.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { ask, pagesOf } from './page-server.ts';
@@ -20,8 +18,8 @@ function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers:
 const serve = () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] });
 
 /** Asks for a name and a password; nobody waits for long. */
-function guarded(changes: Partial<DoorOptions> = {}) {
-  return createDoor({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
+function guarded(changes: Partial<AccessOptions> = {}) {
+  return createAccessCheck({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
 }
 
 /** Leaves out nobody but those who ask for a name that is not ours. */
@@ -30,7 +28,7 @@ function open(hosts: string[] = []) {
 }
 
 async function readiness(headers: Record<string, string>): Promise<unknown> {
-  const { status, body } = await get('/readyz', { door: guarded() }, headers);
+  const { status, body } = await get('/readyz', { access: guarded() }, headers);
   return [status, JSON.parse(body)];
 }
 
@@ -38,14 +36,12 @@ function basic(text: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
-const opening = () => Promise.reject(new SyncError('warehouse_opening', 'it is being opened', { recovery: 'retry' }));
 const broken = () => Promise.reject(new Error('secret detail'));
 
 describe('pages', () => {
   it.each([
     ['/', 200, 'text/html; charset=utf-8'],
     ['/?x=1', 200, 'text/html; charset=utf-8'],
-    ['/tables', 200, 'text/html; charset=utf-8'],
     ['/status.json', 200, 'application/json; charset=utf-8'],
     ['/metrics', 200, 'text/plain; version=0.0.4; charset=utf-8'],
     ['/readyz', 200, 'application/json; charset=utf-8'],
@@ -68,7 +64,7 @@ describe('pages', () => {
     expect(other.headers['content-security-policy']).not.toBe(policy);
   });
 
-  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz', '/nothing'])(
+  it.each(['/', '/status.json', '/metrics', '/readyz', '/nothing'])(
     '%s is not cached, sniffed or framed',
     async (path) => {
       expect((await get(path)).headers).toMatchObject({
@@ -93,7 +89,7 @@ describe('pages', () => {
     });
   });
 
-  it.each(['/', '/tables', '/status.json', '/metrics', '/readyz'])(
+  it.each(['/', '/status.json', '/metrics', '/readyz'])(
     '%s answers also when putting it together fails',
     async (path) => {
       const errors: unknown[] = [];
@@ -109,17 +105,6 @@ describe('pages', () => {
       expect(errors).toHaveLength(1);
     },
   );
-
-  it('asks to come again for a file where the copy cannot be read yet, and says why', async () => {
-    const file = { source: 'blog', sha256: 'a'.repeat(64) };
-    const asked = new Request('http://localhost/');
-    const answer = await answerFile({ find: opening, read: opening }, file, asked);
-    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toStrictEqual([
-      503,
-      '2',
-      'The file cannot be read now: it is being opened.\n',
-    ]);
-  });
 });
 
 describe('basic authentication', () => {
@@ -132,8 +117,8 @@ describe('basic authentication', () => {
     ['a prefix of it', basic('ops:pässword:with colo')],
     ['junk behind the base64', { authorization: `${basic(`ops:${AUTH.password}`)['authorization']}!!` }],
   ])('refuses %s', async (_, headers: Record<string, string>) => {
-    for (const path of ['/', '/tables', '/status.json', '/metrics']) {
-      const answer = await get(path, { door: guarded() }, headers);
+    for (const path of ['/', '/status.json', '/metrics']) {
+      const answer = await get(path, { access: guarded() }, headers);
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     }
@@ -150,30 +135,30 @@ describe('basic authentication', () => {
   it('keeps those waiting who are wrong, longer each time, and counts them; whoever is right never waits', async () => {
     const clock = new HandClock();
     const counts: number[] = [];
-    const door = guarded({ clock, refused: (lately) => counts.push(lately) });
+    const access = guarded({ clock, refused: (lately) => counts.push(lately) });
     const waits: number[] = [];
     for (let guess = 0; guess < 7; guess += 1) {
-      const answer = get('/', { door }, basic('ops:nope'));
+      const answer = get('/', { access }, basic('ops:nope'));
       const { at } = await waitOf(clock, answer);
       waits.push(at);
       const began = clock.monotonic();
-      expect((await get('/', { door }, basic(`ops:${AUTH.password}`))).status).toBe(200);
-      expect((await get('/', { door })).status).toBe(401);
+      expect((await get('/', { access }, basic(`ops:${AUTH.password}`))).status).toBe(200);
+      expect((await get('/', { access })).status).toBe(401);
       expect(clock.monotonic()).toBe(began);
     }
     expect(waits).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000]);
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7]);
     await clock.advance(60_001);
-    void get('/', { door }, basic('ops:nope'));
+    void get('/', { access }, basic('ops:nope'));
     expect(counts.at(-1)).toBe(1);
   });
 
   it('keeps others waiting by what they sent themselves: each client, and each user name', async () => {
     const clock = new HandClock();
-    const door = guarded({ clock });
+    const access = guarded({ clock });
     const wait = async (user: string, client: string): Promise<number> => {
       const headers = new Headers(basic(`${user}:nope`));
-      return (await waitOf(clock, door(headers, client))).at;
+      return (await waitOf(clock, access(headers, client))).at;
     };
     for (const expected of [100, 200, 400]) expect(await wait('ops', '192.0.2.1')).toBe(expected);
     expect(await wait('ops', '192.0.2.2')).toBe(100);
@@ -198,25 +183,25 @@ describe('a page that everybody may see', () => {
   it.each(['127.0.0.1:8080', '[::1]:8080', 'localhost:8080', '10.1.2.3', 'content-sync:8080', 'Status.Internal', ''])(
     'is given to who asks for it at "%s"',
     async (host) => {
-      expect((await get('/', { door: open() }, { host })).status).toBe(200);
+      expect((await get('/', { access: open() }, { host })).status).toBe(200);
     },
   );
 
   it.each(['rebound.example.com', 'rebound.example.com:8080', '127.0.0.1.example.com', 'example.com.'])(
     'is not given to a browser that was led here under the name "%s"',
     async (host) => {
-      for (const path of ['/', '/tables', '/status.json', '/metrics']) {
-        const answer = await get(path, { door: open() }, { host });
+      for (const path of ['/', '/status.json', '/metrics']) {
+        const answer = await get(path, { access: open() }, { host });
         expect([answer.status, answer.body]).toEqual([421, expect.stringContaining('serve.hosts')]);
       }
-      const { body } = await get('/readyz', { door: open() }, { host });
+      const { body } = await get('/readyz', { access: open() }, { host });
       expect(JSON.parse(body)).toStrictEqual({ ready: true, stopping: false });
     },
   );
 
   it('is given out under the names that are set', async () => {
-    const door = open(['status.example.com']);
-    expect((await get('/', { door }, { host: 'STATUS.example.com:443' })).status).toBe(200);
-    expect((await get('/', { door }, { host: 'example.com' })).status).toBe(421);
+    const access = open(['status.example.com']);
+    expect((await get('/', { access }, { host: 'STATUS.example.com:443' })).status).toBe(200);
+    expect((await get('/', { access }, { host: 'example.com' })).status).toBe(421);
   });
 });

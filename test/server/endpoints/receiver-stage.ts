@@ -3,7 +3,7 @@ import type { Clock } from '../../../src/model/clock.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { WebhookProfile } from '../../../src/config/profile/webhooks.ts';
-import { signDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { signDelivery } from '../../support/sign-delivery.ts';
 import type { DeliveryRow } from '../../../src/database/inbox.ts';
 import { inboxAddress } from '../../../src/database/databases.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from '../../../src/server/receiver/setup.ts';

@@ -9,7 +9,7 @@ import type {
 import type { PageView } from '../../../src/server/page/page-frame.ts';
 
 /** A page without controls. */
-export const VIEW: PageView = { nonce: 'n', token: null, told: null };
+export const VIEW: PageView = { nonce: 'n', may: false, told: null };
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');
@@ -90,7 +90,7 @@ export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}
     const at = (Math.floor(NOW / MINUTE) - 59 + index) * MINUTE;
     const received = index % 11 === 4 ? 0 : Math.round(14 + 12 * Math.sin(index / 5) + (index % 7) * 3);
     const p50_ms = received === 0 ? null : 90 + 40 * Math.sin(index / 4) + (index > 40 && index < 46 ? 500 : 0);
-    return { at, received, refused: index === 33 ? 4 : 0, p50_ms, p95_ms: p50_ms === null ? null : p50_ms * 2.6 + 40 };
+    return { at, received, refused: index === 33 ? 4 : 0, p95_ms: p50_ms === null ? null : p50_ms * 2.6 + 40 };
   });
   return {
     path: `/webhooks/${source}`,

@@ -25,11 +25,11 @@ describe('what the page says', () => {
     ['a fresh resource', {}, 'Fresh 4m 12s ago idle in 5m 48s'],
     ['an overdue one', { schedule: { ...resourceWith('x').schedule, overdue_at: NOW - 60_000 } }, 'Overdue 4m 12s ago'],
     ['one that another process owns', { owner: { name: 'pid 7 on box', since: NOW } }, 'Elsewhere pid 7 on box'],
-    ['one that the service put off', { parked_until: NOW + 90_000 }, 'Waits service asked; in 1m 30s'],
+    ['one that the service put off', { parked_until: NOW + 90_000 }, 'Waits service requested; in 1m 30s'],
     [
-      'a walk that stopped on its way',
+      'a scan that stopped on its way',
       { unfinished: { mode: 'full', pages: 12, records: 1_200 } },
-      'full walk stopped at page 12',
+      'full scan stopped at page 12',
     ],
     [
       'a run that failed',
@@ -55,7 +55,7 @@ describe('what the page says', () => {
           eta_seconds: 30,
         },
       },
-      'Full walk 25% 500 of 2,000 · 50.0/s · 30s left',
+      'Full scan 25% 500 of 2,000 · 50.0/s · 30s left',
     ],
   ])('shows %s', (_, resource, text) => {
     expect(textOf(pageWith(resource))).toContain(text);
@@ -64,7 +64,7 @@ describe('what the page says', () => {
   it.each([
     [30 * 60_000, 'since start'],
     [90 * 60_000, 'last hour'],
-  ])('names what its plots cover: of a process that runs for %d ms, "%s"', (age, period) => {
+  ])('names the time that its figures cover: of a process that runs for %d ms, "%s"', (age, period) => {
     const { at } = richSnapshot();
     const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, VIEW));
     for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])

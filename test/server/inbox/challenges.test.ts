@@ -20,9 +20,8 @@ function answer({ scheme, method = 'POST', path = '/', body = '', verified = tru
   return answerChallenge(signatureSchema.parse(scheme), delivery, { verified, secrets: TOKENS, now: NOW });
 }
 
-const plain = (body: string): ChallengeAnswer => ({ status: 200, contentType: 'text/plain', body });
+const plain = (body: string): ChallengeAnswer => ({ contentType: 'text/plain', body });
 const json = (value: object): ChallengeAnswer => ({
-  status: 200,
   contentType: 'application/json',
   body: JSON.stringify(value),
 });

@@ -58,8 +58,8 @@ describe.for([USUAL])('an event whose time is ahead of the record, on $name', (d
     await vi.waitUntil(() => heard.events.length >= 2, SOON);
     expect(heard.events.map(({ outcome }) => outcome).toSorted()).toEqual(['loaded', 'put off']);
     expect(await rowOf(stage)).toMatchObject({ title: 'second' });
-    const rows = await heard.rows();
-    expect(rows.map(({ state }) => state).toSorted()).toEqual(['done', 'waiting']);
+    const states = async (): Promise<string[]> => (await heard.rows()).map(({ state }) => state).toSorted();
+    await expect.poll(states).toEqual(['done', 'waiting']);
   });
 
   it('makes no row older where it is right and a replica lags, whatever the events beside it say', async () => {

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { profileSchema } from '../../../src/config/profile/profile.ts';
 import { DeferredError, SyncError } from '../../../src/model/errors.ts';
 import type { Sandbox } from '../../sandbox/service/sandbox.ts';
 import { differences } from '../../support/compare-copy.ts';
@@ -166,7 +165,7 @@ describe('deliveries that name no record', () => {
       state: 'waiting',
       attempts: 0,
       record_id: removed,
-      reason: expect.stringContaining('only a whole walk can tell'),
+      reason: expect.stringContaining('only a full scan can tell'),
     });
     await stage.settled();
     // It is done after a whole walk, and not by the one that only showed what has changed.
@@ -317,23 +316,6 @@ describe('when something is wrong', () => {
     isOwned = false;
     await stage.settled();
     expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'done']);
-  });
-
-  it('F133 a delivery about several records, one of which another process owns, has the others read once', async () => {
-    const read: string[] = [];
-    let attempts = 0;
-    const refetch = async (_: string, key: string): Promise<'loaded'> => {
-      if (key === 'b' && ++attempts < 4) throw new SyncError('lease_held', 'another process', { recovery: 'stop' });
-      read.push(key);
-      return 'loaded';
-    };
-    const resources = { content: { path: '/content', page: { style: 'cursor' } } };
-    const { webhooks } = profileSchema.parse({ webhooks: { events: 'list' }, resources });
-    const stage = await staged(CONTENT_ONLY, { refetch, webhooks, clock: hurriedClock(100) });
-    await stage.deliver({ list: [eventFor('content', 'a'), eventFor('content', 'b')] });
-    await stage.settled();
-    expect(read).toEqual(['a', 'b']);
-    expect((await stage.rows()).map(({ state }) => state)).toEqual(['done']);
   });
 
   it('F133 what does not concern this process is left without a question', async () => {

@@ -55,14 +55,10 @@ const PRESET_OF: Readonly<Record<string, string>> = {
   'standard-webhooks-v1a': 'standard-webhooks',
   'ghost-current': 'ghost',
   'hubspot-v3': 'hubspot',
-  'twilio-form': 'twilio',
   'discord-ed25519': 'discord',
-  'cloudinary-sha1': 'cloudinary',
   'static-bearer': 'bearer',
   'static-basic': 'basic',
 };
-
-const FORM = 'application/x-www-form-urlencoded';
 
 /** The bodies of the published examples stand in the vendors' pages, not in the file. */
 const PUBLISHED_BODIES: Readonly<Record<string, string>> = {
@@ -71,7 +67,6 @@ const PUBLISHED_BODIES: Readonly<Record<string, string>> = {
     '&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=' +
     '&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN' +
     '&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c',
-  'twilio-form': 'CallSid=CA1234567890ABCDE&Caller=%2B14158675309&Digits=1234&From=%2B14158675309&To=%2B18005551212',
 };
 
 /** All vectors. */
@@ -90,7 +85,6 @@ function publishedExample(vector: VectorFile['published'][number]): Example {
     },
     github: { 'x-hub-signature-256': signature },
     slack: { 'x-slack-signature': signature, 'x-slack-request-timestamp': String(timestamp) },
-    'twilio-form': { 'x-twilio-signature': signature, 'content-type': FORM },
   };
   const path = url === null ? '/' : new URL(url).pathname + new URL(url).search;
   const body = Buffer.from(vector.body ?? PUBLISHED_BODIES[name] ?? '');

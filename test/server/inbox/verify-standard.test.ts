@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:cr
 import { describe, expect, it } from 'vitest';
 import type { WebhookSecret } from '../../../src/config/profile/signature-secret.ts';
 import { signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
-import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { signDelivery, type DeliveryDraft, type SignedDelivery } from '../../support/sign-delivery.ts';
 import { createVerifier } from '../../../src/server/signature/create-verifier.ts';
 import type { Delivery, SignatureVerdict } from '../../../src/server/signature/delivery.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
-import { signDelivery } from '../../../src/server/signature/sign-delivery.ts';
+import { signDelivery } from '../../support/sign-delivery.ts';
 import { createVerifier } from '../../../src/server/signature/create-verifier.ts';
 
 const NOW = 1_760_000_000_000;

@@ -1,94 +1,76 @@
 import { describe, expect, it } from 'vitest';
+import type { InboxEffect, NewDelivery } from '../../../src/database/inbox.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { GroupCommit } from '../../../src/server/receiver/group-commit.ts';
 import { HandClock } from '../../support/hand-clock.ts';
+import { delivery } from '../../database/deliveries.ts';
 
 const BUSY = new SyncError('warehouse_busy', 'locked', { recovery: 'stop' });
 
-/** A store that can be locked and that refuses some items; each write is a list of items. */
-function store() {
+/** A store that can be locked and that refuses some deliveries; each write is a list of ids. */
+function store({ timeoutMs = 800, maxWaiting = 10 } = {}) {
   const clock = new HandClock();
   const writes: string[][] = [];
   const state = { locked: false, refused: new Set<string>(), answers: Promise.resolve() };
-  const write = async (items: readonly string[]): Promise<string[]> => {
+  const write = async (deliveries: readonly NewDelivery[]): Promise<InboxEffect[]> => {
     await state.answers;
     if (state.locked) throw BUSY;
-    if (items.some((item) => state.refused.has(item))) throw new Error('cannot be bound');
-    writes.push([...items]);
-    return items.map((item) => `${item} is in`);
+    const ids = deliveries.map(({ delivery_id }) => delivery_id);
+    if (ids.some((id) => state.refused.has(id))) throw new Error('cannot be bound');
+    writes.push(ids);
+    return ids.map((id) => (id === 'a' ? 'repeat' : 'new'));
   };
-  const commits = new GroupCommit({ write, mayPass: (error: unknown) => error === BUSY, clock });
-  return { clock, writes, state, commits };
+  const commits = new GroupCommit({ write, clock, timeoutMs, maxWaiting });
+  return { clock, writes, state, add: (id: string) => commits.add(delivery(id)) };
 }
-
-const TERMS = { timeoutMs: 800 };
 
 describe('a group commit', () => {
   it('T3 stores what comes in one turn as one transaction, and answers each with its own effect', async () => {
-    const { commits, writes } = store();
-    const all = ['a', 'b', 'c'].map((item) => commits.add(item, TERMS));
+    const { add, writes } = store();
+    const all = ['a', 'b', 'c'].map((id) => add(id));
     expect(writes).toEqual([]);
-    expect(await Promise.all(all)).toEqual(['a is in', 'b is in', 'c is in']);
+    expect(await Promise.all(all)).toEqual(['repeat', 'new', 'new']);
     expect(writes).toEqual([['a', 'b', 'c']]);
   });
 
   it('F178 gives up on each item when its own patience is over, and never says that it was stored', async () => {
-    const { commits, clock, state, writes } = store();
+    const { add, clock, state, writes } = store();
     state.locked = true;
-    const early = commits.add('early', TERMS);
-    const patient = commits.add('patient', { timeoutMs: 30_000 });
+    const early = add('early');
     await clock.advance(500);
-    const late = commits.add('late', TERMS);
+    const late = add('late');
     early.catch(() => undefined);
     await clock.advance(310);
     await expect(early).rejects.toBe(BUSY);
     state.locked = false;
     await clock.advance(60);
-    expect(await Promise.all([late, patient])).toEqual(['late is in', 'patient is in']);
-    expect(writes).toEqual([['patient', 'late']]);
+    expect(await late).toBe('new');
+    expect(writes).toEqual([['late']]);
   });
 
-  it('tells each when its patience is over although the database says nothing, and takes the answer that comes late', async () => {
-    const { commits, clock, state, writes } = store();
-    const answer = Promise.withResolvers<void>();
-    state.answers = answer.promise;
-    const hasty = commits.add('hasty', TERMS);
-    const patient = commits.add('patient', { timeoutMs: 30_000 });
-    const outcome = hasty.catch((error: unknown) => error);
-    await clock.advance(500);
-    const next = commits.add('next', TERMS).catch((error: unknown) => error);
-    await clock.advance(400);
-    expect(await outcome).toMatchObject({ code: 'inbox_slow' });
-    await clock.advance(500);
-    expect(await next).toMatchObject({ code: 'inbox_slow' });
-    answer.resolve();
-    expect(await patient).toBe('patient is in');
-    // One was stored all the same, the other one had not begun.
-    expect(writes).toEqual([['hasty', 'patient']]);
+  it('tells each when its patience is over although the database says nothing', async () => {
+    const { add, clock, state } = store();
+    state.answers = Promise.withResolvers<void>().promise;
+    const hasty = add('hasty').catch((error: unknown) => error);
+    await clock.advance(900);
+    expect(await hasty).toMatchObject({ code: 'inbox_slow' });
   });
 
   it('refuses at once what would wait behind too many others', async () => {
-    const { commits, clock, state } = store();
+    const { add, clock, state } = store({ maxWaiting: 2 });
     state.locked = true;
-    const waiting = ['a', 'b'].map((item) => commits.add(item, { timeoutMs: 800, maxWaiting: 2 }));
-    await expect(commits.add('c', { timeoutMs: 800, maxWaiting: 2 })).rejects.toMatchObject({
-      code: 'inbox_overloaded',
-    });
-    // What may wait longer is not bound by it.
-    const settled = commits.add('d', { timeoutMs: 800 });
+    const waiting = ['a', 'b'].map((id) => add(id));
+    await expect(add('c')).rejects.toMatchObject({ code: 'inbox_overloaded' });
     state.locked = false;
     await clock.advance(30);
-    expect(await Promise.all([...waiting, settled])).toEqual(['a is in', 'b is in', 'd is in']);
+    expect(await Promise.all(waiting)).toEqual(['repeat', 'new']);
   });
 
   it('stores the others of a group of which one cannot be stored', async () => {
-    const { commits, state } = store();
+    const { add, state } = store();
     state.refused.add('b');
-    const [a, b, c] = await Promise.allSettled(['a', 'b', 'c'].map((item) => commits.add(item, TERMS)));
-    expect([a, c]).toEqual([
-      { status: 'fulfilled', value: 'a is in' },
-      { status: 'fulfilled', value: 'c is in' },
-    ]);
+    const [a, b, c] = await Promise.allSettled(['a', 'b', 'c'].map((id) => add(id)));
+    expect([a, c]).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }]);
     expect(b).toMatchObject({ status: 'rejected', reason: { message: 'cannot be bound' } });
   });
 });

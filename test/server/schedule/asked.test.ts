@@ -17,25 +17,25 @@ it('walks at once when a person asks, and answers with that one walk, whatever i
   const { clock, runs, scheduler } = stage(() => ({ status: 'failed', code: 'auth_failed' }));
   await clock.advance(MINUTE);
   expect(runs).toEqual([]);
-  const failed = scheduler.walkNow('content', 'sync');
+  const failed = scheduler.scanNow('content', 'sync');
   await clock.advance(5_000);
   expect(await failed).toMatchObject({ status: 'failed' });
   // The wait of an hour after a refusal holds for the schedule, not for a person.
-  const again = scheduler.walkNow('content', 'sync');
+  const again = scheduler.scanNow('content', 'sync');
   await clock.advance(5_000);
   expect(await again).toMatchObject({ status: 'failed' });
   expect(runs).toHaveLength(2);
   expect(scheduler.figures()).toMatchObject([{ failures: 2 }]);
   scheduler.retry(['content']);
   expect(scheduler.figures()).toMatchObject([{ failures: 0 }]);
-  await expect(scheduler.walkNow('nothing', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
+  await expect(scheduler.scanNow('nothing', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
 });
 
 it('joins a full walk under way, and comes behind any other', async () => {
   const { clock, runs, scheduler } = stage(() => ({ lasts: MINUTE }));
-  const first = scheduler.walkNow('content', 'backfill');
+  const first = scheduler.scanNow('content', 'backfill');
   await clock.advance(1_000);
-  const [joined, behind] = [scheduler.walkNow('content', 'backfill'), scheduler.walkNow('content', 'sync')];
+  const [joined, behind] = [scheduler.scanNow('content', 'backfill'), scheduler.scanNow('content', 'sync')];
   await clock.advance(MINUTE);
   expect(await joined).toBe(await first);
   expect(runs.map(({ command }) => command)).toEqual(['backfill', 'sync']);
@@ -45,13 +45,13 @@ it('joins a full walk under way, and comes behind any other', async () => {
 
 it('ends the walk of a resource that is paused, and begins none until it is resumed', async () => {
   const { clock, paused, runs, scheduler } = stage(() => ({ lasts: MINUTE }));
-  const asked = scheduler.walkNow('content', 'backfill');
+  const asked = scheduler.scanNow('content', 'backfill');
   await clock.advance(1_000);
   paused.add('content');
   await scheduler.honourPauses();
   await clock.advance(1_000);
   expect(await asked).toMatchObject({ status: 'interrupted' });
-  const waiting = scheduler.requestWalk('content', 'sync');
+  const waiting = scheduler.requestScan('content', 'sync');
   await clock.advance(10 * MINUTE);
   expect(runs).toHaveLength(1);
   expect(scheduler.figures()).toMatchObject([{ nextAt: null, overdueAt: null, running: null }]);

@@ -48,11 +48,11 @@ export interface Play {
 }
 
 const NOTHING = { incremental: null, full: null, timezone: 'UTC', jitter: 0, resources: {} };
-const NO_WALK = { due_at: null, unproved_at: null, unproved_full_at: null, walk_mode: null, walk_started_at: null };
+const NO_SCAN = { due_at: null, unproved_at: null, unproved_full_at: null, walk_mode: null, walk_started_at: null };
 
 /** A resource that was walked whole at that moment. */
 export function walkedAt(at: number): StoredSuccess {
-  return { ...NO_WALK, last_success_at: timestampText(at), last_full_at: timestampText(at) };
+  return { ...NO_SCAN, last_success_at: timestampText(at), last_full_at: timestampText(at) };
 }
 
 export function play({ clock, schedule, resources, course }: PlayOptions): Play {
@@ -81,7 +81,6 @@ export function play({ clock, schedule, resources, course }: PlayOptions): Play 
   const create = (): Scheduler =>
     new Scheduler({
       source: 'blog',
-      hasTick: false,
       resources: Object.fromEntries([...stored.keys()].map((name) => [name, { incremental: FILTER }])),
       schedule: { ...NOTHING, ...schedule },
       clock,

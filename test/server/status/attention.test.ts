@@ -120,14 +120,14 @@ describe('what needs attention of a resource', () => {
     [
       'one that the service put off',
       { parked_until: NOW + MINUTE },
-      ['look', 'The service asked to be left alone; the next request goes out in 1m 00s'],
+      ['look', 'The service requested a wait; the next request is sent in 1m 00s'],
     ],
     [
       'held deletes',
       { suspects: { held: 1_870, held_since: NOW, held_why: null } },
       ['look', '1,870 deletes held: too many at once to be accepted; the rows stay live'],
     ],
-    ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are set aside']],
+    ['rejects', { rejects: [{ reason: 'id_null', count: 2 }] }, ['look', '2 records are rejected']],
   ])('%s', (_, resource, expected) => {
     const found = foundIn({ resources: [resourceWith('content', resource)] });
     expect(found).toStrictEqual(expected === null ? [] : [expected]);

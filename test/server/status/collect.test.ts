@@ -1,21 +1,23 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { webhookSchema } from '../../../src/config/settings.ts';
+import { processNamespace } from '../../../src/database/state/leases.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { SourceActivity } from '../../../src/observe/activity.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { renderStatusPage } from '../../../src/server/page/overview.ts';
+import { SourceActivity } from '../../../src/server/source-activity.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import { type Collector, createCollector } from '../../../src/server/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import type { StatusParts } from '../../../src/server/status/source-status.ts';
-import { webhookSchema } from '../../../src/config/settings.ts';
-import { placeOfProcess } from '../../../src/database/state/leases.ts';
-import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
 
 const SCHEDULE = { incremental: '*/10 * * * *', full: null, timezone: 'UTC', next_at: null, overdue_at: null };
+
+const FIGURES = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
 interface Stage {
   clock: HandClock;
@@ -32,7 +34,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   const { warehouse, file } = await tempWarehouse();
   const metrics = createMetrics('0');
   onTestFinished(() => metrics.close());
-  const activity = new SourceActivity('blog', clock, metrics);
+  const activity = new SourceActivity('blog', clock, metrics, () => 2);
   const source = {
     name: 'blog',
     base_url: 'https://cms.example.com',
@@ -131,14 +133,8 @@ describe('what the warehouse says', () => {
         `UPDATE _sync_leases SET owner = 'pid 1 on other', host = 'other', acquired_at = '${at}', expires_at = '2099-01-01 00:00:00.000'`,
       ).run();
     });
-    activity.walkEnded('content', {
-      mode: 'incremental',
-      status: 'failed',
-      seconds: 1,
-      pages: 0,
-      counts: { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0 },
-      error: { code: 'auth', message: 'no', hint: 'renew it' },
-    });
+    const error = { code: 'auth', message: 'no', hint: 'renew it' };
+    activity.ended({ ...FIGURES, resource: 'content', mode: 'incremental', status: 'failed', seconds: 1, error });
     const status = await content();
     expect(status.runs.map((run) => [run.status, run.seconds, run.error?.hint])).toStrictEqual([
       ['running', null, undefined],
@@ -156,7 +152,7 @@ describe('what the warehouse says', () => {
     const { content, file, warehouse } = await stage();
     await loading(warehouse);
     asOther(file, (db) => {
-      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(placeOfProcess(false));
+      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(processNamespace(false));
       db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
         VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
     });
@@ -183,7 +179,7 @@ describe('F159 a warehouse that cannot be reached', () => {
     expect(lost.warehouse.problem).toMatchObject({ code: 'warehouse_gone' });
     expect(lost.resources[0]?.last_success_at).toBe(Date.parse('2026-11-20T13:59:00.000Z'));
     expect(await collector.ready()).toMatchObject({ ready: false, sources: { blog: 'unreachable' } });
-    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', token: null, told: null });
+    const page = renderStatusPage(await collector.snapshot(), { nonce: 'n', may: false, told: null });
     expect(page).toContain('The warehouse cannot be read');
     expect(page).toContain('the figures below are from 10m 00s ago');
     renameSync(`${file}.away`, file);
@@ -211,7 +207,7 @@ describe('F159 a warehouse that cannot be reached', () => {
     expect(attentionOf(await collector.snapshot())).toEqual([]);
     const [one] = (await collector.snapshot()).sources;
     const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
-    const view = { nonce: 'n', token: null, told: null };
+    const view = { nonce: 'n', may: false, told: null };
     const page = renderStatusPage({ ...(await collector.snapshot()), sources: many }, view);
     expect(page.match(/waiting to be opened/g)).toHaveLength(20);
     expect(page).not.toContain('Broken');
@@ -230,17 +226,17 @@ describe('what this process has done', () => {
     const { activity, clock, source } = await stage({
       inbox: async () => ({ waiting: 4, waitingBytes: 100, dead: 1, different: 2, oldest: '2026-11-20 13:59:58.000' }),
     });
-    activity.walkStarted('content', 'incremental', { records: 0, pages: 0, requests: 0, total: 400 });
+    activity.started('content', { mode: 'incremental', checkpoint: { walk_records: 0, walk_pages: 0 } });
     for (let second = 1; second <= 90; second += 1) {
       await clock.advance(1_000);
-      activity.attempted({ outcome: second % 30 === 0 ? 'limited' : 'ok', latency_ms: 50 }, 2);
+      activity.attempted({ outcome: second % 30 === 0 ? 'limited' : 'ok', latency_ms: 50 });
     }
-    const counts = { inserted: 30, updated: 5, unchanged: 60, rejected: 5, deleted: 0 };
-    activity.walkPage('content', { records: 100, pages: 1, requests: 1, total: 400 }, counts, 1);
+    const figures = { ...FIGURES, inserted: 30, updated: 5, unchanged: 60, rejected: 5, pages: 1, requests: 1 };
+    activity.page('content', { number: 1, records: Array.from({ length: 100 }), total: 400 }, figures);
     for (let at = 0; at < 20; at += 1) activity.webhookAnswered('stored', 0.01);
     for (let at = 0; at < 3; at += 1) activity.webhookAnswered('too_old', 0.01);
-    activity.delivered({ resource: 'content', result: 'updated', deliveries: 2, delayMs: 120 });
-    activity.delivered({ resource: null, result: null, deliveries: 1, delayMs: 120 });
+    activity.delivered({ resource: 'content', outcome: 'loaded', deliveries: 2, delayMs: 120 });
+    activity.delivered({ resource: null, outcome: 'absent', deliveries: 1, delayMs: 120 });
     const status = await source();
     expect(status.resources[0]?.running).toMatchObject({ mode: 'incremental', records: 100, total: 400, pages: 1 });
     expect(status.limit).toMatchObject({ allowed_per_second: 2, requests: 90, limited: 3 });

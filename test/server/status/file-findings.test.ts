@@ -57,7 +57,7 @@ it.each<[boolean, string[], number, string[]]>([
   [true, ['files_waiting'], 0, ['files filesStopped']],
   [false, ['files_failed', 'files_refused', 'files_waiting'], 0, []],
   [false, ['files_failed', 'end_unproved'], 0, ['partial end_unproved']],
-  [false, ['files_failed'], 1, ['partial : records were set aside']],
+  [false, ['files_failed'], 1, ['partial : records were rejected']],
 ])(
   'reports files once, although the last run warns too (stopped: %s, %j, %i rejected)',
   (isStopped, codes, rejected, expected) => {

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { askDrain, type WalkItem } from '../../../src/server/work-items/work-items.ts';
+import { askDrain, type ScanItem } from '../../../src/server/work-items/work-items.ts';
 import { WorkQueue } from '../../../src/server/work-items/work-queue.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, preparedPostgres } from '../../support/databases.ts';
 import { startPostgres } from '../../support/postgres-server.ts';
 import { until } from '../../support/serving.ts';
 
 const NEVER = new AbortController().signal;
-const WALK: WalkItem = { kind: 'walk', source: 'blog', resource: 'content', command: 'sync' };
+const WALK: ScanItem = { kind: 'walk', source: 'blog', resource: 'content', command: 'sync' };
 
 function opened(address: string, errors: unknown[] = []): WorkQueue {
   const failed = (error: unknown): void => void errors.push(error);

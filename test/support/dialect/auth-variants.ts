@@ -1,7 +1,7 @@
 import { Digits, type Value } from '../world/json-value.ts';
 import type { AuthVariant } from './dialect.ts';
 import type { Asked } from './service.ts';
-import { type Answer, refused } from '../world/service.ts';
+import { type Answer, refused } from './oddities.ts';
 
 const SECRET = 'q7Zr-the-right-one-41';
 

@@ -1,9 +1,9 @@
 import { Digits, type Value } from '../world/json-value.ts';
 import type { Arguments } from './service.ts';
-import type { Answer } from '../world/service.ts';
+import type { Answer } from './oddities.ts';
 import type { DeleteVariant, Dialect, HookVariant, Said } from './dialect.ts';
 import type { Posts } from './posts.ts';
-import { GONE_SPELLINGS } from '../world/behaviour.ts';
+import { GONE_SPELLINGS } from './oddities.ts';
 import { RESOURCE } from '../world/oracle.ts';
 
 const item = (gone: readonly number[] | null): Record<string, unknown> => ({

@@ -1,9 +1,9 @@
 import type { Random } from '../random.ts';
-import { drawOddities, type GoneSpelling, type Oddities } from '../world/behaviour.ts';
+import { drawOddities, type GoneSpelling, type Oddities } from './oddities.ts';
 import type { Value } from '../world/json-value.ts';
 import type { Post, Posts } from './posts.ts';
 import type { Arguments, Asked, Place } from './service.ts';
-import type { Answer } from '../world/service.ts';
+import type { Answer } from './oddities.ts';
 
 /** Fields of the profile; objects are merged with those of other dimensions. */
 export type Patch = Readonly<Record<string, unknown>>;

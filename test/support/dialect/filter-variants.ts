@@ -2,7 +2,7 @@ import { Digits, type Value } from '../world/json-value.ts';
 import type { Dialect, FilterVariant, Said, TimeForm } from './dialect.ts';
 import type { Post, Posts } from './posts.ts';
 import { type Arguments, shown } from './service.ts';
-import type { Answer } from '../world/service.ts';
+import type { Answer } from './oddities.ts';
 
 const MOST = 4;
 

@@ -1,4 +1,4 @@
-import { tieRank } from '../world/behaviour.ts';
+import { tieRank } from './oddities.ts';
 import { Digits, type Value } from '../world/json-value.ts';
 import type { Cut, Cutting, Dialect, PageVariant, Said } from './dialect.ts';
 import type { Post } from './posts.ts';

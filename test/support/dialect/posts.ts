@@ -1,5 +1,6 @@
 import { canonical, type Fields } from '../world/json-value.ts';
-import { FieldMaker, type PastState, drawTitle, uuidOf } from '../world/records.ts';
+import { FieldMaker, drawTitle, uuidOf } from './drawn-fields.ts';
+import type { PastState } from '../world/oracle.ts';
 import type { Random } from '../random.ts';
 import type { Dialect } from './dialect.ts';
 
@@ -45,6 +46,7 @@ export class Posts {
   moves = 0;
   /** When anything changed last. */
   movedAt = -Infinity;
+  readonly #snapshots: { at: number; posts: readonly Post[] }[] = [];
   readonly #bodyOf: (post: Post) => Fields;
 
   constructor(bodyOf: (post: Post) => Fields) {
@@ -52,18 +54,20 @@ export class Posts {
   }
 
   put(post: Post): void {
-    this.#moved(post.changedAt);
+    this.#count(post.changedAt);
     const kept = { ...post, sequence: this.moves };
     this.live.set(post.key, kept);
     const states = this.past.get(post.key) ?? [];
     const updatedAt = post.updatedAt ?? post.createdAt;
     this.past.set(post.key, [...states, { body: canonical(this.#bodyOf(kept)), updatedAt }]);
+    this.#remember(post.changedAt);
   }
 
   /** Removes it for good. */
   remove(post: Post, at: number): void {
-    this.#moved(at);
+    this.#count(at);
     this.live.delete(post.key);
+    this.#remember(at);
     this.graves.push({ post, at, sequence: this.moves });
   }
 
@@ -72,9 +76,19 @@ export class Posts {
     return this.live.has(key) ? undefined : this.graves.findLast(({ post }) => post.key === key)?.at;
   }
 
-  #moved(at: number): void {
+  /** The posts as they were at that moment. */
+  asOf(at: number): readonly Post[] {
+    const snapshot = this.#snapshots.findLast((each) => each.at <= at) ?? this.#snapshots[0];
+    return snapshot?.posts ?? [];
+  }
+
+  #count(at: number): void {
     this.moves += 1;
     this.movedAt = Math.max(this.movedAt, at);
+  }
+
+  #remember(at: number): void {
+    this.#snapshots.push({ at, posts: [...this.live.values()] });
   }
 }
 

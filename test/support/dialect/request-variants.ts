@@ -1,7 +1,7 @@
 import type { Arguments } from './service.ts';
 import type { Dialect, EnvelopeVariant, PlaceVariant, RequestVariant, Said } from './dialect.ts';
 import { type Fields, isFields, type Value } from '../world/json-value.ts';
-import { nested } from '../world/service.ts';
+import { nested } from './oddities.ts';
 
 const inQuery = (name: string): string => name;
 const inBody = (name: string): string => `body:find.${name}`;

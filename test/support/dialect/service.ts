@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { serveUntilEnd } from '../../faults/port-of.ts';
 import type { Random } from '../random.ts';
-import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from '../world/behaviour.ts';
+import { claimsIn, emptyBody, goneAnswer, REDIRECT_TO } from './oddities.ts';
 import { Digits, type Fields, isFields, parsed, type Value, written } from '../world/json-value.ts';
-import { type Answer, nested, refused } from '../world/service.ts';
+import { type Answer, nested, refused } from './oddities.ts';
 import type { WorldClock } from '../world/world-clock.ts';
+import { type Deviation, NO_LAG } from './deviations.ts';
 import { type Dialect, isUnstable } from './dialect.ts';
 import { compare } from './page-variants.ts';
 import type { Post, PostEditor, Posts } from './posts.ts';
@@ -20,6 +21,8 @@ interface Stage {
   clock: WorldClock;
   random: Random;
   log: string[];
+  /** Of its listings. */
+  lag?: Deviation['lag'];
 }
 
 /** A service that speaks a dialect, on a port of its own. It knows nothing of who copies it. */
@@ -108,7 +111,7 @@ export class DialectService {
     if (fault !== null) return refused(400, fault);
     if (dialect.refused !== null && dialect.refused.place === place)
       return refused(dialect.refused.status, 'not this one');
-    const listed = [...posts.live.values()].filter((post) => post.place === place && isListed(post));
+    const listed = this.#state(posts).filter((post) => post.place === place && isListed(post));
     const found = filter.find(args, listed, dialect);
     if (typeof found === 'number') return refused(found, 'what filter is this?');
     const size = this.#size(args);
@@ -131,6 +134,12 @@ export class DialectService {
       return { status: 200, body: envelope.wrap(records, beside), headers };
     const body = emptyBody(odd, recordsAt, (own) => nested([...own, ...beside]));
     return { status: odd.empty === 204 ? 204 : 200, body, headers };
+  }
+
+  /** One of several replicas answers: some of them are behind. */
+  #state(posts: Posts): readonly Post[] {
+    const { lag = NO_LAG, random } = this.#stage;
+    return lag.ms > 0 && random.chance(lag.chance) ? posts.asOf(this.now() - lag.ms) : [...posts.live.values()];
   }
 
   #size(args: Arguments): number {

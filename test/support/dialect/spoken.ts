@@ -1,4 +1,4 @@
-import { declaredEmpty, ignoredTotals } from '../world/behaviour.ts';
+import { declaredEmpty, ignoredTotals } from './oddities.ts';
 import { RESOURCE } from '../world/oracle.ts';
 import { AUTHS } from './auth-variants.ts';
 import { DELETES, WEBHOOKS } from './delete-variants.ts';

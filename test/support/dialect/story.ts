@@ -5,6 +5,7 @@ import { type Command, emptyCopy, requireKeptIn, type Run, type Runner, storyClo
 import { openFrom } from '../journey.ts';
 import type { WorldClock } from '../world/world-clock.ts';
 import { bodyOf, DialectService, isCopied, stored } from './service.ts';
+import { deviate, type Deviation } from './deviations.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
 import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
@@ -13,7 +14,6 @@ import type { Inbox } from '../../../src/database/inbox.ts';
 import { draining } from '../draining.ts';
 import { type Fields, written } from '../world/json-value.ts';
 import type Database from 'better-sqlite3';
-import type { EndedRun } from '../world/story.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,6 +24,7 @@ export interface Outcome {
   database: TestDatabase['name'];
   dialect: Dialect;
   profile: WrittenProfile;
+  deviation: Deviation;
   runs: readonly Run[];
   /** In the end there was nothing to copy. */
   isEmpty: boolean;
@@ -33,6 +34,7 @@ export interface Outcome {
 
 interface Story {
   dialect: Dialect;
+  deviation: Deviation;
   random: Random;
   clock: WorldClock;
   posts: Posts;
@@ -59,18 +61,18 @@ export async function tellDialect(seed: number): Promise<Outcome> {
   const random = randomFrom(seed);
   const dialect = drawDialect(random, SPOKEN);
   const profile = profileOf(dialect);
+  const deviation = deviate(profile, randomFrom(seed + 1));
   const database = random.chance(0.2) && POSTGRES.missing === null ? POSTGRES : SQLITE;
-  const story = await setStage(dialect, profile, database, random);
+  const story = await setStage({ dialect, profile, deviation }, database, random);
   await playNoisily(story);
   await playQuietly(story);
   const { runs, broken, service, posts } = story;
   const isEmpty = ![...posts.live.values()].some(isCopied);
-  return { seed, database: database.name, dialect, profile, runs, isEmpty, broken, log: service.log };
+  return { seed, database: database.name, dialect, profile, deviation, runs, isEmpty, broken, log: service.log };
 }
 
 async function setStage(
-  dialect: Dialect,
-  profile: WrittenProfile,
+  { dialect, profile, deviation }: Pick<Outcome, 'dialect' | 'profile' | 'deviation'>,
   database: TestDatabase,
   random: Random,
 ): Promise<Story> {
@@ -78,14 +80,28 @@ async function setStage(
   const log: string[] = [];
   const posts = new Posts((post) => stored(dialect, post));
   const editor = new PostEditor(posts, dialect, random, log);
-  const service = new DialectService({ dialect, posts, editor, clock, random, log });
+  const service = new DialectService({ dialect, posts, editor, clock, random, log, lag: deviation.lag });
   editor.fill(dialect.records, clock.now() - 240 * HOUR, clock.now() - 2 * HOUR);
   const base_url = await service.start();
   const deletes = { max_rows: 10_000, max_part: 1 };
   const source = { base_url, auth: dialect.auth.settings, deletes };
   const { runner, config, address } = await emptyCopy(database, clock, service, { profile, source });
   const state = { runs: [], broken: [], walkedSince: null };
-  return { dialect, random, clock, posts, editor, service, runner, database, config, address, log, ...state };
+  return {
+    dialect,
+    deviation,
+    random,
+    clock,
+    posts,
+    editor,
+    service,
+    runner,
+    database,
+    config,
+    address,
+    log,
+    ...state,
+  };
 }
 
 async function playNoisily(story: Story): Promise<void> {
@@ -101,16 +117,16 @@ async function playNoisily(story: Story): Promise<void> {
 
 /** Some last changes, and then time: so much that whatever was late has come. */
 async function playQuietly(story: Story): Promise<void> {
-  const { random, clock, service, dialect } = story;
+  const { random, clock, service, dialect, deviation } = story;
   service.isBusy = false;
   editSome(story, 5);
-  clock.push(dialect.lateMs + dialect.lookbackMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
+  clock.push(deviation.lag.ms + dialect.lateMs + dialect.lookbackMs + random.pick([MINUTE, HOUR, 30 * HOUR]));
   await play(story, 'sync', false);
   const differences = await differencesAfterEvents(story, random.whole(1, 4));
   if (differences.length > 0)
     story.broken.push({ promise: 'an event ends in a row', differences, run: story.runs.length });
   editSome(story, 3);
-  clock.push(dialect.lateMs + dialect.lookbackMs + HOUR);
+  clock.push(deviation.lag.ms + dialect.lateMs + dialect.lookbackMs + HOUR);
   await play(story, 'backfill', false);
   // Where nothing can be read alone, a second walk confirms what the first one missed.
   clock.push(dialect.lookbackMs + HOUR);
@@ -122,7 +138,7 @@ function editSome({ editor, service, random }: Story, most: number): void {
 }
 
 async function play(story: Story, command: Command, isLast: boolean): Promise<void> {
-  const { service, random, runner, runs, posts, dialect } = story;
+  const { service, random, runner, runs, posts, dialect, deviation } = story;
   const startedAt = service.now();
   const stopAfter = service.isBusy && random.chance(0.15) ? random.whole(1, 6) : null;
   const before = posts.moves;
@@ -135,7 +151,9 @@ async function play(story: Story, command: Command, isLast: boolean): Promise<vo
   const isOk = run.status === 'ok' || (run.status === 'partial' && isOkElsewhere);
   const ended = { mode: run.mode, isOk, walkedSince, isLast };
   story.walkedSince = run.status === 'ok' || run.status === 'partial' ? null : walkedSince;
-  const broken = await story.database.read(story.address, (db) => brokenPromises(db, ended, { dialect, posts }));
+  const broken = await story.database.read(story.address, (db) =>
+    brokenPromises(db, ended, { dialect, posts, lagMs: deviation.lag.ms }),
+  );
   for (const { promise, differences } of broken) story.broken.push({ promise, differences, run: runs.length });
 }
 
@@ -152,7 +170,8 @@ const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'ab
  */
 async function differencesAfterEvents(story: Story, edits: number): Promise<Difference[]> {
   const { dialect, posts, editor, clock, database, address, config, log } = story;
-  if (dialect.hooks.events === null) return [];
+  // A replica that is behind may answer the listing that an event leads to.
+  if (dialect.hooks.events === null || story.deviation.lag.ms > 0) return [];
   const touched = Array.from({ length: edits }, () => editor.edit(clock.now())).filter((post) => post !== null);
   const keys = [...new Set(touched.map(({ key }) => key))];
   const gone = keys.filter((key) => !isThere(posts.live.get(key)));
@@ -201,6 +220,16 @@ function isThere(post: Post | undefined): boolean {
   return post !== undefined && (post.state === 'live' || post.state === 'other');
 }
 
+/** A run that ended, as far as promises depend on it. */
+export interface EndedRun {
+  mode: 'full' | 'incremental';
+  isOk: boolean;
+  /** The service's time when its walk began, in whichever run that was. */
+  walkedSince: number;
+  /** True for the last run: nothing moves any more and it must be right, whatever was before. */
+  isLast: boolean;
+}
+
 interface Broken {
   promise: string;
   differences: Difference[];
@@ -214,15 +243,17 @@ interface Broken {
 export function brokenPromises(
   db: Database.Database,
   run: EndedRun,
-  { dialect, posts }: { dialect: Dialect; posts: Posts },
+  { dialect, posts, lagMs = 0 }: { dialect: Dialect; posts: Posts; lagMs?: number },
 ): Broken[] {
   const sent = new Map([...posts.live].map(([key, post]) => [key, stored(dialect, post)]));
   const history = historyFaults(db, posts, dialect.deletes.gone !== null);
   const broken: Broken[] = history.length === 0 ? [] : [{ promise: 'a history is what was', differences: history }];
   if (!run.isOk) return broken;
   const refused = dialect.refused?.place;
-  const isQuiet = run.isLast || posts.movedAt < run.walkedSince;
-  const isSure = ({ changedAt }: Post): boolean => isQuiet || changedAt < run.walkedSince;
+  // What moved shortly before may not have come to the replica that answered.
+  const sureBefore = run.walkedSince - lagMs;
+  const isQuiet = run.isLast || posts.movedAt < sureBefore;
+  const isSure = ({ changedAt }: Post): boolean => isQuiet || changedAt < sureBefore;
   const isFull = run.mode === 'full';
   const truth = new Map<string, Fields | null | 'either'>();
   for (const post of posts.live.values()) {
@@ -232,7 +263,7 @@ export function brokenPromises(
     if (posts.live.has(post.key)) continue;
     const isGone =
       post.place !== refused &&
-      (isQuiet || at < run.walkedSince) &&
+      (isQuiet || at < sureBefore) &&
       (isFull || dialect.deletes.isTold || dialect.filter.tellsDeletes === true);
     truth.set(post.key, isGone ? null : 'either');
   }
@@ -250,8 +281,11 @@ function wanted(dialect: Dialect, post: Post, isFull: boolean): Fields | null | 
 
 /** Throws the story where a promise was broken. */
 export function requireKept(outcome: Outcome): void {
-  const { dialect, profile } = outcome;
-  const facts = [`service: ${describeDialect(dialect)}`, `profile: ${JSON.stringify(profile)}`];
+  const { dialect, profile, deviation } = outcome;
+  const facts = [
+    `service: ${describeDialect(dialect)}`,
+    `profile: ${JSON.stringify(profile)}; ${JSON.stringify(deviation)}`,
+  ];
   requireKeptIn(outcome, 'any-dialect.test.ts', facts);
 }
 

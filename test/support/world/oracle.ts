@@ -13,7 +13,6 @@ import {
   type Value,
   written,
 } from './json-value.ts';
-import type { PastState } from './records.ts';
 
 /** What must be in the copy: by key the body, null for a record that must not be live, `either` for one that may be. */
 export type Truth = ReadonlyMap<string, Fields | null | 'either'>;
@@ -128,6 +127,13 @@ function versionsIn(db: Database.Database, resource = RESOURCE): Version[] {
       `SELECT id, version, valid_from, valid_to, op, body FROM _sync_versions WHERE resource = ? ORDER BY id, version`,
     )
     .all(resource);
+}
+
+/** What a record was at a time. */
+export interface PastState {
+  /** Canonical. */
+  body: string;
+  updatedAt: number | null;
 }
 
 interface Remembering {

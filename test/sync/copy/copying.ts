@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { copyWarehouse, type CopiedTable, type CopyRequest } from '../../../src/sync/copy-warehouse.ts';
+import type { CopiedTable } from '../../../src/database/copy/copy-files.ts';
+import { copyWarehouse, type CopyRequest } from '../../../src/sync/copy-warehouse.ts';
 import { asOtherClient, postgresDatabase } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 import { profilesFor, profileWith } from '../../support/page-records.ts';
@@ -11,15 +12,13 @@ export interface Copying {
   file: string;
   inbox: string;
   to: string;
-  /** The schema in which a copy grows. */
-  staging: string;
   /** Loads records into the SQLite warehouse, each by its source text, as one page of a run. */
   load(texts: readonly string[]): Promise<unknown>;
   copy(over?: Partial<CopyRequest>): Promise<CopiedTable[]>;
   /** Copies until a table is copied, and then gives up. */
   copyUntil(table: string): Promise<void>;
-  /** Runs a statement on the schema that a copy grows in. */
-  onStaging(statement: string): Promise<void>;
+  /** Runs a statement on the schema of the copy. */
+  onTarget(statement: string): Promise<void>;
 }
 
 export async function copying(): Promise<Copying> {
@@ -27,7 +26,6 @@ export async function copying(): Promise<Copying> {
   const [file, inbox] = [path.join(folder, 'blog.db'), path.join(folder, 'blog-inbox.db')];
   const to = `${await postgresDatabase()}?schema=blog`;
   const { load } = await loading(await openFor(file));
-  const staging = to.replace(/schema=\w+/, 'schema=_sync_copying_blog');
   const copy = (over: Partial<CopyRequest> = {}): Promise<CopiedTable[]> =>
     copyWarehouse({
       from: `sqlite:${file}`,
@@ -43,7 +41,6 @@ export async function copying(): Promise<Copying> {
     file,
     inbox,
     to,
-    staging,
     copy,
     load: (texts) => load(texts),
     copyUntil: async (table) => {
@@ -56,6 +53,6 @@ export async function copying(): Promise<Copying> {
         (error: unknown) => (stop.signal.aborted ? undefined : Promise.reject(error)),
       );
     },
-    onStaging: (statement) => asOtherClient(staging, async (client) => void (await client.query(statement))),
+    onTarget: (statement) => asOtherClient(to, async (client) => void (await client.query(statement))),
   };
 }

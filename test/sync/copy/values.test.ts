@@ -97,13 +97,11 @@ describe.skipIf(POSTGRES.missing !== null)('what is copied', () => {
     onTestFinished(() => inbox.close());
     const received_at = '2026-11-21 10:00:00.000';
     const deliveries = ['waits', 'dead', 'done', 'last'].map((delivery_id) => ({
-      delivery: {
-        delivery_id,
-        is_id_sent: true,
-        received_at,
-        headers: '{}',
-        body: Buffer.from([0, 255, 92, 10]),
-      },
+      delivery_id,
+      is_id_sent: true,
+      received_at,
+      headers: '{}',
+      body: Buffer.from([0, 255, 92, 10]),
     }));
     await inbox.write(deliveries);
     asOther(stage.inbox, (db) => {

@@ -51,19 +51,6 @@ describe('a record that the service no longer has', () => {
     expect(asked(stage)).toBe(2);
   });
 
-  it.for([
-    ['is under way', "walk_mode = 'full', last_full_at = '2020-01-01 00:00:00.000'"],
-    ['has ended since', "last_full_at = '2999-01-01 00:00:00.000'"],
-  ] as const)('F084 is looked at again where a whole walk %s, which may have brought a control', async ([, walk]) => {
-    const { stage, events } = await heard(50);
-    const [id = ''] = stage.remove(1);
-    stage.sandbox.faults.add({ fault: 'status', status: 404, path: '/v1/content/' });
-    await stage.write(`UPDATE _sync_checkpoints SET ${walk}`);
-    expect(await events.softDelete(goneNow([id]))).toMatchObject({ held: [id] });
-    expect(await stage.suspects()).toEqual([{ id, reason: 'event', state: 'open', sweeps: 0 }]);
-    expect(await stage.live()).toHaveLength(50);
-  });
-
   it('is held once more than a tenth went within 24 hours, one by one, and goes again a day later', async () => {
     const { stage, events } = await heard(60);
     const gone = stage.remove(8);
@@ -73,14 +60,6 @@ describe('a record that the service no longer has', () => {
     expect(await events.softDelete(goneNow(gone.slice(7)))).toMatchObject({ deleted: [gone[7]] });
     // What was held stays so: a person was asked.
     expect(await stage.suspects()).toMatchObject([{ id: gone[6], state: 'held' }]);
-  });
-
-  it('stays if its row was written after the service was asked', async () => {
-    const { stage, events } = await heard(50);
-    const [id = ''] = await stage.live();
-    const outcome = await events.softDelete([{ key: id, confirmedAt: Date.now() - 3_600_000 }]);
-    expect(outcome).toMatchObject({ deleted: [], held: [], waiting: [] });
-    expect(await stage.live()).toHaveLength(50);
   });
 
   it('is looked at again if a page met it while the answer was on its way', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { StoredWarning } from '../../../src/database/state/runs.ts';
 import { SyncError } from '../../../src/model/errors.ts';
-import type { StoredWarning } from '../../../src/database/state/run-history.ts';
 import { eitherDatabase } from '../../support/databases.ts';
 import { picture } from './picture-service.ts';
 import { pictureStage, type PictureStage } from './picture-stage.ts';

@@ -101,14 +101,6 @@ describe.for([USUAL])('a filter that is not what the profile says, on $name', (d
     expect(codes(report)).toEqual(['filter_ignored']);
     expect(await stage.unlike()).toEqual([]);
   });
-
-  it('is not trusted if the single record is not found although it is listed', async () => {
-    const stage = await smallStage({ filter: () => false, hasItem: (id) => id !== 'e' }, {}, { database });
-    await changed(stage);
-    await stage.walk();
-    await stage.walk();
-    expect(await stage.unlike()).toEqual([]);
-  });
 });
 
 describe.for([USUAL])('a filter that works, on $name', (database) => {

@@ -86,15 +86,10 @@ export async function checkServer(database: Database): Promise<void> {
   });
 }
 
-/** Pools whose database has the table of commit marks. */
-const marked = new WeakSet<Database['pool']>();
-
 /** Every transaction writes a commit mark, whatever its schema. */
 async function prepareCommitMarks(database: Database): Promise<void> {
-  if (marked.has(database.pool)) return;
   await migrateSchema({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
   await execute(database, { retryForMs: OPEN_TIMEOUT_MS })(FORGET_OLD_MARKS);
-  marked.add(database.pool);
 }
 
 /** Waits for pages that an older version is writing; its next page finds the tables migrated. */
@@ -178,7 +173,6 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
   );
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
-    // The statement declares the type of its rows.
     // The statement declares the type of its rows.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const query = CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>;

@@ -10,7 +10,11 @@ const MAX_CONNECTIONS = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
-const pools = new Map<string, { pool: Pool; users: number }>();
+interface SharedPool extends Pick<Database, 'pool' | 'lastMarks'> {
+  users: number;
+}
+
+const pools = new Map<string, SharedPool>();
 
 /** A database whose pool exists while it has users. */
 interface BorrowedDatabase {
@@ -23,24 +27,25 @@ interface BorrowedDatabase {
 export function borrowDatabase(address: PostgresAddress, clock: Clock): BorrowedDatabase {
   const { connection, schema } = address;
   const name = connectionName(connection);
-  const shared = pools.get(name) ?? { pool: createPool(connection), users: 0 };
+  const shared = pools.get(name) ?? createPool(connection);
   pools.set(name, shared);
   shared.users += 1;
+  const { pool, lastMarks } = shared;
   let isReleased = false;
   return {
-    database: { pool: shared.pool, schema, shown: shownAddress(address), clock, random: Math.random },
+    database: { pool, lastMarks, schema, shown: shownAddress(address), clock, random: Math.random },
     release: async () => {
       if (isReleased) return;
       isReleased = true;
       shared.users -= 1;
       if (shared.users > 0) return;
       pools.delete(name);
-      await shared.pool.end();
+      await pool.end();
     },
   };
 }
 
-function createPool(connection: string): Pool {
+function createPool(connection: string): SharedPool {
   const config: PoolConfig = {
     connectionString: connection,
     max: MAX_CONNECTIONS,
@@ -61,5 +66,7 @@ function createPool(connection: string): Pool {
     // The next statement on the connection reports the error.
     client.on('error', () => undefined);
   });
-  return pool;
+  const lastMarks: Database['lastMarks'] = new Map();
+  pool.on('remove', (client) => lastMarks.delete(client));
+  return { pool, lastMarks, users: 0 };
 }

@@ -16,14 +16,14 @@ export interface Session {
   /** No statement stays prepared, because poolers in transaction mode do not allow it. */
   execute: ExecuteSql;
   /** Several statements in one round trip. */
-  runAll(steps: readonly Step[]): Promise<Answer[]>;
+  runAll(steps: readonly Step[]): Promise<StepResult[]>;
 }
 
-/** `answerMs` is the timeout of each response. */
-export function sessionOf(client: PoolClient, answerMs: number): Session {
+/** `timeoutMs` is the timeout of each response. */
+export function createSession(client: PoolClient, timeoutMs: number): Session {
   return {
-    execute: (text, values) => client.query(queryOf(text, values, answerMs)),
-    runAll: (steps) => (steps.length === 0 ? Promise.resolve([]) : client.query(new Batch(steps, answerMs)).done),
+    execute: (text, values) => client.query(toQuery(text, values, timeoutMs)),
+    runAll: (steps) => (steps.length === 0 ? Promise.resolve([]) : client.query(new Batch(steps, timeoutMs)).done),
   };
 }
 
@@ -34,10 +34,10 @@ export function onlyRow<Row>({ rows: [row] }: SqlResult<Row>): Row {
 }
 
 /** One statement with a timeout: a broken network may never deliver a response. */
-export function queryOf(text: string, values: readonly unknown[] | undefined, answerMs: number): QueryConfig {
+export function toQuery(text: string, values: readonly unknown[] | undefined, timeoutMs: number): QueryConfig {
   const query = { text, ...(values === undefined ? {} : { values: [...values] }) };
   // The types of `pg` only have it for a whole connection.
-  return Object.assign(query, { query_timeout: answerMs });
+  return Object.assign(query, { query_timeout: timeoutMs });
 }
 
 /** One statement of a batch. */
@@ -60,39 +60,39 @@ export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
 }
 
 /** The result of a step. */
-export type Answer = QueryResult<QueryResultRow>;
+export type StepResult = QueryResult<QueryResultRow>;
 
 /** The methods that `pg` calls on its queries; missing in its types. */
-interface Answering extends Submittable {
+interface MessageHandler extends Submittable {
   handleRowDescription(message: unknown): void;
   handleDataRow(message: unknown): void;
   handleCommandComplete(message: unknown, connection: Connection): void;
   handleReadyForQuery(connection: Connection): void;
 }
 
-interface Asked {
+interface SentStep {
   step: Step;
-  query: Answering;
-  answer: Answer | null;
+  query: MessageHandler;
+  answer: StepResult | null;
   /** True if `pg` could not send all of it. */
   isRefused: boolean;
 }
 
 /** Sends several statements in one round trip. After a failed one, the server skips the others. */
 export class Batch implements Submittable {
-  readonly done: Promise<Answer[]>;
+  readonly done: Promise<StepResult[]>;
   /** Read by `pg`: the timeout of the response in milliseconds. */
   readonly query_timeout: number;
-  readonly #asked: readonly Asked[];
-  readonly #settle: PromiseWithResolvers<Answer[]>;
+  readonly #steps: readonly SentStep[];
+  readonly #settle: PromiseWithResolvers<StepResult[]>;
   /** Completed steps. */
   #through = 0;
   #refusal: Error | null = null;
 
-  constructor(steps: readonly Step[], answerMs: number) {
-    this.#asked = steps.map(asked);
-    this.query_timeout = answerMs;
-    this.#settle = Promise.withResolvers<Answer[]>();
+  constructor(steps: readonly Step[], timeoutMs: number) {
+    this.#steps = steps.map(prepareStep);
+    this.query_timeout = timeoutMs;
+    this.#settle = Promise.withResolvers<StepResult[]>();
     this.done = this.#settle.promise;
   }
 
@@ -100,11 +100,11 @@ export class Batch implements Submittable {
     // Each query ends with a sync, after which the server would continue after a failed one.
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
-    for (const asked of this.#asked) {
-      const { query, step } = asked;
+    for (const sent of this.#steps) {
+      const { query, step } = sent;
       query.submit(unsynced);
       // Its values cannot be sent: no later statement may run.
-      if (asked.isRefused) break;
+      if (sent.isRefused) break;
       if (step.data !== undefined) sendCopyData(connection, step.data);
     }
     connection.sync();
@@ -142,8 +142,8 @@ export class Batch implements Submittable {
 
   handleReadyForQuery(): void {
     this.callback();
-    const answers = this.#asked.flatMap(({ answer }) => answer ?? []);
-    if (answers.length < this.#asked.length) this.#refusal ??= new Error('a statement of a batch was not sent');
+    const answers = this.#steps.flatMap(({ answer }) => answer ?? []);
+    if (answers.length < this.#steps.length) this.#refusal ??= new Error('a statement of a batch was not sent');
     if (this.#refusal === null) this.#settle.resolve(answers);
     else this.#settle.reject(this.#refusal);
   }
@@ -153,8 +153,8 @@ export class Batch implements Submittable {
     this.#settle.reject(this.#refusal ?? error);
   }
 
-  #current(): Asked | undefined {
-    return this.#asked[this.#through];
+  #current(): SentStep | undefined {
+    return this.#steps[this.#through];
   }
 }
 
@@ -173,7 +173,7 @@ function sendCopyData(connection: Connection, data: Buffer): void {
 }
 
 /** The query collects the messages of its response, and returns the result at the end. */
-function asked(step: Step): Asked {
+function prepareStep(step: Step): SentStep {
   const { text, values = [] } = step;
   // The types of `pg` lack `queryMode`, which also sends statements without values by the extended protocol.
   const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
@@ -183,6 +183,6 @@ function asked(step: Step): Asked {
   });
   // They also lack the methods that handle messages.
   // oxlint-disable-next-line no-unsafe-type-assertion
-  const entry: Asked = { step, query: query as unknown as Answering, answer: null, isRefused: false };
+  const entry: SentStep = { step, query: query as unknown as MessageHandler, answer: null, isRefused: false };
   return entry;
 }

@@ -3,39 +3,39 @@ import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql } from '../../database.ts';
 import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
-import { Batch, type Step, onlyRow, queryOf, sessionOf, type Session } from './session.ts';
+import { Batch, type Step, onlyRow, toQuery, createSession, type Session } from './session.ts';
 import { SyncError } from '../../../model/errors.ts';
 import { databaseError, errorCode, remedyOf } from './errors.ts';
 import { randomUUID } from 'node:crypto';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
 
-/** How long a transaction is tried again while the server is not there, and how often while others are in the way. */
+/** How long a transaction is retried while the server is away, and how often after a conflict with another session. */
 const RETRY_FOR_MS = 60_000;
-const MOST_REPLAYS = 5;
+const MAX_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 1_000;
-/** A statement that takes longer hangs: no page takes that long. */
+const MAX_PAUSE_MS = 1_000;
+/** No page takes that long: a longer statement hangs. */
 const STATEMENT_MS = 60_000;
-/** Longer than the server may take to notice that the one who held a lock is gone. */
+/** Longer than the server takes to notice that the client that held a lock is gone. */
 const LOCK_MS = 10_000;
-/** Between two statements: a process that is frozen there must not keep its locks from those who take over. */
+/** The server ends a transaction that is idle for this long, so that a frozen process does not keep its locks. */
 const FROZEN_MS = 10_000;
 
-/** An answer that the server has sent is here after this long. */
+/** How long a response may take on the network. */
 const NETWORK_MS = 10_000;
 
 export interface TransactOptions {
   /** How long to wait for the server; a minute if absent. 0 for one attempt. */
   retryForMs?: number;
-  /** How long to try again while other sessions hold a lock; only a few times if absent. */
+  /** How long to retry while other sessions hold a lock; only a few times if absent. */
   lockedForMs?: number;
-  /** How long to ask what became of a transaction whose COMMIT got no answer; a minute if absent. */
+  /** How long to ask for the outcome of a transaction whose COMMIT got no response; a minute if absent. */
   decideMs?: number;
-  /** True if the work does no harm when it is done again: then it leaves no mark, and is done again. */
+  /** True if the work may be committed twice: then the transaction writes no mark. */
   mayRepeat?: boolean;
   statementMs?: number;
   lockMs?: number;
-  /** Under which the transaction is committed, or not at all. */
+  /** If given, the transaction is only committed while this process holds the lease. */
   lease?: LeaseProof;
 }
 
@@ -47,28 +47,31 @@ export interface Database {
   readonly shown: string;
   readonly clock: Clock;
   readonly random: () => number;
+  /** The last committed transaction of each connection of the pool. */
+  readonly lastMarks: Map<PoolClient, CommitMark>;
 }
 
 /**
- * Runs `work` in one transaction with the source's schema as search path. It is run again, whole, if other sessions
- * were in the way or the connection was lost, and not again if it turns out to have been committed. So `work` must
- * begin from nothing each time. Throws `SyncError`.
+ * Runs `work` in one transaction with the source's schema as search path. After a conflict or a lost connection it runs
+ * the whole `work` again, unless the transaction was committed: `work` must keep no state. Throws `SyncError`.
  */
 export async function transact<T>(
   database: Database,
   work: (session: Session) => Promise<T>,
   options: TransactOptions = {},
 ): Promise<T> {
-  return retrying(database, options, () => onClient(database, (client) => begunOn(client, database, work, options)));
+  return retrying(database, options, () =>
+    onClient(database, (client) => runOnClient(client, database, work, options)),
+  );
 }
 
 /** Runs one statement outside of a transaction, with the same retries: it may run twice. Throws `SyncError`. */
 export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
     retrying(database, options, () =>
-      // Not by the pool, which gives a connection up for whatever the server refuses.
+      // `pool.query` would close the connection after any error.
       onClient(database, (client) =>
-        client.query(queryOf(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
+        client.query(toQuery(text, values, (options.statementMs ?? STATEMENT_MS) + NETWORK_MS)),
       ),
     );
 }
@@ -78,7 +81,7 @@ export function executeInUtc(database: Database): ExecuteSql {
   return (text, values) => transact(database, (session) => session.execute(text, values), { mayRepeat: true });
 }
 
-/** Runs work that does no harm when it is done twice, until the server is there again. Throws `SyncError`. */
+/** Retries work that may run twice while the server is away. Throws `SyncError`. */
 export async function retrying<T>(
   { clock, random, shown }: Database,
   { retryForMs = RETRY_FOR_MS, lockedForMs }: TransactOptions,
@@ -94,10 +97,10 @@ export async function retrying<T>(
       const waited = clock.monotonic() - begun;
       const mayWaitForLock = lockedForMs !== undefined && waited < lockedForMs && isLocked(error);
       if (remedy === 'replay') replays += 1;
-      const isOver = waited >= retryForMs || replays > MOST_REPLAYS;
+      const isOver = waited >= retryForMs || replays > MAX_REPLAYS;
       if (remedy === 'none' || (isOver && !mayWaitForLock)) throw databaseError(error, shown);
     }
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+    const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
     await clock.sleep(pause * (0.5 + random() / 2));
   }
 }
@@ -112,7 +115,7 @@ export function isLocked(error: unknown): boolean {
   return ['55P03', '40P01'].includes(causeCode(error));
 }
 
-/** A connection on which anything went wrong is not used again. */
+/** Runs work on a connection of the pool. A connection that cannot be rolled back is not used again. */
 async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let failure: unknown = null;
@@ -126,43 +129,47 @@ async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Pro
   }
 }
 
-async function begunOn<T>(
+async function runOnClient<T>(
   client: PoolClient,
   database: Database,
   work: (session: Session) => Promise<T>,
   options: TransactOptions,
 ): Promise<T> {
-  const answerMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
-  const mark = options.mayRepeat === true ? null : newMark(client);
-  // To hold the lease may take until another transaction is over.
-  const beginMs = options.lease === undefined ? NETWORK_MS : answerMs;
-  await client.query(new Batch(beginning(database, mark, options), beginMs)).done;
-  const result = await work(sessionOf(client, answerMs));
-  await commit(client, database, mark, options, answerMs);
-  if (mark !== null) keepMark(client, mark);
+  const timeoutMs = (options.statementMs ?? STATEMENT_MS) + NETWORK_MS;
+  const mark = options.mayRepeat === true ? null : newMark(client, database);
+  // The lease may be locked until another transaction ends.
+  const beginMs = options.lease === undefined ? NETWORK_MS : timeoutMs;
+  await client.query(new Batch(beginSteps(database, mark, options), beginMs)).done;
+  const result = await work(createSession(client, timeoutMs));
+  await commit(client, database, mark, options, timeoutMs);
+  if (mark !== null) database.lastMarks.set(client, mark);
   return result;
 }
 
-/** Throws unless the transaction is committed; `mark` is null if it does no harm when the work is done again. */
+/** Throws unless the transaction is committed; `mark` is null if the work may be committed twice. */
 async function commit(
   client: PoolClient,
   database: Database,
   mark: CommitMark | null,
   options: TransactOptions,
-  answerMs: number,
+  timeoutMs: number,
 ): Promise<void> {
   try {
-    await client.query(queryOf('COMMIT', undefined, answerMs));
+    await client.query(toQuery('COMMIT', undefined, timeoutMs));
   } catch (error) {
-    // Sent, and no answer: only the server knows.
+    // COMMIT was sent, and no response came: only the server knows.
     if (remedyOf(error) !== 'server' || mark === null) throw error;
-    if (!(await decided(database, mark, options))) throw error;
+    if (!(await isCommittedAfterAll(database, mark, options))) throw error;
   }
   options.lease?.committed();
 }
 
-/** Throws if the server does not answer: then the lease counts the commit, so that its next transaction finds out. */
-async function decided(database: Database, mark: CommitMark, { decideMs, lease }: TransactOptions): Promise<boolean> {
+/** Throws if the server does not respond: then the lease counts the commit, so that its next transaction finds out. */
+async function isCommittedAfterAll(
+  database: Database,
+  mark: CommitMark,
+  { decideMs, lease }: TransactOptions,
+): Promise<boolean> {
   try {
     return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
   } catch (error) {
@@ -173,7 +180,7 @@ async function decided(database: Database, mark: CommitMark, { decideMs, lease }
 
 const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
-function settingsOf(
+function settingValues(
   { schema }: Database,
   { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
 ): unknown[] {
@@ -181,9 +188,9 @@ function settingsOf(
 }
 
 /** The steps that begin a transaction. */
-function beginning(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
-  const values = settingsOf(database, options);
-  const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : leaveMark(mark, values)];
+function beginSteps(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+  const values = settingValues(database, options);
+  const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : markStep(mark, values)];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
@@ -194,37 +201,37 @@ function beginning(database: Database, mark: CommitMark | null, options: Transac
  */
 function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step {
   return {
-    text: HOLD,
+    text: RENEW_LEASE,
     values: [expiresAt, name, token, fence, commits()],
     ifNone: () => leaseLost(name),
     refuse: ({ last }) => migratedMeanwhile(last),
   };
 }
 
-/** One step may take several transactions under one proof: the lease's own renewals in between stay. */
-const HOLD = `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
+/** Several transactions may use one proof, while the lease renews itself in between: neither moves the end back. */
+const RENEW_LEASE = `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
   WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "last"`;
 
 /** True if a connection can be used again. */
 async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
-  return client.query(queryOf('ROLLBACK', undefined, NETWORK_MS)).then(
+  return client.query(toQuery('ROLLBACK', undefined, NETWORK_MS)).then(
     () => true,
     () => false,
   );
 }
 
-/** Epoch milliseconds, with a fraction; not those of the statement's begin, which may have waited. */
+/** Epoch milliseconds, with a fraction, of the moment itself: the statement may have waited since its start. */
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
-/** The time by the database's own clock, the one that all machines have in common. */
+/** The time of the database's clock, which all machines share. */
 export async function databaseNow(database: Database): Promise<number> {
   return onlyRow(await execute(database)<{ now: number }>(`SELECT ${NOW_MS} AS now`)).now;
 }
 
 /**
- * A transaction leaves a mark of its connection's, so that a session that got no answer to it can ask. A number of the
- * server's would not do: after a crash it reuses those that it had not written to disk.
+ * Each transaction writes a mark, by which another session can find out whether it was committed. A transaction number
+ * does not identify it: after a crash the server reuses those that it had not written to disk.
  */
 export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
 /** One per database, for all sources; it holds the coordination tables too. */
@@ -233,10 +240,9 @@ export const COMMON_SCHEMA = 'content_sync';
 export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
 
 /**
- * Settings of the session go with the transaction, so that a pooler may lend its connections one transaction at a time.
- * What this process takes for committed must outlive the server, because the process does: `synchronous_commit` is
- * raised if it is less; more than that, as set to wait for replicas, stays. Names of types are compared as Postgres
- * prints them, so it must not quote them all. Five values from the first parameter on.
+ * The settings of a transaction, because a pooler may give each transaction another connection. Commits must survive a
+ * crash of the server, so `synchronous_commit` is raised to `on`; `remote_apply`, which waits for replicas, stays. Names
+ * of types are compared as Postgres prints them, so it must not quote all of them.
  */
 function settingsFrom(first: number): string {
   return `set_config('search_path', $${first}, true), set_config('timezone', 'UTC', true),
@@ -247,17 +253,17 @@ function settingsFrom(first: number): string {
 }
 
 /**
- * Changes no row if the mark is not the one that this connection has left last: another connection has read it, and
- * concluded that this transaction was not committed. It waits for no other lock, so the settings go with it.
+ * Changes no row if the connection's last mark was replaced: another session has concluded that this transaction was not
+ * committed. It waits for no other lock, so the settings are sent with it.
  */
-const LEAVE = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
+const WRITE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
   RETURNING ${settingsFrom(4)}`;
 /**
- * Written, not only read: so it waits for a transaction that is still being committed, and one that has not even begun
- * is never committed afterwards.
+ * It writes, so that it waits for a transaction that is still being committed, and prevents a late one from being
+ * committed afterwards.
  */
-const ASK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
+const RESOLVE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = CASE WHEN last.mark = $3 THEN last.mark ELSE excluded.mark END
   RETURNING mark`;
 
@@ -265,34 +271,26 @@ const ASK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VAL
 interface CommitMark {
   connection: string;
   mark: string;
-  /** What the connection's transaction before has left; null for its first one. */
+  /** The mark of the connection's transaction before; null for its first one. */
   last: string | null;
 }
 
-const lastMarks = new WeakMap<PoolClient, Pick<CommitMark, 'connection' | 'mark'>>();
-
 /** A connection has one transaction at a time, so that no two wait for each other's mark. */
-function newMark(client: PoolClient): CommitMark {
+function newMark(client: PoolClient, { lastMarks }: Database): CommitMark {
   const last = lastMarks.get(client);
-  const mark = randomUUID();
   // After a failed transaction the connection starts with a new mark: the state of the old one is unknown.
   lastMarks.delete(client);
-  return { connection: last?.connection ?? randomUUID(), mark, last: last?.mark ?? null };
+  return { connection: last?.connection ?? randomUUID(), mark: randomUUID(), last: last?.mark ?? null };
 }
 
-/** To be called when it is committed. */
-function keepMark(client: PoolClient, { connection, mark }: CommitMark): void {
-  lastMarks.set(client, { connection, mark });
+/** The step of a transaction that writes its mark; `settings` are the values of `settingsFrom`. */
+function markStep({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
+  return { text: WRITE_MARK, values: [connection, mark, last, ...settings], ifNone: markOverwritten };
 }
 
-/** To be run within the transaction; `settings` are the values of `settingsFrom`. */
-function leaveMark({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
-  return { text: LEAVE, values: [connection, mark, last, ...settings], ifNone: overtaken };
-}
-
-/** The transaction is tried again, on a connection that has left no mark. */
-function overtaken(): Error {
-  return Object.assign(new Error('another session was told that this transaction was not committed'), {
+/** An error after which the transaction is retried. */
+function markOverwritten(): Error {
+  return Object.assign(new Error('another session has concluded that this transaction was not committed'), {
     code: SERIALIZATION_FAILURE,
   });
 }
@@ -301,6 +299,6 @@ const SERIALIZATION_FAILURE = '40001';
 
 /** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
 async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
-  const { rows } = await ask<{ mark: string }>(ASK, [connection, randomUUID(), mark]);
+  const { rows } = await ask<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
   return rows[0]?.mark === mark;
 }

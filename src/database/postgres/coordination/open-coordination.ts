@@ -8,7 +8,7 @@ import type { Coordination, StoredBudget } from '../../coordination.ts';
 import type { SharedStatements } from '../../database.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
-import { onlyRow, queryOf } from '../connection/session.ts';
+import { onlyRow, toQuery } from '../connection/session.ts';
 import { COMMON_SCHEMA, type Database, execute, NOW_MS, retrying } from '../connection/transact.ts';
 import type { PostgresAddress } from '../address.ts';
 
@@ -94,7 +94,7 @@ async function run({ pool }: Database, text: string, values?: readonly unknown[]
   let hasFailed = true;
   try {
     const answer: QueryResult | QueryResult[] = await client.query({
-      ...queryOf(text, values, QUERY_TIMEOUT_MS),
+      ...toQuery(text, values, QUERY_TIMEOUT_MS),
       types,
     });
     hasFailed = false;

@@ -2,15 +2,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
 import { type LeaseProof } from '../../warehouse.ts';
-import {
-  columnText,
-  INDEX,
-  type KeyPlan,
-  PARENT_KEY,
-  parentKey,
-  parentTable,
-  type KeyReference,
-} from '../../key-plan.ts';
+import { columnText, INDEX, type KeyPlan, PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
 import { onlyRow } from '../connection/session.ts';
 import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
@@ -26,69 +18,77 @@ const LOCK_TIMEOUT_MS = 3_000;
 /** Readers wait while we wait for an exclusive lock. */
 const EXCLUSIVE_LOCK_TIMEOUT_MS = 300;
 
-type ForeignKey = readonly [table: string, name: string, target: string];
-type Index = readonly [name: string, method: string];
+/** Statements by the key or index that they create or drop. */
+type Statements = ReadonlyMap<string, string>;
 
-/** The managed foreign keys and usable indexes on the tables of a plan. */
-interface ExistingKeys extends Record<string, unknown> {
-  /** `server_version_num`. */
-  version: number;
-  keys: ForeignKey[];
-  indexes: Index[];
+/** Identifies a foreign key by its table, name and target, and an index by its name and method. */
+function identity(...parts: readonly string[]): string {
+  return JSON.stringify(parts);
 }
 
 /** Each step is a transaction of its own; the next call finds it done. */
 export async function maintainKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
   const names = plan.tables.map(({ name }) => name);
-  const { version, keys, indexes } = onlyRow(
-    await execute(database)<ExistingKeys>(EXISTING, [database.schema, names, INDEX]),
+  const existing = onlyRow(await execute(database)<ExistingKeys>(EXISTING, [database.schema, names, INDEX]));
+  const keys = new Map(
+    existing.keys.map(([table, name, target]) => [
+      identity(table, name, target),
+      `ALTER TABLE ${quoted(table)} DROP CONSTRAINT ${quoted(name)}`,
+    ]),
   );
-  const steps = [...keyChanges(plan, version >= NOT_ENFORCED_SINCE, keys), ...indexChanges(plan, indexes)];
+  const indexes = new Map(
+    existing.indexes.map(([name, method]) => [identity(name, method), `DROP INDEX IF EXISTS ${quoted(name)}`]),
+  );
+  const steps = [
+    ...changes(keys, wantedKeys(plan, existing.version >= NOT_ENFORCED_SINCE)),
+    ...changes(indexes, wantedIndexes(plan)),
+  ];
   for (const step of steps) await runIfPossible(database, lease, step);
+  // A table that was just filled has no statistics, without which no index is chosen well.
+  const indexed = new Set(steps.flatMap((step) => /^CREATE INDEX .* ON (.*) USING/.exec(step)?.[1] ?? []));
+  for (const table of indexed) await runIfPossible(database, lease, `ANALYZE ${table}`);
 }
 
-function difference<T extends readonly string[]>(from: Iterable<T>, without: Iterable<readonly string[]>): T[] {
-  const excluded = new Set(Array.from(without, (each) => JSON.stringify(each)));
-  return [...from].filter((each) => !excluded.has(JSON.stringify(each)));
+/** The managed foreign keys and usable indexes on the tables of a plan. */
+interface ExistingKeys extends Record<string, unknown> {
+  /** `server_version_num`. */
+  version: number;
+  keys: [table: string, name: string, target: string][];
+  indexes: [name: string, method: string][];
+}
+
+/** Drops what is not wanted, and then creates what is missing. */
+function changes(existing: Statements, wanted: Statements): string[] {
+  return [
+    ...[...existing].filter(([key]) => !wanted.has(key)),
+    ...[...wanted].filter(([key]) => !existing.has(key)),
+  ].map(([, statement]) => statement);
 }
 
 /**
  * The foreign keys of child tables to their parents, and those to other resources, whose records may be missing. They
  * are not enforced if the server allows that: looking up each row costs a third of writing it.
  */
-function keyChanges(plan: KeyPlan, isUnenforced: boolean, existing: readonly ForeignKey[]): string[] {
-  const wanted = new Map([
-    ...parentKeys(plan.tables, isUnenforced ? 'NOT ENFORCED' : 'DEFERRABLE INITIALLY DEFERRED'),
-    ...(isUnenforced ? referenceKeys(plan.references) : []),
-  ]);
-  const missing = new Set(difference(wanted.keys(), existing));
-  return [
-    ...difference(existing, wanted.keys()).map(
-      ([table, name]) => `ALTER TABLE ${quoted(table)} DROP CONSTRAINT ${quoted(name)}`,
-    ),
-    ...[...wanted]
-      .filter(([key]) => missing.has(key))
-      .map(([[table, name], text]) => `ALTER TABLE ${quoted(table)} ADD CONSTRAINT ${quoted(name)} ${text}`),
-  ];
-}
-
-function parentKeys(tables: readonly TableShape[], suffix: string): [ForeignKey, string][] {
-  return tables.flatMap((table): [ForeignKey, string][] => {
+function wantedKeys({ tables, references }: KeyPlan, isUnenforced: boolean): Statements {
+  const wanted = new Map<string, string>();
+  const add = (table: TableShape, name: string, key: string, target: string, suffix: string): void => {
+    const text = `ALTER TABLE ${quoted(table.name)} ADD CONSTRAINT ${quoted(name)} FOREIGN KEY ${key} ${suffix}`;
+    wanted.set(identity(table.name, name, target), text);
+  };
+  for (const table of tables) {
     const parent = parentTable(table, tables);
-    if (parent === null) return [];
-    const text = `FOREIGN KEY (${list(parentKey(table))}) REFERENCES ${quoted(parent.name)} (${list(parent.key)}) ${suffix}`;
-    return [[[table.name, prefixedName(PARENT_KEY, table.name), parent.name], text]];
-  });
-}
-
-function referenceKeys(references: readonly KeyReference[]): [ForeignKey, string][] {
-  return references.flatMap(({ table, column, to }): [ForeignKey, string][] => {
+    if (parent === null) continue;
+    const key = `(${list(parentKey(table))}) REFERENCES ${quoted(parent.name)} (${list(parent.key)})`;
+    const suffix = isUnenforced ? 'NOT ENFORCED' : 'DEFERRABLE INITIALLY DEFERRED';
+    add(table, prefixedName(PARENT_KEY, table.name), key, parent.name, suffix);
+  }
+  for (const { table, column, to } of isUnenforced ? references : []) {
     // Keys are texts: a column of another type cannot refer to them.
-    if (to === null || !isText(table, column)) return [];
-    const name = prefixedName(REFERENCE_KEY, columnText(table, column));
-    const text = `FOREIGN KEY (${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)}) NOT ENFORCED`;
-    return [[[table.name, name, to.table], text]];
-  });
+    if (to === null || !isText(table, column)) continue;
+    const key = `(${quoted(column)}) REFERENCES ${quoted(to.table)} (${quoted(to.column)})`;
+    add(table, prefixedName(REFERENCE_KEY, columnText(table, column)), key, to.table, 'NOT ENFORCED');
+  }
+  return wanted;
 }
 
 function isText({ key, columns }: TableShape, name: string): boolean {
@@ -100,34 +100,21 @@ function list(columns: readonly string[]): string {
 }
 
 /**
- * Parameters of an index by its method. Reports are stored window by window, so that a BRIN index of the days takes a
- * thousandth of the space.
+ * While an index is built, its table can be read but not written. Reports are stored window by window, so that a BRIN
+ * index of the days takes a thousandth of the space.
  */
-const METHODS = { btree: '', brin: ' WITH (pages_per_range = 32, autosummarize = on)' } as const;
-
-/** Creates missing indexes and drops unwanted ones. While one is built, its table can be read but not written. */
-function indexChanges({ indexes }: KeyPlan, existing: readonly Index[]): string[] {
-  const wanted = new Map(
-    indexes.map((index) => {
-      const method = index.why === 'window' ? 'brin' : 'btree';
-      return [[prefixedName(INDEX, columnText(index.table, index.column)), method] as const, index];
+function wantedIndexes({ indexes }: KeyPlan): Statements {
+  return new Map(
+    indexes.map(({ table, column, why }) => {
+      const [method, options] = why === 'window' ? ['brin', BRIN_OPTIONS] : ['btree', ''];
+      const name = prefixedName(INDEX, columnText(table, column));
+      const on = `${quoted(table.name)} USING ${method} (${quoted(column)})`;
+      return [identity(name, method), `CREATE INDEX ${quoted(name)} ON ${on}${options}`];
     }),
   );
-  const missing = difference(wanted.keys(), existing);
-  const tables = new Set(missing.map((key) => wanted.get(key)?.table.name ?? ''));
-  return [
-    ...difference(existing, wanted.keys()).map(([name]) => `DROP INDEX IF EXISTS ${quoted(name)}`),
-    ...missing.flatMap((key) => {
-      const [name, method] = key;
-      const index = wanted.get(key);
-      if (index === undefined) return [];
-      const on = `${quoted(index.table.name)} USING ${method} (${quoted(index.column)})`;
-      return [`CREATE INDEX ${quoted(name)} ON ${on}${METHODS[method]}`];
-    }),
-    // A table that was just filled has no statistics, without which no index is chosen well.
-    ...[...tables].map((name) => `ANALYZE ${quoted(name)}`),
-  ];
 }
+
+const BRIN_OPTIONS = ' WITH (pages_per_range = 32, autosummarize = on)';
 
 /** SQLSTATE of a value that is longer than an index holds. */
 const PROGRAM_LIMIT_EXCEEDED = '54000';

@@ -1,5 +1,5 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
-import { escapeIdentifier as quoted } from 'pg';
+import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../rows/records/record-key.ts';
@@ -147,6 +147,9 @@ const CREATE_NUMBER_TEXT = `
 /** The function only exists within the transaction. */
 const DROP_NUMBER_TEXT = `DROP FUNCTION ${NUMBER_TEXT}(double precision)`;
 
+/** `base` is null for a view, whose comments are all ours. */
+type WantedComment = Omit<ColumnComment, 'base'> & { kind: 'TABLE' | 'VIEW'; base: string | null };
+
 /**
  * Updates the comments of tables, their columns and changed views, unless a user has replaced them. It only writes those
  * that differ: there may be hundreds of columns.
@@ -160,48 +163,43 @@ export async function updateComments(
   const ofOwnColumns = tables.flatMap((table) =>
     ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
   );
-  const comments: ColumnComment[] = [...described, ...ofOwnColumns];
-  const ofViews = views
-    .filter(({ isChanged }) => isChanged)
-    // oxlint-disable-next-line no-map-spread
-    .flatMap(({ name: view, description, columns }) => [
-      { view, column: null, comment: description },
-      ...columns.map((column) => ({ view, column: column.name, comment: column.description ?? '' })),
-    ]);
-  if (comments.length + ofViews.length === 0) return;
-  const values = [
-    comments.map(({ table }) => table),
-    comments.map(({ column }) => column),
-    comments.map(({ base }) => base),
-    comments.map(({ comment }) => comment),
-    ofViews.map(({ view }) => view),
-    ofViews.map(({ column }) => column),
-    ofViews.map(({ comment }) => comment),
-  ];
+  const wanted: WantedComment[] = [...described, ...ofOwnColumns].map((each) =>
+    Object.assign({ kind: 'TABLE' as const }, each),
+  );
+  for (const { name: table, description, columns } of views.filter(({ isChanged }) => isChanged)) {
+    const view = { kind: 'VIEW', table, base: null } as const;
+    wanted.push({ ...view, column: null, comment: description });
+    for (const { name: column, description: comment } of columns)
+      wanted.push({ ...view, column, comment: comment ?? '' });
+  }
+  if (wanted.length === 0) return;
   const update = async ({ execute }: Session): Promise<void> => {
-    const { rows } = await execute<{ statement: string }>(OUTDATED_COMMENTS, values);
-    if (rows.length > 0) await execute(rows.map(({ statement }) => statement).join(';'));
+    const names = [...new Set(wanted.map(({ table }) => table))];
+    const { rows } = await execute<{ table: string; column: string | null; comment: string }>(COMMENTS, [names]);
+    const existing = new Map(rows.map((row) => [JSON.stringify([row.table, row.column]), row.comment]));
+    const statements = wanted.flatMap(({ table, kind, column, comment, base }) => {
+      const before = existing.get(JSON.stringify([table, column]));
+      if (before === undefined || !isOutdated(before, comment, base)) return [];
+      const object = column === null ? `${kind} ${quoted(table)}` : `COLUMN ${quoted(table)}.${quoted(column)}`;
+      return [`COMMENT ON ${object} IS ${escapeLiteral(comment)}`];
+    });
+    if (statements.length > 0) await execute(statements.join(';'));
   };
   await transact(database, update, { mayRepeat: true });
 }
 
 /** A table's comment may have a suffix after the profile's text. */
-const OUTDATED_COMMENTS = `
-  WITH said AS (
-    SELECT to_regclass(pg_catalog.quote_ident(relation_name)) AS relation, * FROM (
-      SELECT 'TABLE' AS kind, * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-        AS said (relation_name, column_name, base, comment)
-      UNION ALL
-      SELECT 'VIEW', view_name, column_name, NULL, comment FROM unnest($5::text[], $6::text[], $7::text[])
-        AS said (view_name, column_name, comment)) AS each
-  ), standing AS (
-    SELECT said.*, attname, CASE WHEN column_name IS NULL THEN obj_description(relation, 'pg_class')
-      ELSE col_description(relation, attnum) END AS stands
-    FROM said LEFT JOIN pg_attribute ON attrelid = relation AND attname = column_name AND NOT attisdropped
-    WHERE relation IS NOT NULL AND (column_name IS NULL OR attname IS NOT NULL)
-  )
-  SELECT CASE WHEN column_name IS NULL THEN pg_catalog.format('COMMENT ON %s %I IS %L', kind, relation_name, comment)
-    ELSE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', relation_name, column_name, comment) END AS statement
-  FROM standing
-  WHERE CASE kind WHEN 'VIEW' THEN coalesce(stands, '') <> comment
-    ELSE stands IS NULL OR (position(base IN stands) > 0 AND NOT pg_catalog.starts_with(stands, comment)) END`;
+function isOutdated(before: string, comment: string, base: string | null): boolean {
+  if (base === null || before === '') return before !== comment;
+  return before.includes(base) && !before.startsWith(comment);
+}
+
+/** The comments of relations and their columns; empty for those without one. */
+const COMMENTS = `
+  SELECT relname AS "table", attname AS "column",
+    coalesce(CASE WHEN attname IS NULL THEN obj_description(oid, 'pg_class') ELSE col_description(oid, attnum) END, '')
+      AS comment
+  FROM (SELECT oid, relname, NULL::name AS attname, 0 AS attnum FROM pg_class
+      WHERE relnamespace = current_schema()::regnamespace AND relname = ANY($1)
+    UNION ALL SELECT pg_class.oid, relname, attname, attnum FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+      WHERE relnamespace = current_schema()::regnamespace AND relname = ANY($1) AND attnum > 0 AND NOT attisdropped) AS each`;

@@ -81,7 +81,7 @@ export async function growTables(
   return dropped;
 }
 
-function creationSteps(
+export function creationSteps(
   own: Kysely<OwnTables>,
   schema: string,
   table: TableShape,
@@ -151,24 +151,12 @@ async function createDependents(
       await runTogether(session, mayLeaveOut ? ['SAVEPOINT one_view', ...statements, 'RELEASE one_view'] : statements);
     } catch (error) {
       if (isLocked(error)) throw error;
-      if (!mayLeaveOut) throw new CreationError(dependent, error);
+      if (!mayLeaveOut) throw isUnfit(error) ? inUse([dependent], error) : error;
       await session.execute('ROLLBACK TO one_view');
       dropped.push({ name, definition: `${statements.join(';\n')};` });
     }
   }
   return dropped;
-}
-
-/** A view that could not be created again; the transaction is rolled back. */
-class CreationError extends Error {
-  readonly code: string;
-  readonly dependent: Dependent;
-
-  constructor(dependent: Dependent, cause: unknown) {
-    super(messageOf(cause), { cause });
-    this.code = causeCode(cause);
-    this.dependent = dependent;
-  }
 }
 
 /**
@@ -177,17 +165,19 @@ class CreationError extends Error {
  */
 const IN_USE = ['0A', '2BP01', '42', '22', '23', '44', '54', 'P0', '39', '38'];
 
+function isUnfit(error: unknown): boolean {
+  return IN_USE.some((prefix) => causeCode(error).startsWith(prefix));
+}
+
 /** Returns `InUse` if an object that depends on a widened column caused the error. */
 function explainError(error: unknown, widenings: readonly Widening[]): unknown {
+  if (error instanceof InUse || widenings.length === 0 || !isUnfit(error)) return error;
   const cause = error instanceof SyncError ? error.cause : error;
-  const code = causeCode(error);
-  if (error instanceof InUse || !IN_USE.some((prefix) => code.startsWith(prefix))) return error;
-  if (cause instanceof CreationError) return inUse([cause.dependent], cause);
   const by = messageOf(cause);
   const columns = widenings.flatMap(({ table, columns: wider }) =>
     wider.map(({ name }) => ({ table, column: name, by })),
   );
-  return columns.length === 0 ? error : new InUse(columns, [], cause);
+  return new InUse(columns, [], cause);
 }
 
 /** Readers wait for a table while we wait for its lock: after this time they continue, and we try again. */

@@ -1,43 +1,24 @@
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import type { Cell, Column, TableRows, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
 import type { PageRows } from '../../warehouse.ts';
 
-/** Prepares a statement, or returns the one that was prepared before. */
-export type Prepare = (sql: string) => Statement;
-
-const MAX_STATEMENTS = 200;
-
-/** Preparing the statements of a page takes a twentieth of a backfill. SQLite itself notices changes of the schema. */
-export function cacheStatements(db: Database): Prepare {
-  const statements = new Map<string, Statement>();
-  return (sql) => {
-    let statement = statements.get(sql);
-    if (statement === undefined) {
-      if (statements.size >= MAX_STATEMENTS) statements.clear();
-      statement = db.prepare(sql);
-      statements.set(sql, statement);
-    }
-    return statement;
-  };
-}
-
 /** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */
-export function writePage(prepare: Prepare, page: PageRows): void {
+export function writePage(db: Database, page: PageRows): void {
   const [root, ...children] = page.rows;
-  if (root !== undefined) writeRoot(prepare, root, page);
+  if (root !== undefined) writeRoot(db, root, page);
   const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
   for (const child of replaced.length === 0 ? [] : page.children) {
-    const remove = prepare(deleteStatement(child));
+    const remove = db.prepare(deleteStatement(child));
     for (const { key } of replaced) remove.run(key);
   }
   for (const { table, width, cells } of children) {
-    insertRows(prepare, width, cells.map(toBindable), (rows) => insertStatement(table, rows));
+    insertRows(db, width, cells.map(toBindable), (rows) => insertStatement(table, rows));
   }
-  writeVersions(prepare, page);
+  writeVersions(db, page);
 }
 
-function writeRoot(prepare: Prepare, { table, width, cells }: TableRows, page: PageRows): void {
+function writeRoot(db: Database, { table, width, cells }: TableRows, page: PageRows): void {
   const stamped = stampedColumns(table);
   const keys = table.key.length;
   const bindable: Bindable[] = [];
@@ -48,7 +29,7 @@ function writeRoot(prepare: Prepare, { table, width, cells }: TableRows, page: P
     for (let column = keys; column < width; column += 1) bindable.push(toBindable(cells[at + column] ?? null));
     at += width;
   }
-  insertRows(prepare, width + stamped.length, bindable, (rows) => upsertStatement(table, rows));
+  insertRows(db, width + stamped.length, bindable, (rows) => upsertStatement(table, rows));
 }
 
 /** SQLite takes at most 32,766 parameters; more than a few hundred per statement gain nothing. */
@@ -56,7 +37,7 @@ const MAX_PARAMETERS = 250;
 
 /** Inserts rows of `width` cells, several per statement: a call per row costs as much as the row. */
 function insertRows(
-  prepare: Prepare,
+  db: Database,
   width: number,
   cells: readonly Bindable[],
   statement: (rows: number) => string,
@@ -64,19 +45,19 @@ function insertRows(
   const batch = Math.max(1, Math.floor(MAX_PARAMETERS / width)) * width;
   const whole = cells.length - (cells.length % batch);
   if (whole > 0) {
-    const insert = prepare(statement(batch / width));
+    const insert = db.prepare(statement(batch / width));
     for (let at = 0; at < whole; at += batch) insert.run(cells.slice(at, at + batch));
   }
-  if (whole < cells.length) prepare(statement((cells.length - whole) / width)).run(cells.slice(whole));
+  if (whole < cells.length) db.prepare(statement((cells.length - whole) / width)).run(cells.slice(whole));
 }
 
 /** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
-function writeVersions(prepare: Prepare, { resource, history, requestedAt, records }: PageRows): void {
+function writeVersions(db: Database, { resource, history, requestedAt, records }: PageRows): void {
   if (history === 'none') return;
-  const close = prepare(
+  const close = db.prepare(
     'UPDATE "_sync_versions" SET "valid_to" = ? WHERE "resource" = ? AND "id" = ? AND "version" = ?',
   );
-  const drop = prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
+  const drop = db.prepare('DELETE FROM "_sync_versions" WHERE "resource" = ? AND "id" = ?');
   for (const { key, version } of records) {
     if (version > 1 && history === 'all') close.run(requestedAt, resource, key, version - 1);
     if (version > 1 && history === 'latest') drop.run(resource, key);
@@ -85,7 +66,7 @@ function writeVersions(prepare: Prepare, { resource, history, requestedAt, recor
   const row = `(?, ?, ?, ?, 'upsert', ?, CAST(? AS TEXT))`;
   const cells = records.flatMap(({ key, version, hash, bytes }) => [resource, key, version, requestedAt, hash, bytes]);
   insertRows(
-    prepare,
+    db,
     6,
     cells,
     (rows) =>

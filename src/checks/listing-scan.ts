@@ -1,0 +1,193 @@
+import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
+import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
+import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
+import { parentOf } from '../config/profile/request-fields.ts';
+import type { Clock } from '../model/clock.ts';
+import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import type { Lane } from '../model/vocabulary.ts';
+import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/page-position.ts';
+import type { Page } from '../pagination/page.ts';
+import { inPartition } from '../pagination/scan-partitions.ts';
+import { type ItemSource, keyParts } from '../pagination/read-item.ts';
+import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
+import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
+import { fieldAt, takenIn } from '../rows/records/as-record.ts';
+import { recordKey } from '../rows/records/record-key.ts';
+import { sentMoment } from './since.ts';
+
+/** Context of requests for the records of one resource. */
+export interface RequestContext extends ItemSource {
+  clock: Clock;
+  /** The listing that is requested, if the resource has several and nothing else says which. */
+  partition?: string | null;
+}
+
+/** What a scan asks for besides what the profile always says. */
+export type ExtraQuery = Pick<ScanOptions, 'extraQuery' | 'values'>;
+
+/**
+ * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. Those that request
+ * the newest first are part of every scan, so that each shows whether that is so.
+ */
+export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
+  const { incremental } = profile;
+  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
+  if (since === null || incremental === null) return {};
+  return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
+}
+
+/** The same for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
+export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
+  const values = { since };
+  return { extraQuery: filledFilter(incremental, values), values };
+}
+
+function filledFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
+  const filled = filterPlaces(incremental).map(([place, value]) => [place, filledValue(place, value, values)]);
+  return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
+}
+
+/** A Unix time that is all of a field in a JSON body is a number there. */
+function filledValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
+  const { in: part } = placeOf(place);
+  const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
+  const isAlone = /^\{\w+\}$/.test(value);
+  return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;
+}
+
+/** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
+export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
+  const name = filterName(incremental);
+  return `${name}=${textOf(extraQuery[name] ?? values?.['since'] ?? '')}`;
+}
+
+/** A scan over the resource's listing from its beginning, one page after the other. */
+export function listingScan(
+  { client, profile, listing, meter, signal, clock, partition }: RequestContext,
+  lane: Lane,
+  extraQuery: ExtraQuery = {},
+): ScanOptions {
+  const acceptsEnd = profile.accept.includes('end');
+  const acceptsStates = profile.accept.includes('states');
+  const isFiltered = extraQuery.values?.['since'] !== undefined;
+  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const value = extraQuery.values?.['partition'] ?? partition ?? null;
+  const oldest = profile.incremental?.lookback;
+  const options = { ...asked, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, oldest };
+  return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
+}
+
+/** The same request for the listing that a record with this key comes from. */
+export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
+}
+
+/** The first page of such a scan; null if it has none. Throws what a scan throws. */
+export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
+  for await (const page of scanPages({ ...listingScan(context, lane, extraQuery), acceptsEnd: false })) return page;
+  return null;
+}
+
+/** Null if the record has no usable id. */
+export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): string | null {
+  const found = recordKey(value, id);
+  return 'key' in found ? found.key : null;
+}
+
+/** A listed record as experiments compare it. */
+export interface ListedRecord {
+  /** Empty if it has no usable id. */
+  key: string;
+  /** Its time of change as the service writes it, and in epoch milliseconds (-Infinity if that cannot be read). */
+  text: string;
+  at: number;
+}
+
+/** One page of a listing as experiments compare it. */
+export interface ListedPage {
+  records: readonly ListedRecord[];
+  total: number | null;
+  /** True if no page follows. */
+  isWhole: boolean;
+}
+
+/** The keys and times of a page's records. */
+export function toListed(
+  { records, total, next }: Pick<Page, 'records' | 'total' | 'next'>,
+  profile: ResourceProfile,
+): ListedPage {
+  const listed = records.map(({ value }) => {
+    const { text, at } = updatedTime(value, profile) ?? { text: '', at: -Infinity };
+    return { key: keyIn(value, profile) ?? '', text, at };
+  });
+  return { records: listed, total, isWhole: next === null };
+}
+
+/** The first page of the listing with these parameters, or that the service refuses the request. Throws what a scan throws. */
+export async function requestFirstPage(
+  context: RequestContext,
+  extraQuery: ExtraQuery,
+): Promise<ListedPage | 'refused'> {
+  try {
+    const page = await firstPage(context, 'incremental', extraQuery);
+    return page === null ? { records: [], total: null, isWhole: true } : toListed(page, context.profile);
+  } catch (error) {
+    if (error instanceof SyncError && REFUSALS.has(error.code)) return 'refused';
+    throw error;
+  }
+}
+
+/** Codes of errors by which a service refuses a request for what is in it. */
+const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'gone', 'error_in_body']);
+
+/**
+ * One of the listings of a resource that has several: that of the first value, or of the first record that the service
+ * lists of its parent. Null if none exists, or the resource has one listing. Throws what a scan throws.
+ */
+export async function samplePartition(
+  context: RequestContext,
+  resources: Profile['resources'],
+): Promise<string | null> {
+  const { partitions } = context.profile;
+  if (partitions !== null && 'values' in partitions) return partitions.values[0] ?? null;
+  const parent = resources[parentOf(context.profile) ?? ''];
+  if (partitions === null || parent === undefined) return null;
+  const above = { ...context, profile: parent };
+  const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
+  const [record] = takenIn(page?.records ?? []);
+  if (record === undefined) return null;
+  const field =
+    partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
+  if (typeof field !== 'string' && typeof field !== 'number') return null;
+  return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
+}
+
+/** One thing that was tested against the live service. */
+export interface CheckFinding {
+  check: string;
+  status: 'ok' | 'warn' | 'fail';
+  detail: string;
+  hint?: string | undefined;
+  /** Of a test that failed with one. */
+  error?: ErrorReport;
+}
+
+export function ok(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'ok', detail, hint };
+}
+
+export function warn(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'warn', detail, hint };
+}
+
+export function fail(check: string, detail: string, hint?: string): CheckFinding {
+  return { check, status: 'fail', detail, hint };
+}
+
+/** The finding of a test that threw. */
+export function failure(check: string, error: unknown): CheckFinding {
+  const report = errorReport(error);
+  return { check, status: 'fail', detail: report.message, hint: report.hint, error: report };
+}

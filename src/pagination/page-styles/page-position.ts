@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import { fillTemplate, placeOf, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { ExactNumber } from '../../model/json.ts';
+import { isExact, parseJson } from '../../rows/json/parse-json.ts';
+import type { Doubt } from '../page.ts';
+
+/** A value of a page: in a JSON body a number stays a number. */
+export type PlaceValue = string | number | ExactNumber;
+
+/** Values by request place (`config/profile/basic-fields.ts`), as a profile writes it. */
+export type PlaceValues = Readonly<Record<string, PlaceValue>>;
+
+/** The progress of a scan over several listings, apart from the position within the current one. */
+interface ListingProgress {
+  /** The partition whose listing is read. */
+  partition: string;
+  /** The smallest total of the service for this listing; null if it reported none. */
+  leastTotal: number | null;
+  /** Doubts about the listings before it. */
+  doubts: readonly Doubt[];
+}
+
+/** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
+export interface PagePosition {
+  /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
+  url: string;
+  /** Values in headers, the body and templates, by request place; absent if there are none. */
+  values?: PlaceValues | undefined;
+  /** Absent if the resource has one listing. */
+  listing?: ListingProgress | undefined;
+}
+
+const CONTROL = /\p{Cc}/u;
+/** Blanks at its ends are no part of a header's value. */
+const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
+
+/** True for text that must not get near a request line: control characters (CR, LF, NUL, ...) or half a character. */
+export function isUnsendable(text: string): boolean {
+  return CONTROL.test(text) || !text.isWellFormed();
+}
+
+/** True for a value that this request place cannot hold unchanged. */
+export function isUnfit(place: string, value: PlaceValue): boolean {
+  const text = textOf(value);
+  return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
+}
+
+/** Formats the value for a query or a header. */
+export function textOf(value: PlaceValue): string {
+  return isExact(value) ? value.rawJSON : String(value);
+}
+
+/** Makes a URL of a path and query; the origin is not used. */
+const ANY_ORIGIN = 'http://localhost';
+
+/** The position of a URL. */
+export function positionOf({ pathname, search }: URL, values?: PlaceValues): PagePosition {
+  const url = pathname + search;
+  return values === undefined || Object.keys(values).length === 0 ? { url } : { url, values };
+}
+
+/** The position with these values in their places, each of them once. In a query spaces become `%20`, never `+`. */
+export function withPlaces({ url, values }: PagePosition, changes: PlaceValues): PagePosition {
+  const changed = new URL(ANY_ORIGIN + url);
+  const others: Record<string, PlaceValue> = { ...values };
+  for (const [place, value] of Object.entries(changes)) {
+    if (placeOf(place).in === 'query') changed.searchParams.set(place, textOf(value));
+    else others[place] = value;
+  }
+  changed.search = changed.searchParams.toString().replaceAll('+', '%20');
+  return positionOf(changed, others);
+}
+
+/** All that a page's request sends by place and value, as text. */
+export function sentTexts({ url, values = {} }: PagePosition): Map<string, string> {
+  const others = Object.entries(values).map(([place, value]): [string, string] => [place, textOf(value)]);
+  return new Map([...new URL(ANY_ORIGIN + url).searchParams, ...others]);
+}
+
+/** The position within its listing as one readable text, equal for equal positions. */
+export function positionText({ url, values }: PagePosition): string {
+  return values === undefined ? url : `${url} ${JSON.stringify(values)}`;
+}
+
+/** True if both are the same page of one listing. */
+export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
+  return positionText(a) === positionText(b);
+}
+
+/** Query parameters of a profile with their variables filled in; one with a variable that has no value is left out. */
+export function filledQuery(query: Readonly<Record<string, string>>, values: TemplateValues): Record<string, string> {
+  const filled: Record<string, string> = {};
+  for (const [name, template] of Object.entries(query)) {
+    const text = fillTemplate(template, values, 'query');
+    if (text !== null) filled[name] = text;
+  }
+  return filled;
+}
+
+/**
+ * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
+ * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
+ */
+export function storePosition(
+  position: PagePosition,
+  query: Readonly<Record<string, string>>,
+  scrub: (text: string) => string,
+): string | null {
+  const url = changeQuery(position.url, query, (params, name) => params.delete(name));
+  const text = JSON.stringify({ ...position, url });
+  const texts = [url, ...Object.values(position.values ?? {}).map(textOf), text];
+  return texts.every((each) => scrub(each) === each) ? text : null;
+}
+
+/**
+ * The position that `storePosition` wrote; `values` are those of the scan's templates. Throws `ConfigError`
+ * (`bad_position`) for a damaged text.
+ */
+export function loadPosition(
+  stored: string,
+  query: Readonly<Record<string, string>>,
+  values: TemplateValues,
+): PagePosition {
+  const position = readPosition(stored);
+  const { partition } = position.listing ?? {};
+  const filled = filledQuery(query, partition === undefined ? values : { ...values, partition });
+  return { ...position, url: changeQuery(position.url, filled, (params, name, value) => params.set(name, value)) };
+}
+
+function changeQuery(
+  url: string,
+  query: Readonly<Record<string, string>>,
+  change: (params: URLSearchParams, name: string, value: string) => void,
+): string {
+  const entries = Object.entries(query);
+  if (entries.length === 0 || url === '') return url;
+  const changed = new URL(ANY_ORIGIN + url);
+  for (const [name, value] of entries) change(changed.searchParams, name, value);
+  return changed.pathname + changed.search.replaceAll('+', '%20');
+}
+
+const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
+
+const positionSchema = z.object({
+  url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
+  values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
+  listing: z
+    .object({
+      partition: z.string(),
+      leastTotal: z.int().min(0).nullable(),
+      doubts: z.array(
+        z.strictObject({
+          code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
+          message: z.string(),
+          hint: z.string(),
+        }),
+      ),
+    })
+    .optional(),
+});
+
+/** Reads a stored position. Throws `ConfigError` (`bad_position`) for a damaged one. */
+function readPosition(stored: string): PagePosition {
+  let found: unknown;
+  try {
+    found = stored.startsWith('{') ? parseJson(stored) : formerPosition(stored);
+  } catch {
+    found = null;
+  }
+  const read = positionSchema.safeParse(found);
+  if (read.success && (read.data.url !== '' || read.data.listing !== undefined)) return read.data;
+  throw new ConfigError('bad_position', `The stored page position ${JSON.stringify(stored)} cannot be read`, {
+    hint: 'The checkpoint is damaged or from another version: start this resource again from the beginning.',
+  });
+}
+
+/** Earlier versions wrote path and query, values as a fragment, and the progress of several listings before a blank. */
+function formerPosition(stored: string): unknown {
+  const [, progress, inner = stored] = /^\/(\S*) (.*)$/s.exec(stored) ?? [];
+  const [url, fragment] = inner.split('#');
+  const values = fragment === undefined ? {} : { values: parseJson(decodeURIComponent(fragment)) };
+  if (progress === undefined) return { url, ...values };
+  const parts: unknown = JSON.parse(decodeURIComponent(progress));
+  const [partition, , leastTotal, doubts] = Array.isArray(parts) ? (parts as readonly unknown[]) : [];
+  return { url, ...values, listing: { partition, leastTotal, doubts } };
+}

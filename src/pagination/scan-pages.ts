@@ -1,0 +1,146 @@
+import type { TemplateValues } from '../config/profile/basic-fields.ts';
+import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { Clock } from '../model/clock.ts';
+import { countRecords } from '../rows/records/select-records.ts';
+import { PageAges } from './guards/page-ages.ts';
+import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
+import { LoopDetector, PaginationState, type EarlierPages } from './guards/pagination-state.ts';
+import { firstPosition, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
+import { isSamePosition, type PagePosition, type PlaceValues } from './page-styles/page-position.ts';
+import { openPageStyle } from './page-styles/page-styles.ts';
+import type { Page, ScannedPage } from './page.ts';
+import { PagePrefetch } from './requests/prefetch-pages.ts';
+import { pageRequester, type RequestOptions } from './requests/request-page.ts';
+import type { ReadableResource } from './requests/read-page.ts';
+import { PageReader } from './page-reader.ts';
+
+export interface ScanOptions extends RequestOptions {
+  resource: RequestTemplates & ReadableResource;
+  listing: ListingTarget;
+  /** Of the variables in the resource's templates; those without a value leave their entries out. */
+  values?: TemplateValues;
+  /** Values by request place besides the profile's, such as the incremental filter. */
+  extraQuery?: PlaceValues;
+  /** Where to resume; null or absent: the beginning. */
+  from?: PagePosition | null | undefined;
+  /** Pages of this scan that were committed before the resume. */
+  pagesBefore?: number;
+  /** The content of those pages; absent if it is not known. */
+  before?: EarlierPages | undefined;
+  /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
+  kept?: number | undefined;
+  /** True if an end that nothing proves is accepted. */
+  acceptsEnd?: boolean;
+  /** True if several states of one record may be listed, each of which counts. */
+  acceptsStates?: boolean;
+  /** True if only changes are listed, whose number a total at an undeclared place need not be. */
+  isFiltered?: boolean;
+  /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
+  runAhead: number;
+  /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
+  isEnough?: () => (page: ScannedPage) => boolean;
+  /** Only this many records of the listing are prefetched; absent: all of them. */
+  most?: number;
+  /** Tried at the end, where nothing else shows it; absent: it is not. */
+  numbering?: Numbering;
+  /** True if the consumer keeps pages and releases the memory of each; else it ends with the request for the next one. */
+  keepsPages?: boolean;
+  /** Milliseconds that a page out of a cache may be old; absent: any. */
+  oldest?: number | undefined;
+  /**
+   * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
+   */
+  formerEndedAt?: number | null;
+  clock: Clock;
+}
+
+/**
+ * Reads a resource's pages in the order of the listing. The last page has `next: null` and says what shows the end and
+ * what speaks against it (`end`); a scan that ends without one threw. Pages are prefetched while the consumer works, see
+ * `PagePrefetch`. If a numbered listing moved meanwhile, a page may be returned a second time, with what had slipped.
+ *
+ * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `page_too_short`,
+ * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
+ * `cursor_expired` if the scan has to start again; and what the client throws.
+ */
+export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
+  const { start, isResumed, loops, prefetch, reader, state, numbered } = openScan(options);
+  const isEnough = options.isEnough?.() ?? never;
+  let number = options.pagesBefore ?? 0;
+  const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: ignore });
+  let position: PagePosition | null = start;
+  try {
+    if (isResumed) for (const page of await reader.verifyStart(position)) yield readAgain(page);
+    while (position !== null) {
+      const { before, current } = await reader.at(position);
+      for (const page of before) yield readAgain(page);
+      const page = isEnough(current) ? reader.cutShort(current) : current;
+      loops.check(page);
+      const doubt = page.end === null ? null : await verifyNumbering(page, numbered);
+      const end = page.end && { ...page.end, doubts: [...page.end.doubts, ...(doubt === null ? [] : [doubt])] };
+      const release = prefetch.handOut();
+      const total = Math.min(likelyTotal(page.total, state.distinct), options.most ?? Infinity);
+      await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
+      yield { ...page, end, number: (number += 1), release };
+      if (options.keepsPages !== true) release();
+      prefetch.consumed();
+      position = page.next;
+    }
+  } finally {
+    await prefetch.close();
+  }
+}
+
+const never = (): boolean => false;
+
+/** A page that was read again retains no memory. */
+const ignore = (): void => undefined;
+
+/** Infinite if unknown. A total that the scan has passed says nothing about what is still to come. */
+function likelyTotal(total: number | null, seen: number | null): number {
+  return total === null || (seen !== null && total < seen) ? Infinity : total;
+}
+
+/** Prepares a scan; sends nothing. */
+function openScan(options: ScanOptions) {
+  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const style = openPageStyle(resource.page);
+  const parts = { target: listing, templates: resource, values };
+  const first = firstPosition(parts, { ...extraQuery, ...style.first });
+  const start = from ?? first;
+  const isResumed = !isSamePosition(start, first);
+  const ask = pageRequester(options, parts, first);
+  const listed = { resource, style, first, baseUrl: listing.baseUrl, ask, acceptsEnd };
+  const state = new PaginationState(
+    style.ahead !== null || style.mayHideNumbers,
+    options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
+    { hasStates: options.acceptsStates, isFiltered: options.isFiltered },
+  );
+  // A page that begins with the last record of the one before holds one new record fewer.
+  const overlap = style.ahead === null || style.ahead.sooner(first, 1) === null ? 0 : 1;
+  const foresight = isEndKnown(resource.page) ? style.ahead : null;
+  const prefetch = new PagePrefetch({
+    get: async (position, how) => {
+      const request = reader.requestFor(position);
+      return { ...(await ask(request, how)), request };
+    },
+    countOf: (answer) => countRecords(answer.json, resource.records),
+    foresight,
+    size: resource.page.size - overlap,
+    maxRequests: foresight === null ? Math.min(options.runAhead, 1) : options.runAhead,
+  });
+  const { oldest = Infinity, formerEndedAt = null } = options;
+  const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
+  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
+  // A scan that is resumed after its first page was led there by a page that named the next one.
+  const kept = options.kept ?? (isResumed ? resource.page.size : 0);
+  const reader = new PageReader({ ...listed, prefetch, state, ages, signal, kept });
+  const loops = new LoopDetector(style.ahead !== null, start);
+  const numbered = { ...listed, numbering: options.numbering, state };
+  return { start, isResumed, loops, prefetch, reader, state, numbered };
+}
+
+/** False if each page names the next one and no total is reported: any guessed page may be past the end. */
+function isEndKnown(page: ResourceProfile['page']): boolean {
+  return page.style !== 'page' || page.next_page === null || typeof page.total === 'string';
+}

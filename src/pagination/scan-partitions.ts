@@ -1,0 +1,230 @@
+import { hash } from 'node:crypto';
+import type { PartitionProfile } from '../config/profile/request-fields.ts';
+import { SyncError } from '../model/errors.ts';
+import { longerOf } from './guards/page-ages.ts';
+import type { Doubt, Page, ScanEnd } from './page.ts';
+import { scanPages, type ScanOptions } from './scan-pages.ts';
+import { isExpired, isUnitRefusal } from './requests/request-page.ts';
+
+/** The listings of a partitioned resource as they are now. */
+export interface Partitions {
+  /** In the order of the scan. */
+  values: readonly string[];
+  /** Those that a resumed scan must read although it has passed their place. */
+  late: readonly string[];
+  /** True if a listing that does not exist counts as empty, because its parent may just have been deleted. */
+  mayBeGone: boolean;
+  /** Key fingerprints of the stored rows of a listing that could not be read: they count as seen, so none is deleted. */
+  storedKeys: (value: string) => Promise<Uint8Array>;
+  /** Local epoch milliseconds. */
+  now: () => number;
+}
+
+/** Codes by which a service says that there is no such listing. */
+const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
+
+/** The options of a scan over one of the listings of a partitioned resource. */
+export function inPartition(options: ScanOptions, { field, param }: PartitionProfile, value: string): ScanOptions {
+  return {
+    ...options,
+    resource: { ...options.resource, partition: { field, value } },
+    values: { ...options.values, partition: value },
+    extraQuery: { ...options.extraQuery, ...(param === null ? {} : { [param]: value }) },
+  };
+}
+
+/**
+ * Scans all listings of a partitioned resource, one after the other, as one scan: positions say which listing they
+ * belong to, and the end has the doubts about any of them. `before` is about the listing in which the scan is resumed. A
+ * listing that the service refuses is left out, with a doubt that names it. Throws as `scanPages` does, also if all
+ * listings are refused.
+ */
+export async function* scanPartitions(
+  { from, before, ...options }: ScanOptions,
+  profile: PartitionProfile,
+  partitions: Partitions,
+): AsyncGenerator<Page, void, undefined> {
+  const start = from?.listing;
+  const values = start === undefined ? partitions.values : remainingFrom(start.partition, partitions);
+  const whole = new JointEnd(start?.doubts ?? [], start !== undefined);
+  let number = options.pagesBefore ?? 0;
+  let { kept } = options;
+  for (const [index, value] of values.entries()) {
+    const isResumed = index === 0 && start?.partition === value;
+    const middle =
+      isResumed && from != null && from.url !== '' ? { from: { url: from.url, values: from.values }, before } : {};
+    const one = inPartition({ ...options, ...middle, pagesBefore: 0, kept }, profile, value);
+    const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
+    for await (const page of pagesOfListing(one, `${profile.field} ${value}`, whole, partitions)) {
+      if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
+      kept = page.kept;
+      const { doubts } = whole;
+      const following = values[index + 1];
+      let next: Page['next'] = null;
+      if (page.next !== null) next = { ...page.next, listing: { ...listing, doubts } };
+      else if (following !== undefined) next = { url: '', listing: { partition: following, leastTotal: null, doubts } };
+      const end = next === null ? whole.end() : null;
+      const position = { ...page.position, listing: { ...listing, doubts: [] } };
+      yield { ...page, number: (number += 1), position, next, total: null, end };
+    }
+  }
+  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: whole.end() };
+}
+
+/** Returns the listings from the current one on, and earlier ones that changed. */
+function remainingFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
+  const at = values.indexOf(partition);
+  // Listings of parents are in the order of their values: after a deleted one, the next follows.
+  const remaining = at !== -1 ? values.slice(at) : mayBeGone ? values.filter((value) => value > partition) : values;
+  return [...new Set([...remaining, ...late])];
+}
+
+/** The pages of one listing; an empty one in place of a listing that does not exist or is refused. */
+async function* pagesOfListing(
+  options: ScanOptions,
+  name: string,
+  whole: JointEnd,
+  { mayBeGone, storedKeys, now }: Partitions,
+): AsyncGenerator<Page, void, undefined> {
+  try {
+    for await (const page of scanPages(options)) {
+      whole.countPage();
+      if (page.end !== null) whole.add(page.end, name);
+      yield page;
+    }
+  } catch (error) {
+    const isBegun = options.from !== undefined;
+    const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
+    // A stored position that has expired begins the scan again.
+    const refusal = isUnitRefusal(error) || (isExpired(error) && !isBegun) ? error : null;
+    if (isGone) whole.countMissing();
+    else if (refusal !== null) whole.addRefusal(name, refusal);
+    else throw error;
+    whole.add(EMPTY_END, name);
+    const keys = isGone ? new Uint8Array() : await storedKeys(options.resource.partition?.value ?? '');
+    yield { ...emptyPage(now()), keys, kept: options.kept ?? 0 };
+  }
+}
+
+/** Refusals before any listing could be read after which the scan is given up: the profile or the credential is wrong. */
+const MAX_FIRST_REFUSALS = 100;
+/** Failures in a row after which the scan is given up: the service is down. */
+const MAX_FAILURES_IN_A_ROW = 10;
+
+/** The end of a scan over several listings, from the ends of each. */
+class JointEnd {
+  readonly #doubts: Map<Doubt['code'], Doubt>;
+  readonly #hashes: string[] = [];
+  readonly #isResumed: boolean;
+  #records: number | null;
+  #cacheWaitMs: number | null = 0;
+  #proof: ScanEnd['proof'] = 'empty';
+  #pages = 0;
+  #missing = 0;
+  #refusals: { first: string; error: SyncError; count: number } | null = null;
+  #failuresInARow = 0;
+
+  constructor(doubts: readonly Doubt[], isResumed: boolean) {
+    this.#doubts = new Map(doubts.map((doubt) => [doubt.code, doubt]));
+    this.#isResumed = isResumed;
+    this.#records = isResumed ? null : 0;
+  }
+
+  /** One of each kind. */
+  get doubts(): readonly Doubt[] {
+    return [...this.#doubts.values()];
+  }
+
+  countPage(): void {
+    this.#pages += 1;
+    this.#failuresInARow = 0;
+  }
+
+  /** Counts a listing that does not exist. */
+  countMissing(): void {
+    this.#missing += 1;
+  }
+
+  /** Adds a listing that the service refused. Throws its error if the others can be expected to fail as well. */
+  addRefusal(listing: string, error: SyncError): void {
+    this.#failuresInARow += error.recovery === 'retry' ? 1 : 0;
+    const { first, error: firstError, count } = this.#refusals ?? { first: listing, error, count: 0 };
+    this.#refusals = { first, error: firstError, count: count + 1 };
+    const isHopeless = this.#pages === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
+    if (isHopeless || this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) throw error;
+    this.#doubts.set('unread', unreadListing(first, firstError, count + 1));
+  }
+
+  /** Adds the end of one listing. */
+  add({ doubts, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
+    for (const doubt of doubts) {
+      if (!this.#doubts.has(doubt.code))
+        this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
+    }
+    this.#hashes.push(keysHash);
+    this.#records = this.#records === null || records === null ? null : this.#records + records;
+    this.#cacheWaitMs = longerOf(this.#cacheWaitMs, cacheWaitMs);
+    this.#proof = proof;
+  }
+
+  /** Throws the error of the first listing if all were refused. */
+  end(): ScanEnd {
+    const isUnread = this.#pages === 0 && !this.#isResumed;
+    if (this.#refusals !== null && isUnread) throw this.#refusals.error;
+    return {
+      ...EMPTY_END,
+      proof: this.#proof,
+      records: this.#records,
+      doubts: isUnread && this.#missing > 0 ? [...this.doubts, noneExists(this.#missing)] : this.doubts,
+      keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#hashes]), 'hex'),
+      cacheWaitMs: this.#cacheWaitMs,
+    };
+  }
+}
+
+function unreadListing(listing: string, { message, hint }: SyncError, count: number): Doubt {
+  const what = count === 1 ? `the listing of ${listing} was` : `${count} listings, such as that of ${listing}, were`;
+  const advice = 'the next run requests it again; if it has nothing to list, say so with outcome: skip under outcomes';
+  return {
+    code: 'unread',
+    message: `${what} not read, and the rows stay as they were: ${message}`,
+    hint: hint === undefined ? advice : `${hint} Else: ${advice}`,
+  };
+}
+
+function noneExists(count: number): Doubt {
+  return {
+    code: 'unproved',
+    message: `the service says of ${count === 1 ? 'the only listing' : `all ${count} listings`} that it is not there`,
+    hint: 'check path and partitions of the resource in the profile: a wrong path looks the same',
+  };
+}
+
+/** The end of a listing without records. */
+const EMPTY_END: ScanEnd = {
+  proof: 'signal',
+  records: 0,
+  doubts: [],
+  keysHash: '',
+  shortfall: null,
+  hasSeen: () => false,
+  cacheWaitMs: 0,
+};
+
+function emptyPage(requestedAt: number): Page {
+  return {
+    number: 1,
+    position: { url: '' },
+    next: null,
+    records: [],
+    again: 0,
+    requestedAt,
+    serverDate: null,
+    total: null,
+    isNumbered: false,
+    keys: new Uint8Array(),
+    kept: 0,
+    release: () => undefined,
+    end: EMPTY_END,
+  };
+}

@@ -1,0 +1,177 @@
+import { judgeRecord } from '../checks/item.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import { isExact } from '../rows/json/parse-json.ts';
+import { fieldAt, isObject, unwrapped } from '../rows/records/as-record.ts';
+import { differenceText } from '../rows/records/record-difference.ts';
+import { selectRecord } from '../rows/records/select-records.ts';
+import { fieldPaths, valuesAt } from './fields.ts';
+import { describeResponse, isUsable, type ProbeResponse } from './probe-client.ts';
+import { type ProbedListing, recordKeyText } from './probed-listing.ts';
+import { joinPath } from './record-lists.ts';
+
+/** Names of fields that identify a record, the surest first; other names that end like an id come after them. */
+const ID_NAMES = 'id _id uuid uid guid documentid sys.id objectid key identifier handle slug'.split(' ');
+const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
+/** Candidates for the id by which single records are requested. */
+const MAX_IDS = 3;
+/** Statuses that say that a record does not exist. */
+const GONE: ReadonlySet<number> = new Set([404, 410]);
+
+/** Fields that every record has and no two share, the likeliest first; no links to other records, no texts or times. */
+export function idCandidates(records: readonly JsonObject[], name: string): string[] {
+  if (records.length === 0) return [];
+  return fieldPaths(records)
+    .filter((path) => rankId(path, name) > 0 && isUnique(valuesAt(records, path)))
+    .toSorted((a, b) => rankId(b, name) - rankId(a, name));
+}
+
+function isUnique(values: readonly (JsonValue | undefined)[]): boolean {
+  const keys = values.map((value) => {
+    if (typeof value === 'string') return value === '' || value.length > 300 ? null : value;
+    return Number.isInteger(value) || isExact(value) ? JSON.stringify(value) : null;
+  });
+  return keys.every((key) => key !== null) && new Set(keys).size === keys.length;
+}
+
+function rankId(path: string, name: string): number {
+  const at = ID_NAMES.indexOf(path.toLowerCase());
+  if (at !== -1) return 100 - at;
+  const singular = name.replace(/ies$/, 'y').replace(/s$/, '');
+  const last = path.split('.').at(-1) ?? '';
+  if (new RegExp(`^${singular}_?id$`, 'i').test(last)) return 85;
+  return ENDS_LIKE_ID.test(path) ? (path.includes('.') ? 10 : 40) : 0;
+}
+
+/** Finds the field that identifies a record; `probeItem` may replace it by another of the candidates, which it returns. */
+export function probeId(listing: ProbedListing): string[] {
+  const { findings, records, conventions } = listing;
+  const candidates = idCandidates(records, listing.name).toSorted(
+    (a, b) => Number(b === conventions.item?.id) - Number(a === conventions.item?.id),
+  );
+  const [first] = candidates;
+  listing.id = first ?? '';
+  if (first === undefined) {
+    const why = records.length === 0 ? 'the listing is empty' : 'no field is there in every record and unique';
+    findings.guessed(['id'], 'id', why);
+  } else if (records.length > 1) {
+    findings.proved(['id'], first, `in all ${records.length} records, no two alike`);
+  } else findings.guessed(['id'], first, 'there is only one record');
+  return candidates;
+}
+
+interface FoundItem {
+  id: string;
+  /** The path of one record after that of the listing. */
+  suffix: string;
+  /** The path of the record in the response. */
+  record: string;
+  value: JsonObject;
+  response: ProbeResponse;
+}
+
+/** Finds how one record is fetched individually, by which id, and the response for one that does not exist. */
+export async function probeItem(listing: ProbedListing, ids: readonly string[]): Promise<void> {
+  const { findings, records } = listing;
+  const [sample] = records;
+  if (sample === undefined || ids.length === 0) {
+    return findings.guessed(['item'], null, 'there is no record to ask for');
+  }
+  const tried = ids.slice(0, MAX_IDS);
+  const found = await findItem(listing, tried, sample);
+  if (found === null) {
+    return findings.proved(['item'], null, `no single record at ${listing.path}/{id}, by ${tried.join(', ')}`);
+  }
+  const { id, suffix, record, value, response } = found;
+  if (id !== listing.id) {
+    findings.proved(['id'], id, `unique, and a record is read alone by it; not by ${listing.id}`);
+    listing.id = id;
+  }
+  listing.conventions.item = { suffix, id, record };
+  const judged = judgeRecord(sample, value);
+  const differences = judged.is === 'same' ? '' : differenceText(judged.differences);
+  if (judged.is === 'other') {
+    const why = `${describeResponse(response)}, another record than the listed one: ${differences}`;
+    return findings.proved(['item'], null, why);
+  }
+  const further = differences === '' ? '' : `, and further fields: ${differences}`;
+  const evidence = `${describeResponse(response)}, the listed record with the same fields and values${further}`;
+  findings.proved(['item'], itemPath(listing, suffix), evidence);
+  if (record !== '') findings.proved(['item_record'], record, 'the record stands there in that answer');
+  await probeMissing(listing, found, sample);
+}
+
+function itemPath({ path }: ProbedListing, suffix: string): string {
+  return path.replace(/\/$/, '') + suffix;
+}
+
+function requestItem(listing: ProbedListing, suffix: string, id: string): Promise<ProbeResponse> {
+  const { client, query } = listing;
+  return client.get({ path: itemPath(listing, suffix).replace('{id}', encodeURIComponent(id)), query });
+}
+
+async function findItem(listing: ProbedListing, ids: readonly string[], sample: JsonObject): Promise<FoundItem | null> {
+  const known = listing.conventions.item;
+  const usual = listing.path.endsWith('/') ? ['/{id}/', '/{id}'] : ['/{id}'];
+  for (const id of ids) {
+    for (const suffix of known === null ? usual : [known.suffix]) {
+      const value = fieldAt(sample, id) ?? '';
+      const response = await requestItem(listing, suffix, typeof value === 'string' ? value : JSON.stringify(value));
+      const found = isUsable(response) ? locateRecord(response, sample, id, listing) : null;
+      if (found !== null) return { id, suffix, response, ...found };
+    }
+  }
+  return null;
+}
+
+/** The object of a response that has the sample's id and most of its fields, at a path that a profile can name. */
+function locateRecord(
+  { bytes, json = null }: ProbeResponse,
+  sample: JsonObject,
+  id: string,
+  { unwrap }: ProbedListing,
+): { record: string; value: JsonObject } | null {
+  const wanted = Object.keys(sample);
+  for (const { path, object } of objectsIn(json, '', 0)) {
+    const value = unwrapped(object, unwrap);
+    if (!isObject(value) || recordKeyText(value, id) !== recordKeyText(sample, id)) continue;
+    const shared = wanted.filter((key) => Object.hasOwn(value, key)).length;
+    if (shared >= wanted.length / 2 && selectRecord(bytes, json, path) !== null) return { record: path, value };
+  }
+  return null;
+}
+
+/** Objects of a body, itself included; also the only entry of a list. */
+function* objectsIn(value: JsonValue, path: string, level: number): Generator<{ path: string; object: JsonObject }> {
+  if (isObject(value)) {
+    yield { path, object: value };
+    for (const [key, below] of level < 2 ? Object.entries(value) : []) {
+      if (!key.includes('.')) yield* objectsIn(below, joinPath(path, key), level + 1);
+    }
+  } else if (Array.isArray(value) && value.length === 1) yield* objectsIn(value[0] ?? null, `${path}[0]`, level + 1);
+}
+
+/** An id of the same form that no record has. */
+function missingId(value: JsonValue | undefined): string {
+  if (typeof value !== 'string') return String(Number(value ?? 1) + 987_654_321);
+  const tail = value.slice(-6);
+  const changed = tail
+    .replaceAll(/\d/g, (digit) => String((Number(digit) + 7) % 10))
+    .replaceAll(/[a-f]/g, (letter) => String.fromCharCode(97 + ((letter.charCodeAt(0) - 97 + 3) % 6)));
+  return changed === tail ? `${value}zz` : value.slice(0, -6) + changed;
+}
+
+async function probeMissing(listing: ProbedListing, { id, suffix }: FoundItem, sample: JsonObject): Promise<void> {
+  const { findings, conventions } = listing;
+  let evidence = 'as in the resource before';
+  if (conventions.gone === null) {
+    const response = await requestItem(listing, suffix, missingId(fieldAt(sample, id)));
+    const { status } = response;
+    evidence = `an id that no record has: ${describeResponse(response)}`;
+    if (status < 400 || status >= 500) {
+      return findings.guessed(['item'], null, `${evidence}, which does not say that it is gone`);
+    }
+    conventions.gone = status;
+  }
+  const { gone } = conventions;
+  if (!GONE.has(gone)) findings.proved(['gone', 'status'], [gone], evidence);
+}

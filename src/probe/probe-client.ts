@@ -1,0 +1,265 @@
+import type { Network } from '../config/network.ts';
+import { profileSchema } from '../config/profile/profile.ts';
+import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
+import { answerMemory } from '../http/body/answer-memory.ts';
+import { createAgent, createExchange, type SendRequest } from '../http/exchange.ts';
+import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.ts';
+import { interpret } from '../http/outcome/read-answer.ts';
+import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
+import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
+import { firstHop, type Hop, nextHop } from '../http/redirect.ts';
+import type { Clock } from '../model/clock.ts';
+import { SyncError } from '../model/errors.ts';
+import type { JsonValue } from '../model/json.ts';
+import { clockOf } from '../model/timestamp-text.ts';
+import { scrub } from '../observe/scrub.ts';
+import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
+
+export type QueryParams = Readonly<Record<string, string>>;
+
+/** A request of an experiment: always a GET. */
+export interface ProbeRequest {
+  /** Below the base URL; may have a query. */
+  path: string;
+  query?: QueryParams;
+  /** Replaces the form of the credential that was found. */
+  form?: CredentialForm;
+  /** Sends a false credential. */
+  isFalse?: boolean;
+}
+
+/** What the service returned, also if that is a refusal, no JSON, or nothing at all. */
+export interface ProbeResponse {
+  /** Path and query as requested, without the credential. */
+  requested: string;
+  /** Where redirects led, without the credential. */
+  url: URL;
+  /** 0 if no response came. */
+  status: number;
+  headers: AnswerHeaders;
+  /** The parsed body, also of a refusal; undefined if it is not JSON. */
+  json: JsonValue | undefined;
+  /** The beginning of the body of a refusal. */
+  text: string;
+  /** The body of a success as UTF-8. */
+  bytes: Buffer;
+  /** Why the response cannot be used; empty for a usable 2xx. */
+  problem: string;
+  /** By the response's own `Date`, in epoch milliseconds. */
+  serverDate: number | null;
+}
+
+/** True for a success with a body that was read. */
+export function isUsable({ problem, json }: ProbeResponse): boolean {
+  return problem === '' && json !== undefined;
+}
+
+/** True if the service refuses the request itself, not its rate. */
+export function isRefusal({ status }: ProbeResponse): boolean {
+  return status >= 400 && status < 500 && status !== 429;
+}
+
+/** The evidence `GET /posts?limit=2: 200`, or why the response cannot be read. */
+export function describeResponse({ requested, status, problem }: ProbeResponse): string {
+  if (status === 0) return `GET ${requested}: ${problem}`;
+  return `GET ${requested}: ${status}${problem === '' || status >= 300 ? '' : `, ${problem}`}`;
+}
+
+/** The address of a request, without its credential. */
+export function requestUrl(baseUrl: URL, { path, query = {} }: ProbeRequest): URL {
+  const url = new URL(baseUrl);
+  const [pathname = '', search = ''] = path.split('?');
+  url.pathname = url.pathname.replace(/\/+$/, '') + pathname;
+  url.search = search;
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
+}
+
+/** Path and query as users read them, relative to the base URL if they are below it. */
+export function displayPath(baseUrl: URL, url: URL): string {
+  const base = baseUrl.pathname.replace(/\/+$/, '');
+  const path = url.pathname.startsWith(`${base}/`) ? url.pathname.slice(base.length) : url.pathname;
+  const search = url.search.replaceAll('+', ' ');
+  try {
+    return path + decodeURIComponent(search);
+  } catch {
+    return path + search;
+  }
+}
+
+/** Thrown if the request budget is used up. */
+export class RequestsSpent extends Error {
+  override readonly name = 'RequestsSpent';
+}
+
+interface ProbeClientOptions {
+  baseUrl: URL;
+  credential: Credential | null;
+  clock: Clock;
+  secrets: readonly string[];
+  maxRequests: number;
+  signal: AbortSignal;
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
+  /** Called before each request is sent. */
+  onRequest?: ((requested: string, number: number) => void) | undefined;
+}
+
+const MAX_ATTEMPTS = 3;
+/** The longest wait that an interactive user has to accept. */
+const MAX_WAIT_MS = 60_000;
+const HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
+const BODY_LIMITS = { values: 1_000_000, digits: 1_000_000 };
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+const judge = createJudge([]);
+
+/**
+ * Sends GET requests to an unknown service: each address once, one at a time, at the pace that the service states, and at
+ * most `maxRequests` of them.
+ */
+export class ProbeClient implements AsyncDisposable {
+  readonly #options: ProbeClientOptions;
+  readonly #agent: ReturnType<typeof createAgent>;
+  readonly #exchange: SendRequest;
+  readonly #limiter: RateLimiter;
+  readonly #responses = new Map<string, Promise<ProbeResponse>>();
+  #reserved = 0;
+  #lastProblem = '';
+  /** Statuses of all responses so far. */
+  readonly statuses = new Set<number>();
+  /** Requests sent, redirects and repetitions included. */
+  spent = 0;
+  /** The form of the credential that is sent. */
+  form: CredentialForm = NO_CREDENTIAL;
+
+  constructor(options: ProbeClientOptions) {
+    const { clock, network } = options;
+    const defaults = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
+    const http = { ...defaults.http, timeout: 30_000, headers_timeout: 20_000 };
+    const dialect = rateDialectSchema.parse('auto');
+    this.#options = options;
+    this.#agent = createAgent(http, network);
+    this.#exchange = createExchange(this.#agent, http, clock);
+    this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#agent.destroy();
+    await this.#limiter.close();
+  }
+
+  /** Requests that may still be sent. */
+  get remaining(): number {
+    return Math.max(0, this.#options.maxRequests - this.spent - this.#reserved);
+  }
+
+  /** Keeps requests for later: if no others remain, `RequestsSpent` is thrown. */
+  reserve(requests: number): void {
+    this.#reserved = requests;
+  }
+
+  /** True if the service has responded with nothing but 401 and 403. */
+  isRefused(): boolean {
+    return this.statuses.size > 0 && this.statuses.isSubsetOf(new Set([401, 403]));
+  }
+
+  /** Throws `SyncError` if requests were sent, and the service has not responded to any. */
+  refuseSilence(): void {
+    if (this.statuses.size > 0 || this.#lastProblem === '') return;
+    const { origin } = this.#options.baseUrl;
+    throw new SyncError('probe_failed', `nothing answers at ${origin}: ${this.#lastProblem}`, {
+      recovery: 'stop',
+      hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
+    });
+  }
+
+  /** The path to which redirects have led: requested there, a listing costs one request instead of two. */
+  finalPath({ url }: ProbeResponse): string {
+    return displayPath(this.#options.baseUrl, new URL(url.pathname, url));
+  }
+
+  /** Throws `RequestsSpent`, `DeferredError` for a wait that is too long, and the signal's reason. */
+  get(request: ProbeRequest): Promise<ProbeResponse> {
+    const { form = this.form, isFalse = false } = request;
+    const url = requestUrl(this.#options.baseUrl, request);
+    const key = `${form.shown} ${isFalse ? 'false' : 'own'} ${url.href}`;
+    const known = this.#responses.get(key);
+    if (known !== undefined) return known;
+    const response = this.#getOnce(url, form, isFalse);
+    this.#responses.set(key, response);
+    // A request that could not be sent may be sent again.
+    response.catch(() => this.#responses.delete(key));
+    return response;
+  }
+
+  async #getOnce(url: URL, form: CredentialForm, isFalse: boolean): Promise<ProbeResponse> {
+    const { baseUrl, credential, secrets } = this.#options;
+    const requested = scrub(displayPath(baseUrl, url), secrets);
+    const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
+    const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
+    let hop = firstHop(url, policy);
+    for (let attempts = 1; ;) {
+      const carried = hop.credentialed && secret !== '' ? form.carry(secret) : {};
+      let { response, mayRetry } = await this.#send(hop, carried, requested);
+      if (REDIRECTS.has(response.status)) {
+        try {
+          hop = nextHop(hop, response.headers['location'], policy);
+          continue;
+        } catch (error) {
+          if (!(error instanceof SyncError)) throw error;
+          response = { ...response, problem: error.message };
+          mayRetry = false;
+        }
+      }
+      if (!mayRetry || attempts >= MAX_ATTEMPTS) {
+        if (response.status !== 0) this.statuses.add(response.status);
+        this.#lastProblem = response.problem;
+        return response;
+      }
+      attempts += 1;
+    }
+  }
+
+  /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
+  async #send(
+    hop: Hop,
+    carried: ReturnType<CredentialForm['carry']>,
+    requested: string,
+  ): Promise<{ response: ProbeResponse; mayRetry: boolean }> {
+    const { clock, signal, onRequest } = this.#options;
+    signal.throwIfAborted();
+    if (this.remaining === 0) throw new RequestsSpent(`no request is left for ${requested}`);
+    this.spent += 1;
+    onRequest?.(requested, this.spent);
+    const url = new URL(hop.url);
+    for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
+    const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...carried.headers }, signal };
+    return this.#limiter.run(
+      'incremental',
+      async (dialect) => {
+        const hold = answerMemory.open();
+        try {
+          const wire = await this.#exchange(request, { count: () => undefined, hold });
+          const { seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
+          const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
+          const { outcome, reason } = judge({ ...seen, limits });
+          const { status, headers } = wire;
+          const serverDate = clockOf(headers['date'], clock.now());
+          const text = seen.excerpt.slice(0, 2_000);
+          const problem = outcome === 'ok' ? '' : reason;
+          const { json } = seen;
+          const response = { requested, url: hop.url, status, headers, json, text, bytes, problem, serverDate };
+          // A success whose body is not JSON has none the next time either.
+          const isSuccess = wire.failure === null && status >= 200 && status < 300;
+          const mayRetry = (outcome === 'limited' || outcome === 'retry') && !isSuccess;
+          const facts = status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' };
+          return { result: { response, mayRetry }, facts };
+        } finally {
+          hold.release();
+        }
+      },
+      signal,
+    );
+  }
+}

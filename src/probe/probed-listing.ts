@@ -1,0 +1,98 @@
+import type { Clock } from '../model/clock.ts';
+import type { JsonObject } from '../model/json.ts';
+import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
+import type { ProbeClient, ProbeResponse, QueryParams } from './probe-client.ts';
+import { isRefusal } from './probe-client.ts';
+import type { Findings } from './profile.ts';
+import { recordsIn } from './record-lists.ts';
+
+/** What one resource showed: experiments with the next one try it first. */
+export interface Conventions {
+  /**
+   * What the service does with a parameter that it does not know; `filters`: takes it for a filter by equality, so that
+   * nothing is listed. Null while that is not known.
+   */
+  unknown: 'ignored' | 'refused' | 'filters' | null;
+  /** Names of query parameters that a document, an index or a link of the service names. */
+  parameters: Set<string>;
+  /** The page section of a profile without what depends on the resource, and the number of records per page. */
+  page: { fields: Readonly<Record<string, unknown>>; size: number } | null;
+  /** Parameters, as `filter.ts` writes them. */
+  filter: { form: QueryParams; format: string } | 'none' | null;
+  /** The fields with the time of change. */
+  updated: readonly string[];
+  /** The path of one record after that of the listing, the field by which it is found, and its path in the response. */
+  item: { suffix: string; id: string; record: string } | null;
+  /** The status for a record that does not exist. */
+  gone: number | null;
+  /** Parameters that list unpublished records too; null while nothing was tried. */
+  view: QueryParams | 'none' | null;
+}
+
+/** What all experiments share. */
+export interface ProbeContext {
+  client: ProbeClient;
+  clock: Clock;
+  conventions: Conventions;
+  /** What the user should know besides the profile, as sentences. */
+  notes: string[];
+}
+
+/** A listing of the service, and what the experiments have found out about it so far. */
+export interface ProbedListing extends ProbeContext {
+  /** The name of the resource. */
+  name: string;
+  /** Below the base URL. */
+  path: string;
+  /** Further parameters of each request. */
+  query: QueryParams;
+  /** The first page as it comes without a parameter. */
+  first: ProbeResponse;
+  /** The path of the records in a response. */
+  recordsPath: string;
+  /** Objects in the records that wrap a plain value. */
+  unwrap: readonly UnwrapRule[];
+  /** Parameters of the first page alone: it is refused without them. */
+  starter: QueryParams;
+  /** The longest run of records from the beginning of the listing that was seen. */
+  records: JsonObject[];
+  /** True if the listing has no other records; null while that is not known. */
+  isWhole: boolean | null;
+  /** The total that the service states. */
+  total: number | null;
+  /** Parameters of the first page, so that it holds as many records as the profile requests. */
+  firstPage: QueryParams;
+  /** The field that identifies a record; empty while there is none. */
+  id: string;
+  /** The field with the time of the last change, and those that replace it if it is null. */
+  updated: string[];
+  findings: Findings;
+}
+
+/** Requests the listing with further parameters; `records` is null if that is refused or cannot be read. */
+export async function requestPage(listing: ProbedListing, more: QueryParams) {
+  const { client, path, query, starter, recordsPath, unwrap } = listing;
+  const response = await client.get({ path, query: { ...query, ...starter, ...more } });
+  return { response, records: recordsIn(response, recordsPath, unwrap) };
+}
+
+/** Requests a parameter that no service has, once for all resources, to learn what the service does with it. */
+export async function learnUnknown(listing: ProbedListing): Promise<Conventions['unknown']> {
+  const { conventions } = listing;
+  if (conventions.unknown !== null) return conventions.unknown;
+  const { response, records } = await requestPage(listing, { content_sync_control: '1' });
+  const isHidden = records !== null && records.length === 0 && listing.records.length > 0;
+  conventions.unknown = isRefusal(response) ? 'refused' : isHidden ? 'filters' : 'ignored';
+  return conventions.unknown;
+}
+
+/** Identifies a record on the pages of one listing. */
+export function recordKeyText(record: JsonObject, id: string): string {
+  const value = id === '' ? undefined : fieldAt(record, id);
+  return JSON.stringify(value ?? record);
+}
+
+/** True if both hold the same records in the same order. */
+export function isSamePage(a: readonly JsonObject[], b: readonly JsonObject[], id: string): boolean {
+  return a.length === b.length && a.every((record, at) => recordKeyText(record, id) === recordKeyText(b[at] ?? {}, id));
+}

@@ -1,0 +1,145 @@
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import { isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
+import { selectRecords } from '../rows/records/select-records.ts';
+import { isUsable, type ProbeResponse } from './probe-client.ts';
+
+/** Names that services give to the list of records; '' is the body itself. */
+const LIST_NAMES: ReadonlySet<string> = new Set(
+  ' data items results records entries rows list docs content hits values'.split(' '),
+);
+/** Lists that are likelier to be about the records than of them. */
+const ASIDE = /error|link|includ|meta|facet|filter|categor|breadcrumb/i;
+/** Names of the one field of a list's entries that holds the record. */
+const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source|value)$/;
+const ID = /^_?(?:id|uuid|uid|guid|key)$/i;
+/** A key that needs no quotes in a path. */
+const PLAIN_KEY = /^[\w$-]+$/;
+const MAX_LEVELS = 4;
+
+/** A path in a body that may hold the records. */
+interface RecordList {
+  /** As `records` of a profile says it; '' for the body itself. */
+  path: string;
+  count: number;
+}
+
+/** Every path of several objects in a body, the likeliest first: with a usual name or the resource's, then the longest. */
+export function recordLists(json: JsonValue, name: string): RecordList[] {
+  const rank = ({ path, count }: RecordList): number => {
+    const bare = path.replaceAll(/\[[*\d]\]|\.?\*$/g, '');
+    const isNamed = LIST_NAMES.has(bare) || bare.split('.').at(-1)?.toLowerCase() === name.toLowerCase();
+    const depth = path === '' ? 0 : path.split('.').length;
+    const penalty = (ASIDE.test(path) && !isNamed ? 2_000 : 0) + (count === 0 ? 300 : 0) + depth * 10;
+    return Math.min(count, 500) + (isNamed ? 1_000 : 0) - penalty;
+  };
+  return [...listsIn(json, '', 0)].toSorted((a, b) => rank(b) - rank(a));
+}
+
+/** Does not look into records. */
+function* listsIn(value: JsonValue, path: string, level: number): Generator<RecordList> {
+  if (Array.isArray(value)) {
+    if (value.every(isObject)) yield* listsInArray(value, path, level);
+  } else if (isObject(value) && level < MAX_LEVELS) {
+    if (isMapOfRecords(value)) yield { path: joinPath(path, '*'), count: Object.keys(value).length };
+    else {
+      for (const [key, below] of Object.entries(value)) {
+        if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
+      }
+    }
+  }
+}
+
+function* listsInArray(list: readonly JsonObject[], path: string, level: number): Generator<RecordList> {
+  const [first = {}] = list;
+  const wrapper = wrapperOf(list);
+  if (wrapper !== null) return yield { path: `${path}[*].${wrapper}`, count: list.length };
+  // A single entry without an id that holds lists is not a record, but contains them.
+  const isContainer = list.length === 1 && !Object.keys(first).some((key) => ID.test(key));
+  const inner = Object.entries(first).filter(
+    ([key, value]) => isContainer && PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
+  );
+  for (const [key, below] of inner) yield* listsIn(below, `${path}[0].${key}`, level + 2);
+  if (inner.length === 0) yield { path, count: list.length };
+}
+
+/** The field of all entries that holds the record: the only object in them. */
+function wrapperOf(list: readonly JsonObject[]): string | null {
+  const [first = {}] = list;
+  const [key, ...others] = Object.keys(first).filter((name) => isObject(first[name]));
+  if (key === undefined || others.length > 0 || Object.keys(first).length > 4 || !WRAPPER.test(key)) return null;
+  const inner = list.map((entry) => entry[key]);
+  return inner.every((value) => isObject(value) && Object.keys(value).some((name) => ID.test(name))) ? key : null;
+}
+
+/** Several objects under keys of their own, alike in their fields. */
+function isMapOfRecords(map: JsonObject): boolean {
+  const values = Object.values(map);
+  const [first] = values;
+  if (values.length < 2 || !values.every(isObject) || !isObject(first)) return false;
+  const fields = Object.keys(first);
+  return values.every((value) => {
+    const shared = fields.filter((key) => Object.hasOwn(value, key)).length;
+    return shared >= 2 && shared >= Math.min(fields.length, Object.keys(value).length) / 2;
+  });
+}
+
+/** The records at a path of a response; null if it holds none of them, or cannot be read. */
+export function recordsIn(
+  response: ProbeResponse,
+  path: string,
+  rules: readonly UnwrapRule[] = [],
+): JsonObject[] | null {
+  if (!isUsable(response) || response.json === undefined) return null;
+  const selected = selectRecords(response.bytes, response.json, path);
+  const values = selected?.map(({ value }) => unwrapped(value, rules)) ?? [null];
+  return values.every(isObject) ? values : null;
+}
+
+export function joinPath(parent: string, key: string): string {
+  return parent === '' ? key : `${parent}.${key}`;
+}
+
+/** A value of a response or record, and its path as a profile names it: `meta.total`, `header:X-Total`. */
+export interface ValueAt<T> {
+  path: string;
+  value: T;
+}
+
+/** The values of an object and of objects in it, to a depth; not those within lists. */
+export function* valuesIn(value: JsonValue, levels: number, parent = ''): Generator<ValueAt<JsonValue>> {
+  if (!isObject(value)) return;
+  for (const [key, below] of Object.entries(value)) {
+    // A path cannot lead to such a key.
+    if (key.includes('.')) continue;
+    const path = joinPath(parent, key);
+    yield { path, value: below };
+    if (levels > 1) yield* valuesIn(below, levels - 1, path);
+  }
+}
+
+/** How deep wrapped values are looked for. */
+const UNWRAP_LEVELS = 3;
+
+/** Rules for objects that only wrap one plain value: `{ __type: Date, iso: … }`, `{ $oid: … }`. */
+export function unwrapRules(records: readonly JsonObject[]): UnwrapRule[] {
+  const rules = new Map<string, UnwrapRule>();
+  for (const record of records.slice(0, 50)) {
+    for (const { value } of valuesIn(record, UNWRAP_LEVELS)) {
+      const rule = isObject(value) ? unwrapRule(value) : null;
+      if (rule !== null) rules.set(JSON.stringify(rule), rule);
+    }
+  }
+  return [...rules.values()];
+}
+
+function unwrapRule(object: JsonObject): UnwrapRule | null {
+  const keys = Object.keys(object);
+  const [only = ''] = keys;
+  const isPlain = (key: string): boolean => ['string', 'number'].includes(typeof object[key]);
+  if (keys.length === 1) return only.startsWith('$') && isPlain(only) ? { only } : null;
+  const field = keys.find((key) => /^(?:__type|\$type|_type|@type)$/.test(key));
+  const value = keys.find((key) => key !== field);
+  if (keys.length !== 2 || field === undefined || value === undefined || !isPlain(value)) return null;
+  const equals = object[field];
+  return typeof equals === 'string' ? { field, equals, value } : null;
+}

@@ -1,0 +1,77 @@
+import { pageSchema } from '../config/profile/page-style.ts';
+import type { JsonValue } from '../model/json.ts';
+import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';
+import { isObject } from '../rows/records/as-record.ts';
+import type { ProbeResponse } from './probe-client.ts';
+import { type ValueAt, valuesIn } from './record-lists.ts';
+
+/** Names of fields that hold the address of the next page, a cursor, or whether there are more records; in snake_case. */
+const NEXT_URL = /(?:^|[._])(?:next|next_?(?:page|url|link|href|page_?url)?|next\.href|@?odata_?next_?link)$/i;
+const CURSOR =
+  /(?:^|[._])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker)$/i;
+const HAS_MORE = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
+
+const MAX_LEVELS = 4;
+
+/** All plain values of a body outside of its records. */
+export function plainValues(json: JsonValue, recordsPath: string): ValueAt<JsonValue>[] {
+  const list = recordsPath.replace(/[.[]?[[*].*$/, '');
+  const isWithin = (path: string): boolean => list !== '' && (path === list || path.startsWith(`${list}.`));
+  return [...valuesIn(json, MAX_LEVELS)].filter(
+    ({ path, value }) => !isObject(value) && !Array.isArray(value) && !isWithin(path),
+  );
+}
+
+/** A page section that names no path, so that all are searched. */
+const NOTHING_NAMED = pageSchema.parse({ style: 'single' });
+
+/** Numbers that may be the total of records, and the number of pages, at paths that a profile can name. */
+export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: string) {
+  const { totals, pages } = undeclaredSignals({ headers, json }, recordsPath, NOTHING_NAMED, new Set());
+  const named = (found: typeof totals): ValueAt<number>[] =>
+    found
+      .filter(({ path, count }) => countIn({ headers, json }, path) === count)
+      .map(({ path, count }) => ({ path, value: count }));
+  return { totals: named(totals), pages: named(pages) };
+}
+
+/** How a response may name the next page. */
+interface NextSigns {
+  /** The next page of the `Link` header. */
+  link: string | null;
+  urls: ValueAt<string>[];
+  cursors: ValueAt<string>[];
+  /** The field that says that there are more records. */
+  hasMore: string | null;
+  /** True if a link, an address or `hasMore` says that there are more. */
+  saysMore: boolean;
+}
+
+/** Everything in a response that suggests another page. */
+export function nextSigns(response: ProbeResponse, recordsPath: string): NextSigns {
+  const links = parseLinkHeader(response.headers['link']) ?? [];
+  const link = links.find(({ rels }) => rels.includes('next'))?.uri ?? null;
+  const values = plainValues(response.json ?? null, recordsPath);
+  const flags = values.filter(({ path, value }) => value === true && HAS_MORE.test(snakeCase(path)));
+  // Any text next to a sign that more follows may be the cursor.
+  const parents = new Set(flags.map(({ path }) => parentPath(path)));
+  const [urls, cursors]: [ValueAt<string>[], ValueAt<string>[]] = [[], []];
+  for (const { path, value } of values) {
+    const isNumber = typeof value === 'number' && value > 0;
+    if (!isNumber && (typeof value !== 'string' || value === '')) continue;
+    const found = { path, value: String(value) };
+    if (/^https?:\/\/|^[/?]/.test(found.value)) {
+      if (NEXT_URL.test(snakeCase(path))) urls.push(found);
+    } else if (CURSOR.test(snakeCase(path)) || (!isNumber && parents.has(parentPath(path)))) cursors.push(found);
+  }
+  const saysMore = link !== null || urls.length > 0 || flags.length > 0;
+  return { link, urls, cursors, hasMore: flags[0]?.path ?? null, saysMore };
+}
+
+function parentPath(path: string): string {
+  return path.split('.').slice(0, -1).join('.');
+}
+
+function snakeCase(path: string): string {
+  return path.replaceAll(/([a-z])([A-Z])/g, '$1_$2');
+}

@@ -1,0 +1,214 @@
+import type { AttemptEvent } from '../http/client.ts';
+import type { Clock } from '../model/clock.ts';
+import { messageOf, SyncError } from '../model/errors.ts';
+import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
+import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from '../observe/metrics.ts';
+import { MinuteSeries } from '../observe/minute-series.ts';
+import { advanceResource, startResource, waitingResource, type ResourceProgress } from '../observe/progress.ts';
+import type { SettledFile } from '../sync/files/file-changes.ts';
+import type { RunWatcher } from '../sync/report.ts';
+import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
+
+/** An error and its remedy. */
+export interface Problem {
+  code: string;
+  message: string;
+  hint: string | null;
+}
+
+/** A scan in progress; times in epoch milliseconds. */
+interface RunningScan {
+  mode: ScanMode;
+  startedAt: number;
+  lastPageAt: number;
+  progress: ResourceProgress;
+  /** Rows and pages that are counted so far. */
+  counted: CountedFigures;
+}
+
+/** Rows by result, and pages. */
+type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
+
+interface StartedScan {
+  mode: ScanMode;
+  checkpoint: { walk_records: number; walk_pages: number };
+}
+
+interface ScannedPage {
+  number: number;
+  records: readonly unknown[];
+  total: number | null;
+}
+
+interface EndedScan extends CountedFigures {
+  resource: string;
+  mode: ScanMode;
+  status: RunStatus;
+  seconds: number;
+  error?: { code: string; message: string; hint?: string | undefined } | undefined;
+}
+
+const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
+
+const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
+  here: 'stored',
+  unchanged: 'unchanged',
+  failed: 'failed',
+  refused: 'refused',
+  gone: 'gone',
+  'put off': null,
+};
+
+/** The result of the row by the final outcome of its delivery; null if no row changed. Other outcomes are not final. */
+const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>> = {
+  loaded: 'updated',
+  unchanged: 'unchanged',
+  rejected: 'rejected',
+  deleted: 'deleted',
+  absent: null,
+  walked: null,
+};
+
+/**
+ * Recent activity of one source, in memory: its methods are called with everything that happens, the status page shows
+ * it, and Prometheus counts it. `allowedPerSecond` is the limit as the rate limiter knows it.
+ */
+export class SourceActivity implements RunWatcher {
+  readonly source: string;
+  readonly requests = new MinuteSeries();
+  readonly limited = new MinuteSeries();
+  /** Requests per second that the service allowed, times 1,000. */
+  readonly allowed = new MinuteSeries();
+  readonly received = new MinuteSeries();
+  readonly refused = new MinuteSeries();
+  /** Milliseconds from the receipt of a webhook to its row. */
+  readonly delays = new MinuteSeries();
+  /** Changed rows, by how the change was found. */
+  readonly changes: Readonly<Record<Via, MinuteSeries>> = {
+    full: new MinuteSeries(),
+    incremental: new MinuteSeries(),
+    webhook: new MinuteSeries(),
+  };
+  /** Refused webhook requests, by reason. */
+  readonly refusedBy: Record<string, number> = {};
+  /** Epoch milliseconds; null if no webhook came yet. */
+  lastReceivedAt: number | null = null;
+  /** Why fetching files stopped, and since when; null while it works. */
+  filesStopped: (Problem & { since: number }) | null = null;
+  readonly #clock: Clock;
+  readonly #counters: Metrics['counters'];
+  readonly #allowedPerSecond: () => number | null;
+  readonly #running = new Map<string, RunningScan>();
+  readonly #errors = new Map<string, Problem>();
+
+  constructor(source: string, clock: Clock, { counters }: Metrics, allowedPerSecond: () => number | null = () => null) {
+    this.source = source;
+    this.#clock = clock;
+    this.#counters = counters;
+    this.#allowedPerSecond = allowedPerSecond;
+  }
+
+  /** Called after each HTTP attempt. */
+  readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
+    const now = this.#clock.now();
+    const allowed = this.#allowedPerSecond();
+    this.requests.add(now, latency_ms);
+    if (outcome === 'limited') this.limited.add(now);
+    if (allowed !== null) this.allowed.add(now, allowed * 1_000);
+    this.#counters.requests.inc({ source: this.source, outcome });
+    this.#counters.latency.observe({ source: this.source }, latency_ms / 1_000);
+  };
+
+  readonly started = (resource: string, { mode, checkpoint }: StartedScan): void => {
+    const now = this.#clock.now();
+    const update = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
+    const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
+    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_FIGURES });
+  };
+
+  readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
+    const running = this.#running.get(resource);
+    if (running === undefined) return;
+    this.#countRows(resource, running.mode, running.counted, figures);
+    const records = running.progress.records + page.records.length;
+    const update = { records, pages: page.number, requests: figures.requests, total: page.total };
+    running.progress = advanceResource(running.progress, this.#clock.monotonic(), update);
+    running.counted = figures;
+    running.lastPageAt = this.#clock.now();
+  };
+
+  readonly ended = ({ resource, mode, status, seconds, error, ...figures }: EndedScan): void => {
+    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
+    this.#running.delete(resource);
+    if (error === undefined) this.#errors.delete(resource);
+    else this.#errors.set(resource, { code: error.code, message: error.message, hint: error.hint ?? null });
+    this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
+  };
+
+  /** Called for each webhook request: `stored`, `repeat`, `challenge`, or why it was refused. */
+  webhookAnswered(result: string, seconds: number): void {
+    const now = this.#clock.now();
+    if (result === 'challenge') return;
+    const isAccepted = result === 'stored' || result === 'repeat';
+    this.#counters.webhooks.inc({ source: this.source, result });
+    if (isAccepted) this.#counters.acks.observe({ source: this.source }, seconds);
+    if (result === 'stored') {
+      this.received.add(now);
+      this.lastReceivedAt = now;
+    } else if (!isAccepted) {
+      this.refused.add(now);
+      this.refusedBy[result] = (this.refusedBy[result] ?? 0) + 1;
+    }
+  }
+
+  /** Called when an error stops all files, and with null when they resume. */
+  filesStopBy(error: unknown): void {
+    const since = this.filesStopped?.since ?? this.#clock.now();
+    const { code, hint = null } = error instanceof SyncError ? error : { code: 'bug' };
+    this.filesStopped = error === null ? null : { code, message: messageOf(error), hint, since };
+  }
+
+  /** Called with fetched files, once their results are stored. */
+  readonly filesSettled = (settled: readonly SettledFile[]): void => {
+    const { source } = this;
+    for (const { row, outcome } of settled) {
+      const result = FILE_RESULTS[outcome.is];
+      const labels = { source, resource: row.resource };
+      if (result !== null) this.#counters.files.inc({ ...labels, result });
+      if (outcome.is === 'here' && outcome.fetched > 0) this.#counters.fileBytes.inc(labels, outcome.fetched);
+    }
+  };
+
+  /** Called when the deliveries of one record have an outcome. */
+  delivered({ resource, outcome, deliveries, delayMs }: DrainEvent): void {
+    const result = DELIVERY_RESULTS[outcome];
+    if (result === undefined) return;
+    const now = this.#clock.now();
+    const { source } = this;
+    this.delays.add(now, delayMs, deliveries);
+    for (let one = 0; one < deliveries; one += 1) this.#counters.delays.observe({ source }, delayMs / 1_000);
+    if (resource === null || result === null) return;
+    this.#counters.rows.inc({ source, resource, via: 'webhook', result });
+    if (CHANGING.has(result)) this.changes.webhook.add(now);
+  }
+
+  running(resource: string): Readonly<RunningScan> | null {
+    return this.#running.get(resource) ?? null;
+  }
+
+  /** The error of the last run in this process, or null. */
+  lastError(resource: string): Problem | null {
+    return this.#errors.get(resource) ?? null;
+  }
+
+  #countRows(resource: string, via: Via, before: CountedFigures, after: CountedFigures): void {
+    for (const result of ROW_RESULTS) {
+      const more = after[result] - before[result];
+      if (more <= 0) continue;
+      this.#counters.rows.inc({ source: this.source, resource, via, result }, more);
+      if (CHANGING.has(result)) this.changes[via].add(this.#clock.now(), 0, more);
+    }
+    const pages = after.pages - before.pages;
+    if (pages > 0) this.#counters.pages.inc({ source: this.source, resource }, pages);
+  }
+}

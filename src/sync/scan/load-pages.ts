@@ -1,0 +1,162 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
+import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { saveFigures } from '../../database/state/runs.ts';
+import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
+import type { Numbering } from '../../pagination/guards/verify-end.ts';
+import { storePosition } from '../../pagination/page-styles/page-position.ts';
+import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
+import type { Page, ScanEnd } from '../../pagination/page.ts';
+import { scanPartitions } from '../../pagination/scan-partitions.ts';
+import { scanPages, type ScanOptions } from '../../pagination/scan-pages.ts';
+import { updatedZone } from '../../rows/columns/updated-time.ts';
+import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
+import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
+import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
+import { checkpointAfter } from '../move-cursor.ts';
+import type { ScanPlan } from '../plan.ts';
+import { countPage, type RunContext, withPage } from '../run-progress.ts';
+import { judgeScan, type ScanVerdict } from './judge-scan.ts';
+import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
+
+/** One of the scans that `scanUntilComplete` makes. */
+export interface OneScan {
+  plan: ScanPlan;
+  /** The scan that this one repeats, and when it ended in local epoch milliseconds; null if none exists. */
+  former: ScanEnd | null;
+  formerEndedAt: number | null;
+  /** Collects what its pages show about the filter. */
+  evidence: FilterEvidence;
+  /** Whether its pages are known to be numbered as the profile says. */
+  numbering: Numbering;
+  /** Called with the contents of each page. */
+  onPage?: (facts: PageFacts) => void;
+  /** True if it supplies what a full scan has missed, which alone may move the cursor. */
+  isCatchUp?: boolean;
+}
+
+/** The end of a scan, and what it proves. */
+interface EndedScan {
+  end: ScanEnd;
+  proof: ScanVerdict;
+}
+
+/** A scan that came to its end. */
+export interface LoadedScan extends EndedScan {
+  checkpoint: CheckpointRow;
+  /** The checkpoint that it would have if it had seen every record. */
+  ifProved: CheckpointRow;
+}
+
+/**
+ * Copies the pages of one listing. The next pages are fetched while this loop works; each page becomes rows, and one
+ * transaction writes the rows together with the checkpoint after the page, under the lease. A kill loses only the pages
+ * that were fetched and not yet committed. Returns the finished scan; throws `SyncError` with everything up to the last
+ * committed page in place.
+ */
+export async function loadPages(context: RunContext, one: OneScan): Promise<LoadedScan> {
+  const { clock, profile, owned, progress, watcher, signal, warehouse, run } = context;
+  const { mode, checkpoint: planned } = one.plan;
+  const scanStartedAt = planned.walk_started_at ?? timestampText(clock.now());
+  const candidates = await readCandidates(context, mode, scanStartedAt);
+  // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
+  const states = isNumbered(profile.page) ? {} : { scanStartedAt };
+  const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
+  const { start, from, before } = await resumeScan(context, planned);
+  const order = isNewestFirst(profile) ? new DescendingOrder(profile, start.walk_since) : null;
+  const length = profile.partitions === null ? (one.former?.records ?? null) : null;
+  const pages = await pagesOf(context, start, {
+    from,
+    before,
+    formerEndedAt: one.formerEndedAt,
+    // Only full scans find out what is missing from all of them.
+    ...(mode === 'full' ? { numbering: one.numbering } : {}),
+    // A repeated scan knows the length of the listing, and prefetches nothing after it.
+    ...(length === null ? {} : { most: length }),
+    ...(order === null ? {} : { isEnough: () => order.begin() }),
+  });
+  let checkpoint = start;
+  let ifProved = start;
+  let ended: EndedScan | null = null;
+  for await (const page of pages) {
+    ended = page.end === null ? null : endedBy(context, page, page.end, one);
+    const proof = ended?.proof ?? null;
+    let next = checkpoint;
+    const outcome = await loader.load(page, async (facts, counted) => {
+      await progress.columns.addPage(context, facts, scanStartedAt);
+      addPage(one.evidence, facts);
+      one.onPage?.(facts);
+      next = checkpointAfterPage(context, checkpoint, page, facts, proof?.isProved ?? false);
+      if (proof !== null) ifProved = checkpointAfterPage(context, checkpoint, page, facts, true);
+      const isWholeCopy = proof?.isProved === true && checkpoint.walk_mode === 'full';
+      return [
+        ...candidateStatements(context, candidates, facts, page.requestedAt),
+        saveCheckpoint(warehouse.own, next),
+        saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
+        ...seenStatements(context, { page, facts, before: checkpoint, proof }, next),
+        ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
+      ];
+    });
+    checkpoint = next;
+    countPage(progress, outcome);
+    watcher.page(owned.resource, page, progress.figures);
+    signal.throwIfAborted();
+    page.release();
+    // Lets requests and signals through between prefetched pages.
+    await nextTurn();
+  }
+  one.evidence.disorder ??= order?.broken ?? null;
+  if (ended === null) throw new Error('a scan came to no end');
+  return { checkpoint, ifProved, ...ended };
+}
+
+/** A page that names where the changes continue is thereby the last one. */
+export function endedBy(
+  context: RunContext,
+  page: Page,
+  end: ScanEnd,
+  { former, isCatchUp = false }: { former: ScanEnd | null; isCatchUp?: boolean },
+): EndedScan {
+  const isNamed = cursorOfScan(context, page) !== null;
+  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  const proof = judgeScan(shown, context.profile, former);
+  return { end: shown, proof: isCatchUp ? { ...proof, isProved: false } : proof };
+}
+
+function checkpointAfterPage(
+  { profile, scrub, clock }: RunContext,
+  before: CheckpointRow,
+  { next, total, kept, again, serverDate }: Page,
+  facts: PageFacts,
+  isProved: boolean,
+): CheckpointRow {
+  // A position with a secret is not stored: the scan then begins again if it is interrupted.
+  const position = next && storePosition(next, profile.query, scrub);
+  const counted = { total, kept, again, serverDate, isProved, zone: updatedZone(profile) };
+  const passed = { ...facts, ...counted, next: position, isLast: next === null };
+  return checkpointAfter(before, passed, clock.now());
+}
+
+/** The pages of the listing, or of all listings of a partitioned resource. */
+export async function pagesOf(
+  context: RunContext,
+  start: CheckpointRow,
+  more: Partial<ScanOptions>,
+): Promise<AsyncIterable<Page>> {
+  const { profile, runAhead } = context;
+  const { kept_size: kept, walk_mode: mode } = start;
+  const filter = filterQuery(profile, start.walk_since);
+  const options: ScanOptions = {
+    ...listingScan(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
+    pagesBefore: start.walk_pages,
+    // The page size that earlier scans observed; nothing if they requested another one.
+    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
+    runAhead: isNewestFirst(profile) && mode === 'incremental' ? 0 : runAhead,
+    ...more,
+  };
+  if (profile.partitions === null) return scanPages(options);
+  return scanPartitions(options, profile.partitions, await partitionsOf(context, profile.partitions, start));
+}

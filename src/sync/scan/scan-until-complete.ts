@@ -1,0 +1,302 @@
+import { momentOf, sinceValue } from '../../checks/since.ts';
+import type { CheckpointRow } from '../../database/own-tables.ts';
+import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import type { PageFacts } from '../../load/page-loader.ts';
+import { AGE_STEP_MS } from '../../model/answer-age.ts';
+import { DeferredError, SyncError } from '../../model/errors.ts';
+import type { TableShape } from '../../model/table.ts';
+import { timestampMs } from '../../model/timestamp-text.ts';
+import type { ScanMode } from '../../model/vocabulary.ts';
+import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
+import { longerOf } from '../../pagination/guards/page-ages.ts';
+import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
+import type { EndProof, ScanEnd } from '../../pagination/page.ts';
+import { type ItemReading, readItem } from '../../pagination/read-item.ts';
+import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
+import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
+import { unseenRows } from '../deletes/detect-deletes.ts';
+import {
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  notDescending,
+  unprovedCatchUp,
+} from '../filter/filter-evidence.ts';
+import { startScan, type ScanPlan } from '../plan.ts';
+import type { RunContext } from '../run-progress.ts';
+import { type LoadedScan, loadPages, type OneScan } from './load-pages.ts';
+import { endWarnings } from './judge-scan.ts';
+
+/** The result of scanning a resource until it is complete, or until the repetitions are used up. */
+export interface WholeScan {
+  /** See `ScanVerdict`. */
+  isProved: boolean;
+  allowsDeletes: boolean;
+  needsCatchUp: boolean;
+  checkpoint: CheckpointRow;
+  /** True if the listing showed no record at all. */
+  isEmpty: boolean;
+  /** How it ended; null if nothing showed the end. */
+  endProof: EndProof | null;
+  /** Evidence about the filter from all its pages. */
+  evidence: FilterEvidence;
+  /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
+  hasSeen: ScanEnd['hasSeen'];
+  startedAt: string | null;
+}
+
+/** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
+const MAX_REPETITIONS = { whole: 2, all: 4 };
+/** The longest wait for a cache before a listing is scanned again. */
+const MAX_CACHE_WAIT_MS = 600_000;
+
+/**
+ * Scans a listing, and scans it again if records moved between its pages or if fewer records were seen than the service
+ * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
+ * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
+ */
+export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFilter = true): Promise<WholeScan> {
+  const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
+  const { profile, clock, progress } = context;
+  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isProved: false } };
+  const { evidence } = collected;
+  const planned = await withRows(context, asked);
+  let plan = planned;
+  const former: ScanEnd[] = [];
+  let formerEndedAt: number | null = null;
+  let cacheWaitMs: number | null = 0;
+  const repeated = { whole: 0, all: 0 };
+  for (;;) {
+    const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
+    const loaded = await scanOnce(context, one);
+    const { end, proof } = loaded;
+    const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
+    const { isProved } = completed?.proof ?? proof;
+    repeated.all += 1;
+    // A scan that was given cached pages has only shown that there is a cache.
+    repeated.whole += proof.isKept ? 0 : 1;
+    const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
+    cacheWaitMs = longerOf(cacheWaitMs, end.cacheWaitMs);
+    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, proof.isKept);
+    if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
+      const { checkpoint, proof: concluded } = completed ?? loaded;
+      progress.warnings.push(...endWarnings(concluded));
+      const { allowsDeletes, needsCatchUp } = concluded;
+      const { disorder } = evidence;
+      const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
+      return {
+        checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, needsCatchUp) : checkpoint,
+        isProved,
+        allowsDeletes,
+        isEmpty: end.records === 0,
+        endProof: end.proof,
+        needsCatchUp,
+        evidence,
+        // Missing records were supplied only if no other live row was left.
+        hasSeen: completed === null ? end.hasSeen : () => true,
+        startedAt: plan.checkpoint.walk_started_at,
+      };
+    }
+    former.push(end);
+    formerEndedAt = clock.now();
+    await clock.sleep(waitMs, context.signal);
+    const { walk_credential, walk_since } = planned.checkpoint;
+    const again = sweepable({ ...loaded.checkpoint, walk_credential });
+    const begun = { ...startScan(again, planned.mode, walk_since, clock.now()), walk_credential };
+    plan = { ...planned, checkpoint: begun, resumed: false };
+  }
+}
+
+/** A `Date` header has whole seconds. */
+const CLOCK_STEP_MS = 1_000;
+/** At most this many records are fetched individually to find out whether they still exist. */
+export const MAX_FETCHED_ALONE = 100;
+
+/**
+ * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
+ * the records that only an earlier scan saw and that still exist. Returns the scan as complete if that makes up the
+ * total, and every live row is one of these records: after such a scan no row is marked deleted. Else null.
+ */
+async function supplyMissing(
+  context: RunContext,
+  { end, proof, ifProved }: LoadedScan,
+  one: OneScan,
+  former: readonly ScanEnd[],
+): Promise<Pick<LoadedScan, 'checkpoint' | 'proof'> | null> {
+  const missing = end.shortfall?.count ?? 0;
+  const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
+  if (missing === 0 || !isOnlyShort) return null;
+  const added = new KeySet();
+  const { cursor, cursor_seen_at: endedAt } = ifProved;
+  if (one.plan.mode === 'full' && cursor !== null) {
+    // A record that was created after the last total is not among those that this total counts.
+    const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
+    await catchUp(context, one, cursor, ({ updated }) => {
+      const counted = keyFingerprints(updated.flatMap(({ key, at }) => (at < countedUntil ? [key] : [])));
+      eachFingerprint(counted, (key) => end.hasSeen(key) || eachKey(key, (high, low) => added.add(high, low)));
+    });
+  }
+  if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
+  const checkpoint = { ...ifProved, walk_credential: null };
+  await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
+  const concluded = {
+    ...proof,
+    isProved: true,
+    allowsDeletes: false,
+    doubts: [],
+    needsCatchUp: false,
+    mayRepeat: false,
+  };
+  return { checkpoint, proof: concluded };
+}
+
+/** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
+async function catchUp(
+  context: RunContext,
+  one: OneScan,
+  cursor: string,
+  onPage: (facts: PageFacts) => void,
+): Promise<void> {
+  const { profile, warehouse, owned, clock } = context;
+  const since = profile.incremental && sinceValue(cursor, profile.incremental, null, updatedZone(profile));
+  const stored = await readCheckpoint(warehouse.own, owned.resource);
+  if (since === null || stored === null) return;
+  const checkpoint = startScan(stored, 'incremental', since, clock.now());
+  const plan: ScanPlan = { mode: 'incremental', checkpoint, resumed: false };
+  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
+}
+
+interface SeenRecords {
+  end: ScanEnd;
+  /** Fingerprints of keys that the filter has supplied. */
+  added: KeySet;
+  former: readonly ScanEnd[];
+}
+
+/**
+ * Fetches individually what only earlier scans saw. Returns true if as many of these records as are missing still exist
+ * as they were, and a full scan leaves no other live row, which may be of a deleted record.
+ */
+async function supplyFromBefore(
+  context: RunContext,
+  mode: ScanMode,
+  { end, added, former }: SeenRecords,
+  missing: number,
+): Promise<boolean> {
+  const { owned, profile } = context;
+  const table = owned.shape?.tables[0];
+  if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
+  const wasSeen = (key: Uint8Array): boolean => former.some(({ hasSeen }) => hasSeen(key));
+  const isExpected = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
+  const candidates = await findUnseenKeys(context, table, (key) => end.hasSeen(key) || isExpected(key), null);
+  if (candidates.length > MAX_FETCHED_ALONE) return false;
+  const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
+  if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
+  if (candidates.length === 0) return true;
+  if (profile.item === null) return false;
+  const columns = updatedColumns(table.columns, profile);
+  const rows = await context.warehouse.rows.stored(table, candidates, columns);
+  let existing = 0;
+  for (const key of candidates) {
+    const found = await fetchAlone(context, key);
+    if (found?.isThere !== true) continue;
+    // The single record may have other fields than the listed one: it only shows that the row is as it was.
+    const row = rows.get(key);
+    const at = row === undefined ? null : momentOf(String(row.updated), storedZone(columns, profile));
+    if (at !== (updatedTime(found.record.value, profile)?.at ?? -Infinity)) return false;
+    existing += 1;
+  }
+  return existing >= missing;
+}
+
+/**
+ * Ids of live rows that `isSeen` does not accept, all of them or more than `MAX_FETCHED_ALONE`. `before`: leaves out rows
+ * that were written since.
+ */
+export async function findUnseenKeys(
+  context: RunContext,
+  table: TableShape,
+  isSeen: (key: Uint8Array) => boolean,
+  before: string | null,
+): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { key, syncedAt } of unseenRows(context, table, isSeen)) {
+    if (before === null || syncedAt < before) found.push(key);
+    if (found.length > MAX_FETCHED_ALONE) break;
+  }
+  return found;
+}
+
+/** Null if the service does not return the record. */
+async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
+  try {
+    return await readItem(context, key, 'bulk');
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
+    return null;
+  }
+}
+
+function eachFingerprint(keys: Uint8Array, visit: (key: Uint8Array) => void): void {
+  for (let at = 0; at < keys.length; at += KEY_FINGERPRINT_BYTES) visit(keys.subarray(at, at + KEY_FINGERPRINT_BYTES));
+}
+
+/**
+ * After a full scan of a listing that is not newest first although the profile says so: forgets the cursor, so that the
+ * next scan is a full one too. Adds its warnings to the run's.
+ */
+async function forgetCursor(
+  context: RunContext,
+  checkpoint: CheckpointRow,
+  disorder: string,
+  needsCatchUp: boolean,
+): Promise<CheckpointRow> {
+  const { profile, progress, warehouse, owned } = context;
+  const { incremental } = profile;
+  if (incremental === null) return checkpoint;
+  progress.warnings.push(notDescending(context, disorder));
+  if (needsCatchUp) progress.warnings.push(unprovedCatchUp(context, incremental));
+  if (isAccepted(profile)) return checkpoint;
+  const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
+  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  return without;
+}
+
+/** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
+export function waitFor(cacheWaitMs: number | null, isKept: boolean): number | null {
+  if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
+  return isKept ? null : AGE_STEP_MS;
+}
+
+/** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
+async function withRows({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
+  const { checkpoint, mode, resumed } = plan;
+  if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
+  return (await warehouse.rows.count(checkpoint.resource)) === 0
+    ? plan
+    : { ...plan, checkpoint: sweepable(checkpoint) };
+}
+
+/** Has the next scan of a resource without a complete one look for rows that it does not see. */
+function sweepable(checkpoint: CheckpointRow): CheckpointRow {
+  return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
+}
+
+async function scanOnce(context: RunContext, one: OneScan): Promise<LoadedScan> {
+  const { warehouse, owned, clock } = context;
+  try {
+    return await loadPages(context, one);
+  } catch (error) {
+    if (isNumberingFault(error)) {
+      // A resumed scan would see too few records to detect the wrong numbering again.
+      const stored = await readCheckpoint(warehouse.own, owned.resource);
+      const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
+      await warehouse.apply(forgotten, owned.lease());
+    }
+    if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
+    const { plan } = one;
+    const checkpoint = startScan(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, clock.now());
+    return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
+  }
+}
