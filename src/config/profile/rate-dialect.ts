@@ -1,24 +1,13 @@
 import { z } from 'zod';
 
-const IETF = [
-  { name: 'ratelimit', means: 'ratelimit' },
-  { name: 'ratelimit-policy', means: 'ratelimit_policy' },
-];
-
-/** `<prefix>-limit`, `-remaining` and `-reset`; `rest` holds further fields of all three. */
-function triple(prefix: string, unit: string, rest: object = {}): object[] {
+/** `<prefix>-limit`, `-remaining` and `-reset`; `X-RateLimit-Limit-Day` and those of other windows are quotas of their own. */
+function headerFamily(prefix: string, group: string = prefix): object[] {
   return [
-    { name: `${prefix}-limit`, means: 'limit', ...rest },
-    { name: `${prefix}-remaining`, means: 'remaining', ...rest },
-    { name: `${prefix}-reset`, means: 'reset', unit, ...rest },
-  ];
-}
-
-/** `X-RateLimit-Limit-Day` and `-Remaining-Day`, and those of other windows. */
-function byWindow(prefix: string, rest: object = {}): object[] {
-  return [
-    { name: `${prefix}-limit-{window}`, means: 'limit', ...rest },
-    { name: `${prefix}-remaining-{window}`, means: 'remaining', ...rest },
+    { name: `${prefix}-limit`, means: 'limit', group },
+    { name: `${prefix}-remaining`, means: 'remaining', group },
+    { name: `${prefix}-reset`, means: 'reset', group },
+    { name: `${prefix}-limit-{window}`, means: 'limit', group },
+    { name: `${prefix}-remaining-{window}`, means: 'remaining', group },
   ];
 }
 
@@ -31,36 +20,24 @@ const DAY_MS = 86_400_000;
 export const RATE_PRESETS = {
   auto: {
     headers: [
-      ...IETF,
-      ...['ratelimit', 'x-ratelimit', 'x-rate-limit'].flatMap((prefix) => triple(prefix, 'auto', { group: prefix })),
-      ...['ratelimit', 'x-ratelimit'].flatMap((prefix) => byWindow(prefix, { group: prefix })),
+      { name: 'ratelimit', means: 'ratelimit' },
+      { name: 'ratelimit-policy', means: 'ratelimit_policy' },
+      ...['ratelimit', 'x-ratelimit', 'x-rate-limit'].flatMap((prefix) => headerFamily(prefix)),
     ],
-  },
-  ietf: { headers: IETF },
-  'ietf-draft7': { headers: IETF },
-  legacy: {
-    headers: ['ratelimit', 'x-ratelimit'].flatMap((prefix) => triple(prefix, 's', { group: prefix })),
   },
   github: {
-    headers: [
-      ...triple('x-ratelimit', 'epoch_s'),
-      { name: 'x-ratelimit-used', means: 'used' },
-      { name: 'x-ratelimit-resource', means: 'bucket' },
-    ],
+    headers: [...headerFamily('x-ratelimit', 'default'), { name: 'x-ratelimit-resource', means: 'bucket' }],
     limited_wait_ms: 60_000,
   },
   shopify: { headers: [{ name: 'x-shopify-shop-api-call-limit', means: 'used_of_limit', refill: 2 }] },
   contentful: {
     headers: [
-      { name: 'x-contentful-ratelimit-reset', means: 'wait', unit: 's' },
+      { name: 'x-contentful-ratelimit-reset', means: 'wait' },
       { name: 'x-contentful-ratelimit-second-limit', means: 'limit', group: 'second', window_ms: 1_000 },
       { name: 'x-contentful-ratelimit-second-remaining', means: 'remaining', group: 'second', window_ms: 1_000 },
       { name: 'x-contentful-ratelimit-hour-limit', means: 'limit', group: 'hour', window_ms: 3_600_000 },
       { name: 'x-contentful-ratelimit-hour-remaining', means: 'remaining', group: 'hour', window_ms: 3_600_000 },
     ],
-  },
-  kong: {
-    headers: [...triple('ratelimit', 's'), ...byWindow('x-ratelimit')],
   },
   hubspot: {
     headers: [
@@ -71,7 +48,6 @@ export const RATE_PRESETS = {
       { name: 'x-hubspot-ratelimit-daily-remaining', means: 'remaining', group: 'day', window_ms: DAY_MS },
     ],
   },
-  stripe: {},
   kontent: {
     known_limits: [
       { requests: 10, window_ms: 1_000 },
@@ -102,7 +78,6 @@ const RATE_MEANINGS = [
   /** Requests per window; `10, 10;w=1, 1000;w=3600` is read as draft-ietf-httpapi-ratelimit-headers-06 meant it. */
   'limit',
   'remaining',
-  'used',
   /** Used and limit in one: `32/40`. */
   'used_of_limit',
   /** When the window ends. */
@@ -120,7 +95,7 @@ const RATE_MEANINGS = [
 ] as const;
 
 /** How a time is written. `auto` distinguishes delta seconds from a Unix time by size, and reads dates and durations. */
-const RATE_UNITS = ['auto', 's', 'ms', 'epoch_s', 'epoch_ms', 'iso', 'duration', 'http_date'] as const;
+const RATE_UNITS = ['auto', 'ms'] as const;
 
 const meaning = {
   means: z.enum(RATE_MEANINGS),

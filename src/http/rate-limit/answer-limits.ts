@@ -48,8 +48,6 @@ interface LimitsReading {
   retryAfterMs: number | null;
   vendorWaitMs: number | null;
   bucket: string | null;
-  /** Requests used, by group. */
-  used: Map<string, number>;
   drafts: Map<string, QuotaHint>;
 }
 
@@ -67,7 +65,6 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
     retryAfterMs: null,
     vendorWaitMs: null,
     bucket: null,
-    used: new Map(),
     drafts: new Map(),
   };
   const cached = readAnswerAge(headers).ageMs > 0;
@@ -120,10 +117,6 @@ const READERS: Readonly<Record<RateEntry['means'], EntryReader>> = {
   },
   remaining: (reading, found) => number(reading, found, 'remaining'),
   refill: (reading, found) => number(reading, found, 'refill'),
-  used: (reading, found) => {
-    const used = countIn(found.value);
-    if (used !== null) reading.used.set(found.entry.group, used);
-  },
   used_of_limit: (reading, found) => {
     const [used = null, limit = null, ...rest] = found.value.split('/').map(countIn);
     if (used === null || limit === null || rest.length > 0) return;
@@ -182,12 +175,8 @@ function merge(reading: LimitsReading, entry: RateEntry, suffix: string, said: P
   Object.assign(draftOf(reading, entry, suffix), Object.fromEntries(told));
 }
 
-/** The quotas that tell what is left, or their rate: others are no use. */
-function quotasOf({ bucket, used, drafts }: LimitsReading): QuotaHint[] {
-  for (const [name, count] of used) {
-    const quota = drafts.get(name);
-    if (quota?.limit === null && quota.remaining !== null) quota.limit = quota.remaining + count;
-  }
+/** The quotas that state what is left, or their rate: others are no use. */
+function quotasOf({ bucket, drafts }: LimitsReading): QuotaHint[] {
   const quotas = [...drafts.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
   if (bucket !== null) for (const quota of quotas) quota.name += `#${bucket}`;
   return quotas;
@@ -300,8 +289,6 @@ function attempt<T>(parse: (field: string) => T, field: string): T | null {
   }
 }
 
-type Unit = RateEntry['unit'];
-
 const DAY_MS = 86_400_000;
 
 /** A stated wait always counts; beyond ten years it counts as ten years, so that its end can be stored and shown. */
@@ -322,45 +309,29 @@ const ISO_DATE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
 const GO_DURATION = /^(\d+(\.\d+)?(ms|s|m|h))+$/;
 const GO_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Parses a text as milliseconds from now; NaN if it does not match. */
-type WaitParser = (text: string, serverNow: number) => number;
-
-const WAIT_PARSERS: Readonly<Record<Unit, WaitParser>> = {
-  // A Unix time in place of seconds is still that time.
-  s: (text, now) => secondsOrMoment(numberIn(text), now),
-  ms: (text) => numberIn(text),
-  epoch_s: (text, now) => numberIn(text) * 1_000 - now,
-  epoch_ms: (text, now) => numberIn(text) - now,
-  iso: (text, now) => (ISO_DATE.test(text) ? Date.parse(text) : Number.NaN) - now,
-  duration: (text) => (NUMBER.test(text) ? Number(text) * 1_000 : goDuration(text)),
-  http_date: (text, now) => (httpDate(text, now) ?? Number.NaN) - now,
-  auto: (text, now) => WAIT_PARSERS[unitOf(text)](text, now),
-};
-
 /**
- * Returns the milliseconds until a stated time, at most `LONGEST_WAIT_MS`; 0 for past times. Null if the text is not
- * of the unit, or is long past. Absolute times are relative to `serverNow`, the response's `Date` in epoch
- * milliseconds.
+ * Returns the milliseconds until a stated time, at most `LONGEST_WAIT_MS`; 0 for past times. Null if the text cannot be
+ * read, or is long past. Absolute times are relative to `serverNow`, the response's `Date` in epoch milliseconds.
  */
-function waitIn(text: string, unit: Unit, serverNow: number): number | null {
-  const wait = WAIT_PARSERS[unit](text.trim(), serverNow);
+function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): number | null {
+  const wait = unit === 'ms' ? numberIn(text.trim()) : parseWait(text.trim(), serverNow);
   return wait >= OLDEST_MS ? Math.min(Math.max(0, wait), LONGEST_WAIT_MS) : null;
+}
+
+/** NaN if it is no time. Digits come first: `new Date('120')` and `new Date('-5')` are dates to JavaScript. */
+function parseWait(text: string, now: number): number {
+  if (NUMBER.test(text)) return secondsOrMoment(Number(text), now);
+  if (GO_DURATION.test(text)) return goDuration(text);
+  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text, now) ?? Number.NaN)) - now;
 }
 
 /** A comma between two values of a repeated header, not within a date. */
 const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
 
 /** The one wait that a header states, or the longest if it came twice; null if any of them cannot be read. */
-function longestWait(text: string, unit: Unit, serverNow: number): number | null {
+function longestWait(text: string, unit: RateEntry['unit'], serverNow: number): number | null {
   const waits = text.split(BETWEEN_VALUES).map((part) => waitIn(part, unit, serverNow));
   return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
-}
-
-/** Digits first: `new Date('120')` and `new Date('-5')` are dates to JavaScript. */
-function unitOf(text: string): Unit {
-  if (NUMBER.test(text)) return 's';
-  if (GO_DURATION.test(text)) return 'duration';
-  return ISO_DATE.test(text) ? 'iso' : 'http_date';
 }
 
 /** Seconds from now, Unix seconds and Unix milliseconds of our time lie far apart. */
@@ -385,7 +356,6 @@ function milliseconds(seconds: number | undefined): number | null {
 }
 
 function goDuration(text: string): number {
-  if (!GO_DURATION.test(text)) return Number.NaN;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (GO_UNITS[unit ?? ''] ?? Number.NaN), 0);
 }

@@ -177,7 +177,7 @@ describe('what an outcome does', () => {
     const stage = await serve((_request, response, nth) =>
       json(response, nth === 1 ? { retry_after: 9 } : PAGE, nth === 1 ? 429 : 200),
     );
-    const rateLimiter = openRateLimiter({ body: [{ path: 'retry_after', means: 'wait', unit: 's' }] });
+    const rateLimiter = openRateLimiter({ body: [{ path: 'retry_after', means: 'wait' }] });
     await get(clientFor(stage.origin, { rateLimiter }), `${stage.origin}/v1/content`);
     expect(rateLimiter.facts[0]).toMatchObject({ limited: true, limits: { retryAfterMs: null, waitMs: 9_000 } });
   });

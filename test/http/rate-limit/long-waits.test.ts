@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rateDialectSchema, type RateEntry } from '../../../src/config/profile/rate-dialect.ts';
+import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import type { RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { LONGEST_WAIT_MS } from '../../../src/http/rate-limit/answer-limits.ts';
 import { DeferredError } from '../../../src/model/errors.ts';
@@ -19,8 +19,8 @@ const LENGTHS = [
   2 * LONGEST_WAIT_MS,
 ];
 
-/** How a wait is written, by unit. */
-const WRITERS: Readonly<Record<Exclude<RateEntry['unit'], 'auto'>, (ms: number) => string>> = {
+/** How a wait is written, by its form. */
+const WRITERS: Readonly<Record<string, (ms: number) => string>> = {
   s: (ms) => String(ms / SECOND),
   ms: (ms) => String(ms),
   epoch_s: (ms) => String((START + ms) / SECOND),
@@ -35,28 +35,24 @@ type Said = { headers?: Record<string, string>; body?: JsonValue };
 
 /** The ways in which a service says how long to wait: a header in each unit, and what is read otherwise. */
 const STATEMENTS: [name: string, dialect: unknown, answer: (ms: number) => Said][] = [
-  ...Object.entries(WRITERS).map(([unit, write]): [string, unknown, (ms: number) => Said] => [
-    `a header in ${unit}`,
-    { base: 'none', headers: [{ name: 'x-wait', means: 'wait', unit }] },
+  ...Object.entries(WRITERS).map(([form, write]): [string, unknown, (ms: number) => Said] => [
+    `a header in ${form}`,
+    { base: 'none', headers: [{ name: 'x-wait', means: 'wait', unit: form === 'ms' ? 'ms' : 'auto' }] },
     (ms) => ({ headers: { 'x-wait': write(ms) } }),
   ]),
-  ['the list of RateLimit', 'ietf', (ms) => ({ headers: { ratelimit: `"p";r=0;t=${ms / SECOND}` } })],
-  ['its dictionary', 'ietf-draft7', (ms) => ({ headers: { ratelimit: `limit=9, remaining=0, reset=${ms / SECOND}` } })],
+  ['the list of RateLimit', 'auto', (ms) => ({ headers: { ratelimit: `"p";r=0;t=${ms / SECOND}` } })],
+  ['its dictionary', 'auto', (ms) => ({ headers: { ratelimit: `limit=9, remaining=0, reset=${ms / SECOND}` } })],
   [
     'a policy with a window alone',
-    'ietf',
+    'auto',
     (ms) => ({ headers: { ratelimit: '"p";r=0', 'ratelimit-policy': `"p";q=9;w=${ms / SECOND}` } }),
   ],
   [
     'a reset of a quota that is used up',
-    'legacy',
+    'auto',
     (ms) => ({ headers: { 'ratelimit-remaining': '0', 'ratelimit-reset': String(ms / SECOND) } }),
   ],
-  [
-    'a body',
-    { body: [{ path: 'retry_after', means: 'wait', unit: 's' }] },
-    (ms) => ({ body: { retry_after: ms / SECOND } }),
-  ],
+  ['a body', { body: [{ path: 'retry_after', means: 'wait' }] }, (ms) => ({ body: { retry_after: ms / SECOND } })],
 ];
 
 /** When the next request may be sent, after one answer that says so. */

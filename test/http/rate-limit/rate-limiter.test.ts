@@ -52,15 +52,15 @@ describe('F019-F025 no request before a stated wait has ended', () => {
     ],
     ['F021 Retry-After of nothing: a second all the same', 'auto', () => ({ 'retry-after': '0' }), 1_000],
     ['F021 Retry-After that cannot be read: a second', 'auto', () => ({ 'retry-after': '-5' }), 1_000],
-    ['F025 Retry-After over a shorter reset', 'ietf', () => ({ 'retry-after': '7', ratelimit: '"p";r=0;t=2' }), 7_000],
-    ['the IETF list', 'ietf', () => ({ ratelimit: '"p";r=0;t=6' }), 6_000],
+    ['F025 Retry-After over a shorter reset', 'auto', () => ({ 'retry-after': '7', ratelimit: '"p";r=0;t=2' }), 7_000],
+    ['the IETF list', 'auto', () => ({ ratelimit: '"p";r=0;t=6' }), 6_000],
     [
       'F024 the most restrictive of several',
-      'ietf',
+      'auto',
       () => ({ ratelimit: '"a";r=0;t=2, "b";r=0;t=6, "c";r=9;t=9' }),
       6_000,
     ],
-    ['the IETF dictionary', 'ietf-draft7', () => ({ ratelimit: 'limit=9, remaining=0, reset=6' }), 6_000],
+    ['the IETF dictionary', 'auto', () => ({ ratelimit: 'limit=9, remaining=0, reset=6' }), 6_000],
     ['GitHub without any header: a minute', 'github', () => ({}), 60_000],
     ['Contentful', 'contentful', () => ({ 'x-contentful-ratelimit-reset': '3' }), 3_000],
   ];
@@ -72,14 +72,14 @@ describe('F019-F025 no request before a stated wait has ended', () => {
 
   it('a reset that is stated on a good answer counts as well, F043 and so does one on a redirect', async () => {
     for (const status of [200, 301]) {
-      const [gap = 0] = await gaps('ietf', () => [() => ({ status, headers: { ratelimit: '"p";r=0;t=6' } }), ok]);
+      const [gap = 0] = await gaps('auto', () => [() => ({ status, headers: { ratelimit: '"p";r=0;t=6' } }), ok]);
       expect(gap).toBeGreaterThanOrEqual(6_000);
     }
   });
 
   it('F043 an answer from a cache holds nothing up', async () => {
     const headers = { age: '30', ratelimit: '"p";r=0;t=20' };
-    expect(await gaps('ietf', () => [() => ({ status: 200, headers }), ok])).toEqual([0]);
+    expect(await gaps('auto', () => [() => ({ status: 200, headers }), ok])).toEqual([0]);
   });
 
   it('F027 the wait is right while the local clock is an hour off, and when it jumps during the wait', async () => {
