@@ -82,9 +82,9 @@ async function decide(
     const { name: source } = chosen.source;
     const request = { ...(names.length === 1 ? { resource: names[0] } : {}), ids: options.id };
     // Some of the resources are no request: what is stored is found by the running serve as well.
-    const door = names.length <= 1 ? await findServe(context, chosen) : null;
+    const server = names.length <= 1 ? await findServe(context, chosen) : null;
     const asked = { action: decision, source, ...request } as const;
-    const answer = door === null ? null : await askServe(door, asked, context.signal);
+    const answer = server === null ? null : await askServe(server, asked, context.signal);
     if (answer !== null) return printReport(context, { ...answer.result }, answer.message);
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
     printReport(context, { source, resources: decided }, decidedText(decided));

@@ -3,9 +3,8 @@ import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import type { ChosenTable } from './choose-tables.ts';
+import { type ChosenTable, type Layout, monthOf, nextMonth } from './choose-tables.ts';
 import type { ExportColumn, ExportFormat, FileForm } from './formats/format.ts';
-import { type Layout, monthOf, nextMonth } from './layout.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
 import type { ExportPlace } from './places/place.ts';
 
