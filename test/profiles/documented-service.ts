@@ -107,6 +107,19 @@ export function found(record: JsonObject | undefined, wrap: (record: JsonObject)
   return record === undefined ? { status: 404, body: { error: 'not found' } } : { body: wrap(record) };
 }
 
+/** The one of the records whose field has this value. */
+export function foundIn(
+  records: readonly JsonObject[],
+  value: unknown,
+  wrap: (record: JsonObject) => unknown = (record) => record,
+  field = 'id',
+): Reply {
+  return found(
+    records.find((record) => record[field] === value),
+    wrap,
+  );
+}
+
 /** True if the request has this header. */
 export function sends({ headers }: Asked, name: string, value: string): boolean {
   return headers[name.toLowerCase()] === value;

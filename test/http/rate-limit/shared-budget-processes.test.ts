@@ -14,7 +14,6 @@ describe.skipIf(POSTGRES.missing !== null)('processes on one account and one Pos
       const { sandbox, ask } = await askingStage({
         rate: longOrShort(50, 30),
         burst: 10,
-        rateHeaders: 'ietf',
         latency: 20,
       });
       const [killed, frozen, other] = await Promise.all(

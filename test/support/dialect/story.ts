@@ -1,8 +1,9 @@
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
 import { type Random, randomFrom } from '../random.ts';
 import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
-import { type Command, emptyCopy, requireKeptIn, type Run, type Runner, storyClock } from '../world/runner.ts';
+import { type Command, emptyCopy, type Run, type Runner, storyClock } from '../world/runner.ts';
 import { openFrom } from '../journey.ts';
+import { IS_REPLAY } from '../length.ts';
 import type { WorldClock } from '../world/world-clock.ts';
 import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { deviate, type Deviation } from './deviations.ts';
@@ -279,14 +280,28 @@ function wanted(dialect: Dialect, post: Post, isFull: boolean): Fields | null | 
   return isTold && (isFull || post.state === 'trash') ? null : 'either';
 }
 
-/** Throws the story where a promise was broken. */
-export function requireKept(outcome: Outcome): void {
-  const { dialect, profile, deviation } = outcome;
-  const facts = [
+const MOST_SHOWN = 8;
+/** Of the last things that happened in a story. */
+const LOG_SHOWN = 400;
+
+/** Throws the story where a promise was broken: what the service does, what the profile says, and what each run came to. */
+export function requireKept({ seed, database, dialect, profile, deviation, runs, broken, log }: Outcome): void {
+  if (broken.length === 0) return;
+  const account = [
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-dialect.test.ts`,
     `service: ${describeDialect(dialect)}`,
     `profile: ${JSON.stringify(profile)}; ${JSON.stringify(deviation)}`,
+    ...runs.map(
+      ({ command, status, mode, said, listing, item, moves }, at) =>
+        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
+    ),
+    ...broken.flatMap(({ promise, differences, run }) => [
+      `BROKEN after run ${run}: ${promise}; ${differences.length} differences`,
+      ...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`),
+    ]),
+    ...(IS_REPLAY ? log.slice(-LOG_SHOWN) : []),
   ];
-  requireKeptIn(outcome, 'any-dialect.test.ts', facts);
+  throw new Error(account.join('\n'));
 }
 
 /** What a service came to in the end: `ok`, or why not. */
