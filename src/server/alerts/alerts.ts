@@ -1,3 +1,4 @@
+// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
 import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';

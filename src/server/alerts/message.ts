@@ -1,3 +1,4 @@
+// The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
 import {
   ALERT_KINDS,

@@ -1,3 +1,4 @@
+// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { ToldAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';

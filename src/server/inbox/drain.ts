@@ -1,3 +1,4 @@
+// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 import PQueue from 'p-queue';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';

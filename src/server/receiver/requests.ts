@@ -1,3 +1,4 @@
+// Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
@@ -21,7 +22,7 @@ const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 type RequestRoute = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
 
 /** `page` for every other valid path, which may not exist. */
-export function routeOf(target: string): RequestRoute {
+function routeOf(target: string): RequestRoute {
   const path = pathIn(target);
   const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
   if (source !== undefined) return { kind: 'webhook', source };

@@ -1,3 +1,4 @@
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';

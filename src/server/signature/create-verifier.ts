@@ -1,3 +1,4 @@
+// Decides whether a webhook request is authentic, by the signature scheme of its source.
 import { type SignatureScheme, needsPublicUrl, hasToken } from '../../config/profile/signature-scheme.ts';
 import {
   checkTimestamp,

@@ -1,3 +1,4 @@
+// Assembles the bytes that a sender has signed, by the template of the signature scheme.
 import { createHash } from 'node:crypto';
 import type { SignatureScheme, TokenName } from '../../config/profile/signature-scheme.ts';
 import { type Delivery, onlyHeader, queryOf, type SignatureParts } from './delivery.ts';
