@@ -88,7 +88,7 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
   rejected: 'rejected',
   deleted: 'deleted',
   absent: null,
-  walked: null,
+  scanned: null,
 };
 
 /** Counts settled deliveries in the activity of a source. */

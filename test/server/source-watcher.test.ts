@@ -51,7 +51,7 @@ it('tells the delay of deliveries that are done, and changes only where a row ch
   const event = { resource: 'content', deliveries: 2, delayMs: 300 };
   countDelivered(activity, { ...event, outcome: 'loaded' });
   countDelivered(activity, { ...event, outcome: 'unchanged' });
-  countDelivered(activity, { ...event, outcome: 'put off' });
+  countDelivered(activity, { ...event, outcome: 'deferred' });
   countDelivered(activity, { ...event, outcome: 'ignored' });
   expect(activity.changes.webhook.total(Date.now()).count).toBe(1);
   expect((await samples('content_sync_webhook_delay_seconds_count')).map(({ value }) => value)).toStrictEqual([4]);

@@ -144,7 +144,7 @@ const TOLD_HURRY = 50;
 const LOOKS = 200;
 const LOOK_MS = 10;
 /** Ends in which a row is what its record was when it was read. */
-const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'walked']);
+const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'scanned']);
 
 /**
  * Changes some posts, sends the events of it, and looks at the rows of those posts once everything is settled: what was
