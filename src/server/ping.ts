@@ -1,3 +1,4 @@
+// Pings monitors (such as healthchecks.io) at the start and the end of each run.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';

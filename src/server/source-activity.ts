@@ -65,7 +65,7 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
   rejected: 'rejected',
   deleted: 'deleted',
   absent: null,
-  walked: null,
+  scanned: null,
 };
 
 /**

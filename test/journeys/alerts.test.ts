@@ -100,17 +100,10 @@ describe('alerts of a sync from cron', { timeout: 60_000 }, () => {
     const all = await stage.run('alerts', 'test');
     expect(all.code).toBe(1);
     expect(all.stdout).toMatch(/^ops +slack +sent\npager +post +NOT SENT: answered 404: no_team \*\*\*\n$/);
-    const one = await stage.run('alerts', 'test', 'ops', '--json');
-    expect(one.code).toBe(0);
-    expect(JSON.parse(one.stdout)).toMatchObject({ channel: 'ops', sent: true, problem: null });
+    expect(await stage.run('alerts', 'test', 'ops')).toMatchObject({ code: 0 });
     expect(fine.posted).toHaveLength(2);
     expect(JSON.parse(fine.posted[0]?.body ?? '').text).toContain('test of the alerts to ops');
     expect(await stage.run('alerts', 'test', 'nobody')).toMatchObject({ code: 2 });
-    stage.configure({ settings: { alerts: {} } });
-    expect(await stage.run('alerts', 'test')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('no alerts are configured'),
-    });
     stage.configure({ settings: { alerts: { ops: { ...alerts.ops, sources: ['blgo'] } } } });
     expect((await stage.run('alerts', 'test')).stderr).toMatch(
       /alerts\.ops\.sources\[0\].*expected the name of a source \(blog\)/,

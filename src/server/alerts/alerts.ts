@@ -14,6 +14,8 @@ import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
 
+// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
+
 /** The channels, and the address of the page. */
 interface AlertSettings {
   channels: AlertsSettings;

@@ -7,6 +7,8 @@ import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
 
+// The text of an alert message, and sending it by POST, Slack or mail.
+
 type Thing = Omit<Condition, 'count' | 'detail'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */

@@ -1,3 +1,4 @@
+// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';

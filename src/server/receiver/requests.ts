@@ -8,6 +8,8 @@ import { textResponse } from '../endpoints/responses.ts';
 import { FORM_TYPE, mediaTypeIn } from './body.ts';
 import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
 
+// Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
+
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
@@ -15,7 +17,7 @@ const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 type RequestRoute = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
 
 /** `page` for every other valid path, which may not exist. */
-export function routeOf(target: string): RequestRoute {
+function routeOf(target: string): RequestRoute {
   const path = pathIn(target);
   const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
   if (source !== undefined) return { kind: 'webhook', source };

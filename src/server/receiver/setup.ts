@@ -1,3 +1,4 @@
+// What a receiver is set up with: its sources, its limits, and the log of refused requests.
 import type { Clock } from '../../model/clock.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import type { WebhookProfile } from '../../config/profile/webhooks.ts';

@@ -1,3 +1,4 @@
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
@@ -48,18 +49,6 @@ export function recipientOf(
 
 function neverStore(): Promise<never> {
   return Promise.reject(new Error('this recipient has no inbox'));
-}
-
-/**
- * Answers for sources that do not exist: takes as long as a source that does and accepts nothing, so that the time of the
- * response shows nothing.
- */
-function dummyRecipient(recipient: Recipient): Recipient {
-  const verify: Verify = (delivery, now) => {
-    recipient.verify(delivery, now);
-    return { ok: false, reason: 'no_secret' };
-  };
-  return { ...recipient, verify, challenge: () => null, store: neverStore };
 }
 
 /** Status codes of refusals; a fault of the signature is 401. */
@@ -127,21 +116,16 @@ export async function receiveWebhook(
 ): Promise<DeliveryOutcome> {
   const { clock, recipients, answered, note, deliveryRefused } = context;
   const began = clock.monotonic();
-  const known = recipients.get(name)?.recipient;
-  const [example] = recipients.values();
-  const recipient = known ?? (example && dummyRecipient(example.recipient));
-  if (recipient === undefined) return refused('unknown_source');
+  const recipient = recipients.get(name)?.recipient;
+  if (recipient === undefined) {
+    deliveryRefused(null, 'unknown_source');
+    return refused('unknown_source');
+  }
   const outcome = await receive(request, recipient, context).catch((error: unknown) => {
     if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
     note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
     return refused('failed');
   });
-  if (known === undefined) {
-    if (outcome.result === 'gone') return outcome;
-    // Whatever the reason of the dummy, the response only says that there is no such source.
-    deliveryRefused(null, 'unknown_source');
-    return refused('unknown_source');
-  }
   const result = outcome.result === 'refused' ? outcome.reason : outcome.result;
   if (outcome.result === 'refused') deliveryRefused(name, outcome.reason);
   answered(name, result, (clock.monotonic() - began) / 1_000);

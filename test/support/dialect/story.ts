@@ -1,20 +1,20 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type Database from 'better-sqlite3';
+import type { Inbox } from '../../../src/database/inbox.ts';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
-import { type Random, randomFrom } from '../random.ts';
-import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
-import { type Command, emptyCopy, type Run, type Runner, storyClock } from '../world/runner.ts';
+import { draining } from '../draining.ts';
 import { openFrom } from '../journey.ts';
 import { IS_REPLAY } from '../length.ts';
+import { type Random, randomFrom } from '../random.ts';
+import { type Fields, written } from '../world/json-value.ts';
+import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
+import { type Command, emptyCopy, type Run, type Runner, storyClock } from '../world/runner.ts';
 import type { WorldClock } from '../world/world-clock.ts';
-import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { deviate, type Deviation } from './deviations.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
+import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Inbox } from '../../../src/database/inbox.ts';
-import { draining } from '../draining.ts';
-import { type Fields, written } from '../world/json-value.ts';
-import type Database from 'better-sqlite3';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -163,7 +163,7 @@ const TOLD_HURRY = 50;
 const LOOKS = 200;
 const LOOK_MS = 10;
 /** Ends in which a row is what its record was when it was read. */
-const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'walked']);
+const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'scanned']);
 
 /**
  * Changes some posts, sends the events of it, and looks at the rows of those posts once everything is settled: what was
