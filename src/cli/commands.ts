@@ -45,7 +45,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./worker.ts')).workerCommand,
   },
   control: {
-    about: 'Control the running `serve`: pause, resume, retry, reload, health',
+    about: 'Control the running `serve`: pause, resume, retry, health',
     load: () => createGroup('control'),
   },
   status: {
@@ -126,12 +126,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     in: 'control',
     load: async () => (await import('./control.ts')).retryCommand,
   },
-  reload: {
-    about: 'Have the running `serve` read its config again; an invalid config is refused',
-    secretsOptional: true,
-    in: 'control',
-    load: async () => (await import('./control.ts')).reloadCommand,
-  },
   grants: {
     about: 'Let a Postgres role read the copied tables and views; --revoke undoes it',
     secretsOptional: true,
@@ -201,9 +195,7 @@ export async function runCli(
     },
   };
   try {
-    const outside = context.env;
-    context.rereadEnv = () => void (context.env = withEnvFile(outside, context.cwd));
-    context.rereadEnv();
+    context.env = withEnvFile(context.env, context.cwd);
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;

@@ -10,7 +10,14 @@ import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/context.ts';
 import { printError, printReport } from './command/output.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;

@@ -56,7 +56,7 @@ describe('the command line', () => {
       'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config explain demo';
     expect(names.join(' ')).toBe(listed);
     const grouped =
-      'probe health pause resume retry reload dictionary grants rebuild alerts backup restore copy sandbox profiles';
+      'probe health pause resume retry dictionary grants rebuild alerts backup restore copy sandbox profiles';
     names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

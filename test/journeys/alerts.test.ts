@@ -21,7 +21,7 @@ function setKey({ folder }: ServingStage, key: string): void {
 
 describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', { timeout: 120_000 }, (database) => {
   it.skipIf(database.missing !== null)(
-    'go out when a credential is refused, once, and when the new one has come by a reload; nothing restarts',
+    'go out when a credential is refused, once, and when serve has been restarted with the new one',
     async () => {
       const { posted, url } = await alertReceiver();
       const stage = await servingStage({
@@ -34,7 +34,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
         },
       });
       setKey(stage, 'k3y-of-yesterday');
-      const serving = await stage.serve();
+      let serving = await stage.serve();
       await until('told', () => posted.length >= 1);
       const first = JSON.parse(posted[0]?.body ?? '');
       expect(first).toMatchObject({ status: 'firing', url: 'https://sync.example.com/#blog' });
@@ -46,7 +46,8 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
       expect(first.things[0].next).toMatch(/auth/);
       expect(JSON.stringify(first)).not.toContain('k3y-of-yesterday');
       setKey(stage, stage.sandbox.apiKey);
-      serving.command.kill('SIGHUP');
+      await serving.stop();
+      serving = await stage.serve();
       await stage.fresh(serving);
       const told = (): string[] => titles(posted).filter((title) => title.startsWith('content-sync: over: failed'));
       await until('over', () => told().length >= 1);

@@ -45,5 +45,8 @@ export async function putFiles({ warehouse }: Pick<App, 'warehouse'>, rows: read
     if (store === null || sha256 === null || bytes === null || type === null || fetched_at === null) return [];
     return [{ store, sha256, bytes, type, width, height, stored_at: fetched_at, checked_at: null, missing: 0 }];
   });
-  await warehouse.apply([...insertFiles(warehouse.own, rows), ...objects.flatMap((object) => saveObject(warehouse.own, object))]);
+  await warehouse.apply([
+    ...insertFiles(warehouse.own, rows),
+    ...objects.flatMap((object) => saveObject(warehouse.own, object)),
+  ]);
 }

@@ -7,7 +7,14 @@ import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
-import { type CliContext, type ErrorOutput, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './context.ts';
+import {
+  type CliContext,
+  type ErrorOutput,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  worstExitCode,
+} from './context.ts';
 import { printError } from './output.ts';
 
 /** Options of every command for configured sources. */
@@ -106,22 +113,9 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
       hint: `it has ${names.join(', ')}`,
     });
   }
-  // At a second reading most of them are known.
-  context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
+  context.secrets.push(...settings.secrets);
   context.umask(umaskOf(settings.file_mode));
   return settings;
-}
-
-/** What `read` returns after the environment's own file was read again; if that throws, the environment stays as it was. */
-export function reloadedSettings(context: CliContext, read: () => Settings): Settings {
-  const { env } = context;
-  try {
-    context.rereadEnv?.();
-    return read();
-  } catch (error) {
-    context.env = env;
-    throw error;
-  }
 }
 
 /** Reports the sources that were left out; returns the exit code of each. */

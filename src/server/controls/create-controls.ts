@@ -24,15 +24,12 @@ import {
   refused,
   type RequestOf,
 } from './control-request.ts';
-import { decideDeletes, decidedText } from './decide-deletes.ts';
-import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
+import { hurryDeliveries } from './replay-deliveries.ts';
 import { syncTogether } from './sync-together.ts';
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
   supervisor: (source: string) => SourceSupervisor | undefined;
-  /** Reads the config again. */
-  reload: (origin: ControlOrigin) => Promise<ControlAnswer>;
   clock: Clock;
   log: Logger;
 }
@@ -53,10 +50,9 @@ export function createControls(options: ControlsOptions): Control {
 }
 
 async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
-  if (request.action === 'reload') return { answer: await options.reload(origin), report: null };
   const supervisor = options.supervisor(request.source);
   if (supervisor === undefined) {
-    const hint = 'see the names in the config; after a change of it, content-sync reload';
+    const hint = 'see the names in the config; after a change of it, restart serve';
     const message = `the running process keeps no source "${request.source}"`;
     return { answer: refused('unknown_source', message, hint), report: null };
   }
@@ -112,7 +108,7 @@ function chooseResources({ name, resources }: SourceSettings, resource: string |
 /** Throws what the warehouse throws. */
 async function carryOut(
   parts: ControlParts,
-  request: Exclude<ControlRequest, { action: 'sync' | 'reload' }>,
+  request: Exclude<ControlRequest, { action: 'sync' }>,
   origin: ControlOrigin,
 ): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, what } = parts;
@@ -131,20 +127,8 @@ async function carryOut(
       supervisor.work.wake();
       return done(`${what}: resumed (${paused.join(', ')})`);
     }
-    case 'retry':
+    default:
       return retry(parts, request);
-    case 'replay':
-      return replay(parts, request);
-    default: {
-      const { name: source } = supervisor.source;
-      const { action: decision, ids = [] } = request;
-      const stored = await decideDeletes(warehouse, { source, resources, decision, ids });
-      supervisor.work.wake();
-      const left = 'the running serve does it within 10s';
-      const decided =
-        decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
-      return done(decidedText(decided), { source, resources: decided });
-    }
   }
 }
 
@@ -180,19 +164,6 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
   if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
   return done(`${what}: tried again now: ${retried.join(', ')}`);
-}
-
-async function replay({ supervisor, clock }: ControlParts, { ids }: RequestOf<'replay'>): Promise<ControlAnswer> {
-  const { name, warehouse, webhook } = supervisor.source;
-  if (webhook === null) {
-    return refused('usage', `source ${name} receives no webhooks`, 'set webhook.secrets in its settings');
-  }
-  const { replayed, unknown } = await replayDeliveries(warehouse, clock, ids ?? null);
-  supervisor.work.wake();
-  const result = { source: name, replayed, unknown };
-  if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
-  const hint = 'content-sync deliveries list shows those that are stored';
-  return { ...refused('usage', `${name}: there is no delivery ${unknown.join(', ')}`, hint), result };
 }
 
 /** A process that has just started opens its sources within moments. */

@@ -72,10 +72,10 @@ export class BodyBudget {
   }
 }
 
-export const FORM_TYPE = 'application/x-www-form-urlencoded';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** The media type of a `Content-Type`, without its parameters. */
-export function mediaTypeIn(contentType = ''): string {
+function mediaTypeIn(contentType = ''): string {
   const [type = ''] = contentType.split(';', 1);
   return type.trim().toLowerCase();
 }

@@ -2,11 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { CONTROL_PATH } from '../endpoints/control-endpoint.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import { FORM_TYPE, mediaTypeIn } from './body.ts';
-import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
+import {
+  type DeliveryOutcome,
+  type ReceiverContext,
+  receiveWebhook,
+  type RefusalReason,
+  refusalStatus,
+} from './webhook.ts';
 
 // Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 
@@ -31,22 +35,11 @@ function pathIn(target: string): string {
 
 /** Handles requests whose headers have arrived. Never throws. */
 export function requestHandler(context: ReceiverContext): (request: IncomingMessage, response: ServerResponse) => void {
-  const { note, limits, formRefused } = context;
+  const { note, limits } = context;
   const page = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let refusal: RefusalReason | null = null;
-    const readForm = async (): Promise<string | null> => {
-      const form = await readFormBody(request, context);
-      if (typeof form === 'string') return form;
-      refusal = form.reason;
-      formRefused(null, refusal);
-      return null;
-    };
-    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readBody: readForm });
-    if (refusal !== null) return sendRefusal(refusal, request, response);
-    // A body that was not read must not be parsed as the next request.
-    if (request.method === 'POST' && !request.complete) response.shouldKeepAlive = false;
+    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '' });
     response.setTimeout(limits.idleMs, () => response.destroy());
     await sendResponse(made, response);
   }
@@ -75,26 +68,10 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
 const HEALTH_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Sets `Allow` if the method is refused. */
-function hasPageMethod({ method = '', url = '' }: IncomingMessage, response: ServerResponse): boolean {
-  const methods = pathIn(url) === CONTROL_PATH ? ['POST'] : ['GET', 'HEAD'];
-  if (methods.includes(method)) return true;
-  response.setHeader('allow', methods.join(', '));
+function hasPageMethod({ method = '' }: IncomingMessage, response: ServerResponse): boolean {
+  if (['GET', 'HEAD'].includes(method)) return true;
+  response.setHeader('allow', 'GET, HEAD');
   return false;
-}
-
-/** Reads the small body that is posted to the page. */
-async function readFormBody(
-  request: IncomingMessage,
-  { budget, limits }: ReceiverContext,
-): Promise<string | { reason: RefusalReason }> {
-  const { 'content-type': type, 'content-encoding': coding, 'content-length': length } = request.headers;
-  const isForm = [FORM_TYPE, 'application/json'].includes(mediaTypeIn(type)) && coding === undefined;
-  if (!isForm) return { reason: 'content_type' };
-  if (Number(length ?? 0) > limits.formBytes) return { reason: 'too_large' };
-  using received = await budget.read(request, limits.formBytes);
-  const { body } = received;
-  if (typeof body !== 'string') return body.toString();
-  return { reason: body === 'gone' ? 'failed' : body };
 }
 
 const RETRY_SOON = { 'retry-after': '2' };

@@ -46,8 +46,6 @@ export const RECEIVER_LIMITS = {
   storeMs: 800,
   /** Deliveries of a source that wait to be stored. */
   stored: 10_000,
-  /** A form of the page. */
-  formBytes: 16_384,
   /** Time to make a page, and pages that are made in parallel. */
   pageMs: 5_000,
   pages: 32,

@@ -6,7 +6,13 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import { createRefusalLog, type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote, type RefusalLog } from './setup.ts';
+import {
+  createRefusalLog,
+  type ReceivedSource,
+  RECEIVER_LIMITS,
+  type ReceiverLimits,
+  type ReceiverNote,
+} from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type Answered, type Recipient, recipientOf } from './webhook.ts';
 
@@ -35,10 +41,6 @@ export interface Receiver {
   /** Its address: `http://127.0.0.1:8080`. */
   url: string;
   inbox(source: string): ReceivedInbox;
-  /** Uses these settings for the source from now on. Throws `ConfigError`, and changes nothing, if they cannot be used. */
-  receive(source: ReceivedSource): Promise<void>;
-  /** Accepts no delivery for the source any more, and closes its inbox. */
-  forget(source: string): Promise<void>;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
@@ -49,7 +51,6 @@ const OPENED_AT_ONCE = 4;
 const OPENING_MS = 15_000;
 
 interface OpenRecipient {
-  source: ReceivedSource;
   inbox: SourceInbox;
   recipient: Recipient;
 }
@@ -61,22 +62,21 @@ interface OpenRecipient {
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
   const { clock, serve, setting = 'serve', secrets = [], onArrival: arrived, onNote: note } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const recipients = new Map<string, OpenRecipient>();
-  const inboxes = (): SourceInbox[] => Array.from(recipients.values(), ({ inbox }) => inbox);
-  const add = (source: ReceivedSource, inbox: SourceInbox): void => {
-    const recipient = recipientOf(source, secrets, inbox.store);
-    inbox.use(source);
-    recipients.set(source.name, { source, inbox, recipient });
-  };
-  const createInbox = (source: ReceivedSource): SourceInbox =>
-    new SourceInbox({ clock, arrived, note, limits, source });
-  const refusalLog = (event: string): RefusalLog =>
-    createRefusalLog((refusal) => note({ level: 'warn', event, ...refusal }), clock);
+  const recipients = new Map(
+    options.sources.map((source): [string, OpenRecipient] => {
+      const inbox = new SourceInbox({ clock, arrived, note, limits, source });
+      return [source.name, { inbox, recipient: recipientOf(source, secrets, inbox.store) }];
+    }),
+  );
+  const inboxes = Array.from(recipients.values(), ({ inbox }) => inbox);
+  const logRefusal = createRefusalLog(
+    (refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }),
+    clock,
+  );
 
   await using opened = new AsyncDisposableStack();
-  opened.defer(async () => void (await Promise.all(inboxes().map((inbox) => inbox.close()))));
-  for (const source of options.sources) add(source, createInbox(source));
-  await openInboxes(inboxes(), clock);
+  opened.defer(async () => void (await Promise.all(inboxes.map((inbox) => inbox.close()))));
+  await openInboxes(inboxes, clock);
 
   const handle = requestHandler({
     clock,
@@ -86,8 +86,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     recipients,
     answered: options.onAnswer,
     note,
-    deliveryRefused: refusalLog('delivery_refused'),
-    formRefused: refusalLog('control_refused'),
+    deliveryRefused: logRefusal,
   });
   const server = createReceiverServer(limits, handle);
   const port = await listen(server, serve, setting);
@@ -101,22 +100,6 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
       const inbox = recipients.get(name)?.inbox;
       if (inbox === undefined) throw new Error(`no webhooks are received for ${name}`);
       return inbox;
-    },
-    receive: async (source) => {
-      const old = recipients.get(source.name);
-      const isSame = old?.source.inbox === source.inbox;
-      const inbox = isSame ? old.inbox : createInbox(source);
-      // Fails before anything has changed.
-      recipientOf(source, secrets);
-      if (!isSame) await inbox.open();
-      // Each delivery is handled by the old settings or by the new ones.
-      add(source, inbox);
-      if (!isSame) await old?.inbox.close();
-    },
-    forget: async (name) => {
-      const old = recipients.get(name);
-      recipients.delete(name);
-      await old?.inbox.close();
     },
     close: () => open.disposeAsync(),
   };

@@ -99,7 +99,6 @@ export interface ReceiverContext {
   answered: Answered;
   note: (note: ReceiverNote) => void;
   deliveryRefused: RefusalLog;
-  formRefused: RefusalLog;
 }
 
 /** Why an inbox did not store a delivery, by the code of its error. */

@@ -23,8 +23,6 @@ export interface StatusSnapshot {
   sources: SourceStatus[];
   /** Sources whose settings cannot be used. */
   refused: RefusedStatus[];
-  /** Why the settings that were read last are not used; null if they are. */
-  settings: SettingsStatus | null;
   /** The channels of `alerts`; absent if none are configured. */
   alerts?: AlertChannelStatus[];
 }
@@ -37,10 +35,6 @@ export interface AlertChannelStatus {
   since: Time;
   /** Reported problems that have not ended. */
   open: number;
-}
-
-export interface SettingsStatus extends Problem {
-  at: number;
 }
 
 export interface RefusedStatus {

@@ -6,10 +6,8 @@ import type {
   StatusSnapshot,
   WebhookStatus,
 } from '../../../src/server/status/snapshot.ts';
-import type { PageView } from '../../../src/server/page/page-frame.ts';
 
-/** A page without controls. */
-export const VIEW: PageView = { nonce: 'n', may: false, result: null };
+export const NONCE = 'n';
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');
@@ -139,7 +137,6 @@ export function snapshotWith(fields: Partial<StatusSnapshot> = {}): StatusSnapsh
     stopping: false,
     sources: [sourceWith('blog')],
     refused: [],
-    settings: null,
     ...fields,
   };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import type { ResourceStatus } from '../../../src/server/status/snapshot.ts';
 import { naughtyStrings } from '../../support/corpora.ts';
-import { NOW, resourceWith, richSnapshot, RUNNING, runWith, snapshotWith, sourceWith, VIEW } from './sample-status.ts';
+import { NOW, resourceWith, richSnapshot, RUNNING, runWith, snapshotWith, sourceWith, NONCE } from './sample-status.ts';
 
 /** The text of a page, without tags. */
 function textOf(page: string): string {
@@ -16,7 +16,7 @@ function textOf(page: string): string {
 function pageWith(resource: Partial<ResourceStatus>): string {
   return renderStatusPage(
     snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', resource)] })] }),
-    VIEW,
+    NONCE,
   );
 }
 
@@ -51,7 +51,7 @@ describe('what the page says', () => {
     [90 * 60_000, 'last hour'],
   ])('names the time that its figures cover: of a process that runs for %d ms, "%s"', (age, period) => {
     const { at } = richSnapshot();
-    const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, VIEW));
+    const text = textOf(renderStatusPage({ ...richSnapshot(), started_at: at - age }, NONCE));
     for (const what of ['Limit used', 'Requests', 'Webhooks', 'Webhook to row'])
       expect(text).toContain(`${what} ${period}`);
     expect(text).not.toContain(period === 'last hour' ? 'since start' : 'last hour');
@@ -60,7 +60,7 @@ describe('what the page says', () => {
 
 describe('what the page lets through', () => {
   it('puts the nonce on its one style and its one script, and has no inline handler or style attribute', () => {
-    const page = renderStatusPage(richSnapshot(), { ...VIEW, nonce: 'abc123' });
+    const page = renderStatusPage(richSnapshot(), 'abc123');
     expect(page.match(/<style nonce="abc123">/g)).toHaveLength(1);
     expect(page.match(/<script nonce="abc123">/g)).toHaveLength(1);
     expect(page.match(/<(style|script)\b/g)).toHaveLength(2);
@@ -92,7 +92,7 @@ function pageFull(text: string): string {
   const schema = { changed_at: NOW, resource: text, table: text, column: text, from: text, to: text };
   const warehouse = { ...sourceWith('blog').warehouse, problem: error };
   const source = sourceWith('blog', { resources: [resource], schema_changes: [schema], warehouse, base_url: text });
-  return renderStatusPage(snapshotWith({ sources: [source] }), VIEW);
+  return renderStatusPage(snapshotWith({ sources: [source] }), NONCE);
 }
 
 /** The tags and the names of their attributes, without any value. */
