@@ -14,7 +14,7 @@ import { createDoor, refusalNote } from '../server/endpoints/door.ts';
 import { createPages, type Pages } from '../server/endpoints/pages.ts';
 import { createRefusalLog, type ReceivedSource, type ReceiverNote } from '../server/receiver/setup.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
-import { recipientOf } from '../server/receiver/webhook.ts';
+import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type ServedSources, serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
@@ -121,7 +121,9 @@ export async function startServing(context: CliContext, options: ServeOptions): 
 /** Those that the command line names, proved to be usable by the receiver as well. Throws `ConfigError`. */
 function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
-  for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
+  for (const { profile, webhook } of Object.values(settings.sources)) {
+    if (webhook !== null) createVerifier(profile.webhooks.signature, webhook.secrets, webhook.public_url ?? null);
+  }
   return settings;
 }
 

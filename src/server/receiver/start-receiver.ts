@@ -113,7 +113,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
       const isSame = old?.source.inbox === source.inbox;
       const inbox = isSame ? old.inbox : createInbox(source);
       // Fails before anything has changed.
-      recipientOf(source, secrets);
+      recipientOf(source, secrets, inbox.store);
       if (!isSame) await inbox.open();
       // Each delivery is handled by the old settings or by the new ones.
       add(source, inbox);

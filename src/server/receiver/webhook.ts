@@ -30,7 +30,7 @@ export interface Recipient {
 export function recipientOf(
   source: ReceivedSource,
   maskedSecrets: readonly string[],
-  store: Recipient['store'] = neverStore,
+  store: Recipient['store'],
 ): Recipient {
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
@@ -45,10 +45,6 @@ export function recipientOf(
     mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
     store,
   };
-}
-
-function neverStore(): Promise<never> {
-  return Promise.reject(new Error('this recipient has no inbox'));
 }
 
 /** Status codes of refusals; a fault of the signature is 401. */
