@@ -173,7 +173,7 @@ class AlertChannel {
       await this.#save(reportedRows(begun, input));
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
-      await this.#save(over.map((row) => ({ ...row, over_at: now })));
+      await this.#save(over.map((row) => Object.assign({}, row, { over_at: now })));
     }
   }
 

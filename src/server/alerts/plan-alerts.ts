@@ -176,7 +176,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   return {
     begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
     over: isGathered(ends, END_WAITS) ? ended : [],
-    keep: [...gone.filter(isSilent).map((row) => ({ ...row, over_at: now })), ...firstMarks(input, rows)],
+    keep: [...gone.filter(isSilent).map((row) => Object.assign({}, row, { over_at: now })), ...firstMarks(input, rows)],
     pending: new Map([...begins, ...ends]),
   };
 }

@@ -71,6 +71,14 @@ class AlertStory {
   }
 }
 
+/** The messages of a day in which a condition comes and goes every ten minutes. */
+function comingAndGoing(fields: Record<string, unknown>): SentAt[] {
+  const story = new AlertStory(channelWith(fields));
+  story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
+  story.until(24 * 60 + 20, () => NONE);
+  return story.messages;
+}
+
 function many(sources: number, resources: number): Condition[] {
   return Array.from({ length: sources * resources }, (_, n) =>
     conditionOf({ source: `s${Math.floor(n / resources)}`, resource: `r${n % resources}` }),
@@ -106,12 +114,6 @@ describe('what a channel reports', () => {
   });
 
   it('that comes and goes is told once an hour, or once in `repeat`, and when it is over', () => {
-    const comingAndGoing = (fields: Record<string, unknown>): SentAt[] => {
-      const story = new AlertStory(channelWith(fields));
-      story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
-      story.until(24 * 60 + 20, () => NONE);
-      return story.messages;
-    };
     // 72 times it came and 72 times it went.
     const hourly = comingAndGoing({});
     expect(hourly.filter(({ begun }) => begun > 0)).toHaveLength(24);
