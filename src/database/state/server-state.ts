@@ -44,7 +44,7 @@ export function pausedError(source: string, resource: string): SyncError {
 }
 
 /** An alert that a channel has sent; times in epoch milliseconds. */
-export interface ToldAlert {
+export interface ReportedAlert {
   channel: string;
   /** Not stored: the row is in the warehouse of this source. */
   source: string;
@@ -59,7 +59,7 @@ export interface ToldAlert {
 }
 
 /** All alerts that the channels have sent for a source. */
-export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<ToldAlert[]> {
+export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<ReportedAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
   return Array.from(rows, ({ channel, alert, what, since, told_at, over_at }) => ({
     channel,
@@ -72,7 +72,7 @@ export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Pr
   }));
 }
 
-export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: ToldAlert): CompiledQuery[] {
+export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: ReportedAlert): CompiledQuery[] {
   const row = {
     ...told,
     since: timestampText(told.since),

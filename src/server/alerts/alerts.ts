@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
-import { saveSentAlert, readSentAlerts, type ToldAlert } from '../../database/state/server-state.ts';
+import { saveSentAlert, readSentAlerts, type ReportedAlert } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf } from '../../model/errors.ts';
@@ -162,7 +162,7 @@ class AlertChannel {
   async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, told: store.rows(channel), pending: this.#pending, now, isOnce };
+    const input = { channel, settings, judgement, reported: store.rows(channel), pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.#save(keep);
@@ -177,7 +177,7 @@ class AlertChannel {
     }
   }
 
-  async #save(rows: readonly ToldAlert[]): Promise<void> {
+  async #save(rows: readonly ReportedAlert[]): Promise<void> {
     const { name, store } = this.#options;
     await store.write(rows);
     this.status.open = store.rows(name).filter(isOpen).length;
@@ -214,9 +214,9 @@ class AlertChannel {
 class AlertStore {
   readonly #options: AlertsOptions;
   /** By channel, source and alert. Each source is read once while this process leads it, as its only writer. */
-  readonly #rows = new Map<string, ToldAlert>();
+  readonly #rows = new Map<string, ReportedAlert>();
   readonly #readSources = new Set<string>();
-  readonly #unwritten = new Set<ToldAlert>();
+  readonly #unwritten = new Set<ReportedAlert>();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
@@ -240,12 +240,12 @@ class AlertStore {
   }
 
   /** What a channel has reported. */
-  rows(channel: string): ToldAlert[] {
+  rows(channel: string): ReportedAlert[] {
     return [...this.#rows.values()].filter((row) => row.channel === channel);
   }
 
   /** Writes rows, and those that could not be written before. Never rejects. */
-  async write(rows: readonly ToldAlert[]): Promise<void> {
+  async write(rows: readonly ReportedAlert[]): Promise<void> {
     for (const row of rows) {
       this.#rows.set(rowKey(row), row);
       this.#unwritten.add(row);
@@ -263,7 +263,7 @@ class AlertStore {
   }
 }
 
-function rowKey(row: ToldAlert): string {
+function rowKey(row: ReportedAlert): string {
   return `${row.channel}\n${keyOf(row)}`;
 }
 

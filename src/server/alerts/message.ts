@@ -8,7 +8,7 @@ import {
   filledBody,
   JSON_TYPE,
 } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import type { ReportedAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
@@ -68,7 +68,7 @@ export function begunMessage(begun: readonly Condition[], context: MessageContex
 }
 
 /** Reports what has ended. `over` must not be empty. */
-export function overMessage(over: readonly ToldAlert[], context: MessageContext): AlertMessage {
+export function overMessage(over: readonly ReportedAlert[], context: MessageContext): AlertMessage {
   const things = over.map(({ source, alert, what, since }): Thing => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';

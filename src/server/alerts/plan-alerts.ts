@@ -1,6 +1,6 @@
 // Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { ToldAlert } from '../../database/state/server-state.ts';
+import type { ReportedAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
@@ -111,7 +111,7 @@ export interface AlertsInput {
   settings: ChannelSettings;
   judgement: Judgement;
   /** What this channel has reported. */
-  told: readonly ToldAlert[];
+  reported: readonly ReportedAlert[];
   /** When each change that is not reported yet was first seen, by `keyOf`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
   now: number;
@@ -123,9 +123,9 @@ export interface PlannedAlerts {
   /** To report as begun, or again. */
   begun: Condition[];
   /** To report as ended. */
-  over: ToldAlert[];
+  over: ReportedAlert[];
   /** To store without a message. */
-  keep: ToldAlert[];
+  keep: ReportedAlert[];
   /** `pending` for the next check. */
   pending: ReadonlyMap<string, number>;
 }
@@ -141,7 +141,7 @@ const MAX_WAITS = 10;
 const ENDLESS: ReadonlySet<string> = new Set<AlertKind>(['schema_change', 'deprecation']);
 
 /** Identifies an alert among those of all sources. */
-export function keyOf({ source, alert }: Pick<ToldAlert, 'source' | 'alert'>): string {
+export function keyOf({ source, alert }: Pick<ReportedAlert, 'source' | 'alert'>): string {
   return `${source}\n${alert}`;
 }
 
@@ -154,14 +154,14 @@ function keyOfCondition(condition: Condition): string {
  * per interval, and its end. Pure.
  */
 export function planAlerts(input: AlertsInput): PlannedAlerts {
-  const { settings, judgement, told, now, isOnce } = input;
-  const rows = new Map(told.map((row) => [keyOf(row), row]));
+  const { settings, judgement, reported, now, isOnce } = input;
+  const rows = new Map(reported.map((row) => [keyOf(row), row]));
   const present = coveredConditions(settings, judgement.conditions);
   const presentKeys = new Set(present.map(keyOfCondition));
   const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(keyOfCondition(condition)), input));
-  const gone = told.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
-  const isSilent = ({ alert, source }: ToldAlert): boolean => {
+  const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
+  const isSilent = ({ alert, source }: ReportedAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source) || (ENDLESS.has(kind) && judgement.knownSources.has(source));
   };
@@ -182,7 +182,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
 }
 
 /** True if the end of a reported alert is not reported yet; changes of tables have none. */
-export function isOpen({ alert, over_at }: ToldAlert): boolean {
+export function isOpen({ alert, over_at }: ReportedAlert): boolean {
   return over_at === null && !alert.startsWith('schema_change');
 }
 
@@ -201,19 +201,19 @@ function coveredConditions(settings: ChannelSettings, all: readonly Condition[])
 }
 
 /** A table change is new if it is later than the last reported one; without a row for it, none is. */
-function isNew({ kind, since }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isNew({ kind, since }: Condition, row: ReportedAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (kind === 'schema_change') return row !== undefined && since > row.since;
   if (row === undefined) return true;
   return row.over_at !== null && now - row.told_at >= (settings.repeat ?? RETURN_INTERVAL_MS);
 }
 
-function isToRepeat({ kind }: Condition, row: ToldAlert | undefined, { settings, now }: AlertsInput): boolean {
+function isToRepeat({ kind }: Condition, row: ReportedAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (settings.repeat === null || row === undefined || row.over_at !== null || ENDLESS.has(kind)) return false;
   return now - row.told_at >= settings.repeat;
 }
 
 /** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
-function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): ToldAlert[] {
+function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ReportedAlert>): ReportedAlert[] {
   const { channel, settings, judgement, now } = input;
   return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
     const row = { channel, source, alert: `schema_change ${resource}`, what: '', since, told_at: now, over_at: null };
@@ -222,8 +222,8 @@ function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, ToldAlert>): T
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
-export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): ToldAlert[] {
-  const open = new Map(told.filter(isOpen).map((row) => [keyOf(row), row]));
+export function reportedRows(begun: readonly Condition[], { channel, reported, now }: AlertsInput): ReportedAlert[] {
+  const open = new Map(reported.filter(isOpen).map((row) => [keyOf(row), row]));
   return begun
     .toSorted((a, b) => a.since - b.since)
     .map((condition) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { ToldAlert } from '../../../src/database/state/server-state.ts';
+import type { ReportedAlert } from '../../../src/database/state/server-state.ts';
 import {
   type Condition,
   type Judgement,
@@ -28,7 +28,7 @@ class AlertStory {
   unread = false;
   copied: Judgement['copied'] = [];
   readonly #sources = new Set(['blog']);
-  #told = new Map<string, ToldAlert>();
+  #told = new Map<string, ReportedAlert>();
   #pending: ReadonlyMap<string, number> = new Map();
   #ms = 0;
 
@@ -55,8 +55,8 @@ class AlertStory {
     for (const { source } of conditions) this.#sources.add(source);
     const knownSources = this.unread ? new Set<string>() : this.#sources;
     const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
-    const told = [...this.#told.values()];
-    const input = { channel: 'ops', settings: this.settings, judgement, told, pending: this.#pending, now, isOnce };
+    const reported = [...this.#told.values()];
+    const input = { channel: 'ops', settings: this.settings, judgement, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     this.#remember(keep);
@@ -66,7 +66,7 @@ class AlertStory {
     if (over.length > 0) this.messages.push({ minute: this.minute, begun: 0, over: over.length });
   }
 
-  #remember(rows: readonly ToldAlert[]): void {
+  #remember(rows: readonly ReportedAlert[]): void {
     for (const row of rows) this.#told.set(keyOf(row), row);
   }
 }
