@@ -12,9 +12,9 @@ import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.
 import { createPages } from '../server/endpoints/pages.ts';
 import type { ReceivedSource, ReceiverNote } from '../server/receiver/setup.ts';
 import { startReceiver } from '../server/receiver/start-receiver.ts';
-import { recipientOf } from '../server/receiver/webhook.ts';
 import { serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
+import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
@@ -112,7 +112,9 @@ export async function startServing(context: CliContext, options: ServeOptions): 
 /** Throws `ConfigError`, also if the receiver cannot use a source. */
 function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
-  for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
+  for (const { profile, webhook } of Object.values(settings.sources)) {
+    if (webhook !== null) createVerifier(profile.webhooks.signature, webhook.secrets, webhook.public_url ?? null);
+  }
   return settings;
 }
 

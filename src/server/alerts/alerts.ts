@@ -162,7 +162,7 @@ class AlertChannel {
   async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, told: store.rows(channel), pending: this.#pending, now, isOnce };
+    const input = { channel, settings, judgement, reported: store.rows(channel), pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.#save(keep);
@@ -173,7 +173,7 @@ class AlertChannel {
       await this.#save(reportedRows(begun, input));
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
-      await this.#save(over.map((row) => ({ ...row, over_at: now })));
+      await this.#save(over.map((row) => Object.assign({}, row, { over_at: now })));
     }
   }
 

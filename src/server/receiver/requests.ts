@@ -4,13 +4,7 @@ import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import {
-  type DeliveryOutcome,
-  type ReceiverContext,
-  receiveWebhook,
-  type RefusalReason,
-  refusalStatus,
-} from './webhook.ts';
+import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
 
 // Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 
@@ -18,18 +12,7 @@ const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 
-type RequestRoute = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
-
-/** `page` for every other valid path, which may not exist. */
-function routeOf(target: string): RequestRoute {
-  const path = pathIn(target);
-  const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
-  if (source !== undefined) return { kind: 'webhook', source };
-  if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) return { kind: 'none' };
-  return path === '/healthz' ? { kind: 'health' } : { kind: 'page' };
-}
-
-function pathIn(target: string): string {
+function pathIn(target = ''): string {
   return target.split('?', 1)[0] ?? '';
 }
 
@@ -45,15 +28,15 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const route = routeOf(request.url ?? '');
+    const path = pathIn(request.url);
+    const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
     const refuse = (reason: RefusalReason): void => sendRefusal(reason, request, response);
     try {
       if ((request.headersDistinct['host']?.length ?? 0) > 1) refuse('host');
-      else if (route.kind === 'webhook')
-        sendOutcome(await receiveWebhook(request, route.source, context), request, response);
-      else if (route.kind === 'none') refuse('not_found');
+      else if (source !== undefined) sendOutcome(await receiveWebhook(request, source, context), request, response);
+      else if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) refuse('not_found');
       else if (!hasPageMethod(request, response)) refuse('method');
-      else if (route.kind === 'page') await answerPage(request, response);
+      else if (path !== '/healthz') await answerPage(request, response);
       else await sendResponse(textResponse(200, 'ok', HEALTH_HEADERS), response);
     } catch (error) {
       note({ level: 'error', event: 'request_failed', error: messageOf(error) });

@@ -44,7 +44,7 @@ export class SourceInbox implements ReceivedInbox {
   readonly #commits: GroupCommit;
   readonly #stop = new AbortController();
   #upkeep: Promise<unknown> | null = null;
-  #source: ReceivedSource;
+  readonly #source: ReceivedSource;
   #inbox: Promise<Inbox> | null = null;
   /** The error of the last attempt to open it. */
   #problem: unknown = null;
@@ -111,11 +111,6 @@ export class SourceInbox implements ReceivedInbox {
   };
 
   readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
-
-  /** Applies new settings; the inbox must be the same. */
-  use(source: ReceivedSource): void {
-    this.#source = source;
-  }
 
   /** Commits what waits, and closes. */
   async close(): Promise<void> {

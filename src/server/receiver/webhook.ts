@@ -1,17 +1,18 @@
-// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
+import { eventFieldsOf } from '../../config/profile/webhooks.ts';
+import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { eventFieldsOf } from '../../config/profile/webhooks.ts';
+import type { Pages } from '../endpoints/pages.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
-import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
-import type { Pages } from '../endpoints/pages.ts';
 import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
+
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 
 /** How deliveries of one source are handled, prepared once. */
 export interface Recipient {
@@ -30,7 +31,7 @@ export interface Recipient {
 export function recipientOf(
   source: ReceivedSource,
   maskedSecrets: readonly string[],
-  store: Recipient['store'] = neverStore,
+  store: Recipient['store'],
 ): Recipient {
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
@@ -45,10 +46,6 @@ export function recipientOf(
     mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
     store,
   };
-}
-
-function neverStore(): Promise<never> {
-  return Promise.reject(new Error('this recipient has no inbox'));
 }
 
 /** Status codes of refusals; a fault of the signature is 401. */
