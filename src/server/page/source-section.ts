@@ -191,13 +191,9 @@ function webhookFigures({ source, changes }: SourceStatus, webhooks: WebhookStat
     `${countText(waiting)} waiting`,
     `${countText(dead)} dead`,
   ];
-  const delayPlot = sparkline(
-    'Delay from a webhook to its row, 95th percentile per minute',
-    minutes.map((minute) => minute.p95_ms),
-  );
   const replay = dead > 0 ? replayButton(source, null, may) : null;
   return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes, receivedPlot)}
-${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, delayPlot, replay)}`;
+${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, null, replay)}`;
 }
 
 function knownDelay(ms: number | null): string {
