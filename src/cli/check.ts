@@ -7,7 +7,7 @@ import { storesOf } from '../config/file-stores.ts';
 import { versionText } from '../config/profile/http-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { WarehouseReader } from '../database/reading.ts';
-import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { readShapes, resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
 import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';

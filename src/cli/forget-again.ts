@@ -3,7 +3,7 @@ import type { RestoredParts } from '../database/database.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import {
   askToForget,
   checkPrivacyKey,

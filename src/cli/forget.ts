@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import { askToForget, openRequests, readForgotten } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';

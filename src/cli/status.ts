@@ -4,7 +4,7 @@ import type { SourceSettings } from '../config/settings.ts';
 import { openInboxToRead, openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { type Pause, readLifetime, readPauses } from '../database/state/server-state.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { describeApiLifetime } from '../model/service-notice.ts';

@@ -1,3 +1,4 @@
+// Types of the rows of internal tables, as `migrations/` creates them.
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ValueChange } from '../model/table.ts';
 import type { CalendarDay } from '../model/timestamp-text.ts';
@@ -23,8 +24,8 @@ export interface ColumnRow {
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that may be shown; null before the first search, empty if there is none. */
-  example: string | null;
+  /** A value that an early version has stored. */
+  example?: string | null | undefined;
 }
 
 export interface SchemaChangeRow {

@@ -1,7 +1,8 @@
+// The interface of a snapshot, from which exports and `verify` read.
 import type { Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import type { ColumnIndex } from './key-plan.ts';
+import type { ColumnIndex } from './table-layout.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
 

@@ -1,5 +1,5 @@
 import type { CompiledQuery } from 'kysely';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import { type Reject, resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';

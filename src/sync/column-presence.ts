@@ -1,5 +1,5 @@
 import type { TimestampText } from '../database/own-tables.ts';
-import { commentKey } from '../database/state/column-catalog.ts';
+import { commentKey } from '../database/state/catalog.ts';
 import {
   countFilled,
   keysWrittenBefore,

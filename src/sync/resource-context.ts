@@ -8,7 +8,7 @@ import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { FieldKinds } from '../rows/records/record-difference.ts';
 import type { Profile } from '../config/profile/profile.ts';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 

@@ -3,7 +3,7 @@ import type { App } from '../../src/server/app.ts';
 import { readItem } from '../../src/pagination/read-item.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
-import { readTables } from '../../src/database/state/column-catalog.ts';
+import { readTables } from '../../src/database/state/catalog.ts';
 import {
   type GoneRecord,
   softDelete,

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import type { DeliveryRow, Inbox } from '../../src/database/inbox.ts';
 import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
-import { readTables } from '../../src/database/state/column-catalog.ts';
+import { readTables } from '../../src/database/state/catalog.ts';
 import type { OwnedResource } from '../../src/database/state/owned-resource.ts';
 import { newMeter } from '../../src/http/client.ts';
 import type { Clock } from '../../src/model/clock.ts';

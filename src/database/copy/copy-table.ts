@@ -1,3 +1,4 @@
+// Copies one table from SQLite to Postgres, reads it back and compares every value.
 import { hash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';

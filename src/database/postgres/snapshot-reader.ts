@@ -1,7 +1,8 @@
+// Reads views and tables in one REPEATABLE READ transaction, for exports and for `verify`.
 import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
+import { type ColumnIndex, columnText, INDEX } from '../table-layout.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,

@@ -1,3 +1,4 @@
+// A source's schema on Postgres: opening it for writing or reading, and the methods of `Warehouse`.
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';

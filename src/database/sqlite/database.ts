@@ -1,3 +1,4 @@
+// The kind of database `sqlite`, as `databases.ts` lists it: one file per source, and one for its inbox.
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,6 +1,7 @@
+// Reads views and tables in one read transaction, for exports and for `verify`.
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX } from '../key-plan.ts';
+import { type ColumnIndex, columnText, INDEX } from '../table-layout.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,

@@ -1,3 +1,4 @@
+// Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';

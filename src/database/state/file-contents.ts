@@ -1,3 +1,4 @@
+// Contents of files, by hash: which files use them, and which are no longer used.
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';

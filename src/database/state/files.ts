@@ -1,3 +1,4 @@
+// Files of records: which are due, fetched, replaced or failed.
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
 import { MAX_SHOWN_BYTES, RASTER_TYPES } from '../../model/raster-types.ts';
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';

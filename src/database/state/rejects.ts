@@ -1,3 +1,4 @@
+// Records that could not be stored.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, RejectRow } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';

@@ -1,3 +1,4 @@
+// The table of runs: begin, count, end, merge, and the history that users read.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import type { ErrorReport } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+// State of `serve`: pauses, sent alerts, deprecation notices, tokens.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, type HeardNotice, mergeNotices } from '../../model/service-notice.ts';

@@ -1,10 +1,11 @@
+// Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { TableRows, TableShape, ValueChange } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
 import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
-import { commentKey } from './column-catalog.ts';
+import { commentKey } from './catalog.ts';
 import { inParts } from './in-parts.ts';
 
 /** Live rows to be marked as deleted. */

@@ -1,3 +1,4 @@
+// The state of report windows, and the rows of a range of days.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

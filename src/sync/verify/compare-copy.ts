@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { ownColumns } from '../../database/own-columns.ts';
 import type { VersionRow } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
+import { readShapes, readViews } from '../../database/state/catalog.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { readViews } from '../../database/state/view-catalog.ts';
+import { ownColumns } from '../../database/table-layout.ts';
 import { lenientProfile } from '../../load/grow-shape.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { ColumnType, HistoryPolicy } from '../../model/vocabulary.ts';

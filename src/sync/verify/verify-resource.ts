@@ -2,7 +2,7 @@ import { hasUncompared } from '../../config/profile/record-fields.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
+import { readShapes } from '../../database/state/catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
 import { lastScanStart, saveVerification } from '../../database/state/runs.ts';
 import { currentBodies } from '../../database/state/versions.ts';
@@ -21,7 +21,13 @@ import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { checkStructure, compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
+import {
+  readFromListing,
+  readingContext,
+  readListing,
+  readOpenWindows,
+  type VerifyContext,
+} from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;

@@ -5,7 +5,7 @@ import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
-import { readTables } from '../../database/state/column-catalog.ts';
+import { readTables } from '../../database/state/catalog.ts';
 import { resolveUnseenRejects } from '../../database/state/rejects.ts';
 import { lastScanStart } from '../../database/state/runs.ts';
 import type { PageFacts } from '../../load/page-loader.ts';

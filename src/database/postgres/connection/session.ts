@@ -1,3 +1,4 @@
+// Statements of one transaction. A batch sends several of them in one round trip, COPY data included.
 import type { CompiledQuery } from 'kysely';
 import {
   type Connection,

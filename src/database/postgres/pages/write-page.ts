@@ -1,6 +1,7 @@
+// Writes one page of records: COPY for new rows, upserts for changed ones.
 import type { TableRows, Cell, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { stampedColumns, emptiedColumns } from '../../own-columns.ts';
+import { stampedColumns, emptiedColumns } from '../../table-layout.ts';
 import type { PageRows, WrittenRecord } from '../../warehouse.ts';
 import type { Step } from '../connection/session.ts';
 import { escapeIdentifier } from 'pg';
