@@ -66,10 +66,8 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     dropTables: (removal) => dropTables(database, removal),
     maintainKeys: (plan, lease) => maintainKeys(database, plan, lease),
     commit: ({ rows, lease, statements }) => {
-      let attempts = 0;
-      const write = async (session: Session): Promise<void> => {
-        await session.runAll([...writePage(rows, (attempts += 1) > 1), ...statements.map(asStep)]);
-      };
+      const steps = [...writePage(rows), ...statements.map(asStep)];
+      const write = async (session: Session): Promise<void> => void (await session.runAll(steps));
       return withoutTooLongIndexes(database, rows.resource, () => underLease(lease, write));
     },
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
