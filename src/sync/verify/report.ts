@@ -22,7 +22,7 @@ export interface Difference {
   kind: DifferenceKind;
   /** The key of the record. */
   id: string;
-  /** Paths of the fields that differ, or the name of a table; the first ones. */
+  /** Columns that differ, or the name of a table; the first ones. */
   fields?: readonly string[];
   /** A sentence without its final period. */
   detail?: string;
