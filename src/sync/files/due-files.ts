@@ -20,7 +20,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fileAddresses } from './file-address.ts';
-import { changesOf } from './file-changes.ts';
+import { recordFileChanges } from './file-changes.ts';
 
 const ROWS_PER_STEP = 500;
 /** A row may be written this long after its record was requested. */
@@ -150,9 +150,9 @@ async function noteFiles(
   const statements = changed.flatMap(({ id, hash }): CompiledQuery[] => {
     const body = bodies.get(id);
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
-    const goneAt = deleted.get(id)?.deletedAt ?? at;
+    const endedAt = deleted.get(id)?.deletedAt ?? at;
     const looked = { id, hash, known: known.get(id) ?? [], found };
-    return changesOf(own, { resource, stores, isForced, at, goneAt, scrub }, looked);
+    return recordFileChanges(own, { resource, stores, isForced, at, endedAt, scrub }, looked);
   });
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
