@@ -156,7 +156,7 @@ async function storeResult(
       return { is: 'gone', url };
     case 'expired':
       return { is: 'failed', code: 'file_expired', reason: scrub(result.reason) };
-    case 'refused': {
+    default: {
       const { code } = result;
       const reason = scrub(result.reason);
       // A record and its file may change one after the other: a minute later they may agree.

@@ -197,7 +197,7 @@ export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOu
       return [
         changeFile(own, row, { due_at: timestampText(outcome.until), code: outcome.code, error: outcome.reason }),
       ];
-    case 'failed': {
+    default: {
       const attempts = row.attempts + 1;
       const due_at = timestampText(now + waitAfter(attempts));
       const { code, reason } = outcome;
