@@ -30,14 +30,10 @@ export interface Difference {
 
 /** The service's listing as it was read. */
 export interface ListingReport {
-  /** Pages of all scans: a listing that moves is scanned again. */
-  pages: number;
   /** Distinct records that have a key. */
   records: number;
   /** The last total that the service stated; null if it stated none. */
   total: number | null;
-  /** What showed the end of the listing; null if nothing did. */
-  end: string | null;
   /** Why the listing may be incomplete. */
   doubts: readonly string[];
 }
