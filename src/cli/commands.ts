@@ -64,7 +64,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   files: {
     about: 'Manage pictures and other files of records: status, verify, prune',
-    load: async () => (await import('./files/files.ts')).filesCommand,
+    load: async () => (await import('./files.ts')).filesCommand,
   },
   warehouse: {
     about: 'Manage the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',

@@ -2,16 +2,9 @@ import { createHash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { readTables } from '../../database/state/catalog.ts';
-import {
-  deleteFilesOf,
-  lastFiles,
-  readFileSearch,
-  recheckFiles,
-  saveFileSearch,
-  shownRecordsAfter,
-} from '../../database/state/files.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import { deleteFilesOf, lastFiles, readFileSearch, recheckFiles, saveFileSearch, shownRecordsAfter } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -20,7 +13,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fileAddresses } from './file-address.ts';
-import { changesOf } from './file-changes.ts';
+import { recordFileChanges } from './file-changes.ts';
 
 const ROWS_PER_STEP = 500;
 /** A row may be written this long after its record was requested. */
@@ -36,36 +29,36 @@ interface FileSearch extends FilesContext {
 }
 
 /**
- * Finds the files of records that are new, or have changed since the last search, and marks them as due; hides files of
- * deleted records. Costs one query if nothing has changed.
+ * Searches the records that are new or changed since the last search, marks their files as due, and ends files of deleted
+ * records. Costs one query if nothing has changed.
  */
-export async function lookForFiles(context: FileSearch, resource: string): Promise<void> {
+export async function markDueFiles(context: FileSearch, resource: string): Promise<void> {
   const { warehouse, clock, settings, lease, signal } = context;
   const { own } = warehouse;
   const now = timestampText(clock.now());
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return;
   const passage = await readFileSearch(own, resource);
-  const marked = hashFiles(settings, resource);
-  const isFull = passage === null || (await isFullDue(warehouse, clock.now(), resource, passage, marked));
+  const settingsHash = hashFileSettings(settings, resource);
+  const isFull = passage === null || (await isFullSearchDue(warehouse, clock.now(), resource, passage, settingsHash));
   const since = isFull ? null : timestampText(timestampMs(passage.looked_at) - MAX_WRITE_DELAY_MS);
-  const isForced = passage !== null && passage.settings !== marked;
+  const isForced = passage !== null && passage.settings !== settingsHash;
   for (let after = ''; ;) {
     const rows = await rowsAfter(warehouse, table, since, after);
-    await noteFiles(context, resource, table, isForced, rows);
+    await markChangedFiles(context, resource, table, isForced, rows);
     signal.throwIfAborted();
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS_PER_STEP) break;
     after = last.id;
   }
-  if (isFull) await forgetVanished(context, resource, table);
+  if (isFull) await deleteVanishedFiles(context, resource, table);
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
-  const looked = { resource, settings: marked, looked_at: now, full_at: isFull ? now : passage.full_at };
-  await warehouse.apply([...again, ...saveFileSearch(own, looked)], lease.proof());
+  const searched = { resource, settings: settingsHash, looked_at: now, full_at: isFull ? now : passage.full_at };
+  await warehouse.apply([...again, ...saveFileSearch(own, searched)], lease.proof());
 }
 
-/** Whether `lookForFiles` is due, by one query. */
+/** True if `markDueFiles` has something to search; costs one query. */
 export async function haveRecordsChanged(
   { warehouse, settings, now }: { warehouse: Warehouse; settings: FilesSettings; now: number },
   resource: string,
@@ -73,7 +66,10 @@ export async function haveRecordsChanged(
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return false;
   const passage = await readFileSearch(warehouse.own, resource);
-  if (passage === null || (await isFullDue(warehouse, now, resource, passage, hashFiles(settings, resource))))
+  if (
+    passage === null ||
+    (await isFullSearchDue(warehouse, now, resource, passage, hashFileSettings(settings, resource)))
+  )
     return true;
   const lookedAt = timestampMs(passage.looked_at);
   // A tenth of the time that a file may be old is exact enough.
@@ -83,23 +79,23 @@ export async function haveRecordsChanged(
   return (await recent.execute(warehouse.own)).rows.length > 0;
 }
 
-/** Identifies what the profile says about a resource's files: after a change all records are searched again. */
-function hashFiles({ kept }: FilesSettings, resource: string): string {
+/** A hash of the profile's entries about a resource's files: after a change all records are searched again. */
+function hashFileSettings({ kept }: FilesSettings, resource: string): string {
   return createHash('sha256')
     .update(JSON.stringify(kept[resource] ?? []))
     .digest('hex')
     .slice(0, 16);
 }
 
-async function isFullDue(
+async function isFullSearchDue(
   { own }: Warehouse,
   now: number,
   resource: string,
   { settings, full_at }: FilePassageRow,
-  marked: string,
+  settingsHash: string,
 ): Promise<boolean> {
   const fullAt = timestampMs(full_at);
-  if (settings !== marked || now - fullAt > FULL_SEARCH_MS) return true;
+  if (settings !== settingsHash || now - fullAt > FULL_SEARCH_MS) return true;
   const scanned = (await readCheckpoint(own, resource))?.last_full_at ?? null;
   return scanned !== null && timestampMs(scanned) > fullAt;
 }
@@ -126,7 +122,7 @@ async function rowsAfter(
   return rows;
 }
 
-async function noteFiles(
+async function markChangedFiles(
   { warehouse, settings, profile: whole, listing, clock, lease, scrub }: FileSearch,
   resource: string,
   table: TableShape,
@@ -150,9 +146,9 @@ async function noteFiles(
   const statements = changed.flatMap(({ id, hash }): CompiledQuery[] => {
     const body = bodies.get(id);
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
-    const goneAt = deleted.get(id)?.deletedAt ?? at;
-    const looked = { id, hash, known: known.get(id) ?? [], found };
-    return changesOf(own, { resource, stores, isForced, at, goneAt, scrub }, looked);
+    const endedAt = deleted.get(id)?.deletedAt ?? at;
+    const record = { id, hash, known: known.get(id) ?? [], found };
+    return recordFileChanges(own, { resource, stores, isForced, at, endedAt, scrub }, record);
   });
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
@@ -161,11 +157,15 @@ function idsOf(rows: readonly SearchedRow[]): string[] {
   return rows.map(({ id }) => id);
 }
 
-/** Forgets files of records that have no row any more, such as those that were deleted long ago. */
-async function forgetVanished({ warehouse, lease }: FileSearch, resource: string, table: TableShape): Promise<void> {
+/** Deletes the files of records that have no row any more, such as those that were deleted long ago. */
+async function deleteVanishedFiles(
+  { warehouse, lease }: FileSearch,
+  resource: string,
+  table: TableShape,
+): Promise<void> {
   const { own } = warehouse;
   const checkpoint = await readCheckpoint(own, resource);
-  // A copy that is being made again has not seen all of them yet.
+  // A copy that restarted has not loaded all rows yet.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
     const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);

@@ -13,7 +13,7 @@ import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
-/** What the lane of files needs of a source. */
+/** What fetching files needs of a source. */
 export interface FilesContext extends Pick<
   SourceContext,
   'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'
@@ -24,12 +24,12 @@ export interface FilesContext extends Pick<
   storeAt: (address: StoreAddress) => Promise<ObjectStore>;
 }
 
-/** A file that is due, and what is known of it. */
+/** A file that is due. */
 export interface DueFile {
   row: FileRow;
   file: KeptFile;
   address: FileAddress;
-  /** The content that is here, and the one that the record declares, where the store has them; null otherwise. */
+  /** The current content, and the one that the record declares; null if the store does not have it. */
   here: FileObjectRow | null;
   declared: FileObjectRow | null;
 }
@@ -40,17 +40,16 @@ interface Fetch extends FilesContext {
 }
 
 /**
- * Fetches one file to its store, unless it is there. Throws what stops all of them: `SyncError` with recovery `stop`,
- * `file_store_full`, and the signal's reason.
+ * Fetches one file to its store, unless its content is there. Throws what stops all files: `SyncError` with recovery
+ * `stop`, `file_store_full`, and the signal's reason.
  */
 export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutcome> {
   const { address, declared } = due;
   const url = context.scrub(address.url);
   if (address.fault !== null) return { is: 'refused', url, code: 'file_address', reason: address.fault };
-  // The same bytes are in the store already.
-  if (declared !== null) return { is: 'unchanged', url, content: contentOf(declared, validatorsOf(due)) };
+  if (declared !== null) return { is: 'unchanged', url, content: contentOf(declared, validatorsFor(due)) };
   try {
-    return await downloaded(context, due);
+    return await download(context, due);
   } catch (error) {
     context.signal.throwIfAborted();
     if (error instanceof DeferredError) {
@@ -61,40 +60,37 @@ export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutco
   }
 }
 
-async function downloaded(context: Fetch, asked: DueFile): Promise<FileOutcome> {
-  const store = await context.storeAt(asked.file.store);
-  const due = await inNewStore(store, asked);
-  const answer = await ask(context, store, due);
-  if (answer.kind !== 'expired') return settled(context, store, due, answer);
-  const address = await addressAnew(context, due);
+/** Downloads a file, and once more with a new address of its record if a signed one has expired. */
+async function download(context: Fetch, due: DueFile): Promise<FileOutcome> {
+  const store = await context.storeAt(due.file.store);
+  const known = { ...due, here: due.here ?? (await findMoved(store, due)) };
+  const first = await requestFile(context, store, known);
+  const address = first.kind === 'expired' ? await readAddress(context, known) : null;
   if (address === null || address.fault !== null || address.url === due.address.url) {
-    return settled(context, store, due, answer);
+    return storeResult(context, store, known, first);
   }
-  const again = { ...due, address };
-  return settled(context, store, again, await ask(context, store, again));
+  const renewed = { ...known, address };
+  return storeResult(context, store, renewed, await requestFile(context, store, renewed));
 }
 
-/** What stood in another store may have been carried over to this one. */
-async function inNewStore(store: ObjectStore, due: DueFile): Promise<DueFile> {
-  const { row, here } = due;
-  if (here !== null || row.sha256 === null || row.store === store.name) return due;
-  const found = await store.head(row.sha256);
-  if (found === null || found.bytes !== row.bytes || row.type === null) return due;
+/** The content that an operator has moved from the former store to this one; null if there is none. */
+async function findMoved(store: ObjectStore, { row }: DueFile): Promise<FileObjectRow | null> {
   const { sha256, bytes, type, width, height } = row;
-  const object = { store: store.name, sha256, bytes, type, width, height, stored_at: '', checked_at: null, missing: 0 };
-  return { ...due, here: object };
+  if (sha256 === null || bytes === null || type === null || row.store === store.name) return null;
+  if ((await store.head(sha256))?.bytes !== bytes) return null;
+  return { store: store.name, sha256, bytes, type, width, height, stored_at: '', checked_at: null, missing: 0 };
 }
 
 /**
- * The present address of the record, which may be signed again. Null if the record cannot be fetched individually or has
- * no address: then the next scan decides.
+ * The present address of the file in its record, which may be signed again. Null if the record cannot be fetched
+ * individually or has no address: then the next scan decides.
  */
-async function addressAnew(context: Fetch, { row }: DueFile): Promise<FileAddress | null> {
+async function readAddress(context: Fetch, { row }: DueFile): Promise<FileAddress | null> {
   const { client, listing, meter, signal } = context;
   const profile = context.profile.resources[row.resource];
   if (profile === undefined || profile.item === null) return null;
-  const asked = readItem({ client, listing, profile, meter, signal }, row.record_id, 'bulk');
-  const reading = await asked.catch((error: unknown) => {
+  const item = readItem({ client, listing, profile, meter, signal }, row.record_id, 'bulk');
+  const reading = await item.catch((error: unknown) => {
     // An error of the path of single records is not an error of the file.
     if (error instanceof SyncError && error.code.startsWith('item_')) return null;
     throw error;
@@ -105,15 +101,18 @@ async function addressAnew(context: Fetch, { row }: DueFile): Promise<FileAddres
   return found.find(({ field, position }) => field === row.field && position === row.position) ?? null;
 }
 
-function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, due: DueFile): Promise<Downloaded> {
+function requestFile(
+  { downloader, meter, signal, listing }: Fetch,
+  store: ObjectStore,
+  due: DueFile,
+): Promise<Downloaded> {
   const { file, address, row } = due;
-  const url = new URL(address.url);
-  const { etag, last_modified } = validatorsOf(due);
+  const { etag, last_modified } = validatorsFor(due);
   return downloader.download({
-    url,
-    isOwn: (asked) => isBelow(asked, listing.baseUrl),
+    url: new URL(address.url),
+    isOwn: (url) => isBelow(url, listing.baseUrl),
     spool: store.spool,
-    // The same for the same file, so that what a kill left is overwritten.
+    // The same for the same file, so that what a killed process left is overwritten.
     name: hash('sha256', JSON.stringify([row.resource, placeText(row)]), 'hex'),
     maxBytes: file.max_bytes,
     maxPixels: file.max_pixels,
@@ -126,41 +125,45 @@ function ask({ downloader, meter, signal, listing }: Fetch, store: ObjectStore, 
   });
 }
 
-/** Of the content that is here, if this address may still serve it: a signature in the query makes it no other file. */
-function validatorsOf({ row, address, here }: DueFile): Validators {
+/** Those of the stored content if this address may still serve it: another signature in the query makes it no other file. */
+function validatorsFor({ row, address, here }: DueFile): Validators {
   const isSame = here !== null && withoutSignature(row.url) === withoutSignature(address.url);
   return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };
 }
 
-async function settled(
+/** Puts a downloaded file into the store, and says what the download means for its row. */
+async function storeResult(
   { scrub }: Fetch,
   store: ObjectStore,
   { address, row, here }: DueFile,
-  answer: Downloaded,
+  result: Downloaded,
 ): Promise<FileOutcome> {
   const url = scrub(address.url);
-  if (answer.kind === 'expired') return { is: 'failed', code: 'file_expired', reason: scrub(answer.reason) };
-  if (answer.kind === 'gone') return { is: 'gone', url };
-  if (answer.kind === 'unchanged') {
-    if (here === null) return { is: 'failed', code: 'file_unasked', reason: UNASKED };
-    return { is: 'unchanged', url, content: contentOf(here, row) };
+  switch (result.kind) {
+    case 'fetched': {
+      const { etag, lastModified, bytes } = result;
+      await store.put(result);
+      const content = contentOf({ ...result, store: store.name }, { etag, last_modified: lastModified });
+      return { is: 'here', url, content, fetched: bytes };
+    }
+    case 'unchanged': {
+      const reason = 'the service says that it has not changed, and was not asked that';
+      return here === null
+        ? { is: 'failed', code: 'file_unasked', reason }
+        : { is: 'unchanged', url, content: contentOf(here, row) };
+    }
+    case 'gone':
+      return { is: 'gone', url };
+    case 'expired':
+      return { is: 'failed', code: 'file_expired', reason: scrub(result.reason) };
+    default: {
+      const { code } = result;
+      const reason = scrub(result.reason);
+      // A record and its file may change one after the other: a minute later they may agree.
+      return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
+    }
   }
-  if (answer.kind === 'refused') {
-    const { code } = answer;
-    const reason = scrub(answer.reason);
-    // A record and its file may change one after the other: what differs now may be right a minute later.
-    return code === 'file_differs' ? { is: 'failed', code, reason } : { is: 'refused', url, code, reason };
-  }
-  const { path, sha256, bytes, type } = answer;
-  await store.put({ path, sha256, bytes, type });
-  const content = contentOf(
-    { ...answer, store: store.name },
-    { etag: answer.etag, last_modified: answer.lastModified },
-  );
-  return { is: 'here', url, content, fetched: bytes };
 }
-
-const UNASKED = 'the service says that it has not changed, and was not asked that';
 
 function contentOf(
   { store, sha256, bytes, type, width, height }: Omit<FileContent, keyof Validators>,

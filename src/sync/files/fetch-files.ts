@@ -10,7 +10,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
 import type { FilesFigures, Warning } from '../report.ts';
-import { lookForFiles } from './due-files.ts';
+import { markDueFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
 import { objectOf, type SettledFile, settleFile } from './file-changes.ts';
@@ -40,7 +40,7 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
   if (resources.length === 0) return [];
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    for (const resource of resources) await lookForFiles({ ...context, lease, signal: request.signal }, resource);
+    for (const resource of resources) await markDueFiles({ ...context, lease, signal: request.signal }, resource);
     const pass = new FetchPass(context, request, lease);
     for (const resource of resources) await pass.fetchAll(resource);
     const stopped = Array.from(pass.closedOrigins, ([origin, reason]) => `${origin}: ${reason}`);

@@ -4,29 +4,32 @@ import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
-/** A record, what is remembered of its files, and which it has by now. */
-interface LookedAt {
+// Changes of the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
+
+/** A record with its stored files, and those that it names by now. */
+interface RecordFiles {
   id: string;
   hash: string;
+  /** The last row of each file. */
   known: readonly FileRow[];
   found: readonly FileAddress[];
 }
 
-interface Looking {
+interface RecordFilesContext {
   resource: string;
-  /** Names of the stores that files go to by now, by field. */
+  /** Names of the stores by field, as the settings have them now. */
   stores: ReadonlyMap<string, string>;
-  /** True to give another chance to what was refused or failed. */
+  /** True to request again what was refused or failed. */
   isForced: boolean;
   at: TimestampText;
-  /** From when on what is no longer there is not shown. */
-  goneAt: TimestampText;
-  /** Takes secrets out of an address before it is stored. */
+  /** When files that the record no longer names end. */
+  endedAt: TimestampText;
+  /** Removes secrets from an address before it is stored. */
   scrub: (text: string) => string;
 }
 
-/** Nothing is known to be wrong, and nothing is to be done. */
-const SETTLED = { due_at: null, attempts: 0, code: null, error: null } as const;
+/** No error, and nothing is due. */
+const NOT_DUE = { due_at: null, attempts: 0, code: null, error: null } as const;
 const NO_CONTENT = {
   store: null,
   sha256: null,
@@ -38,30 +41,34 @@ const NO_CONTENT = {
   last_modified: null,
 } as const;
 
-/** The statements that remember which files a record has: those to fetch wait, those that are gone are shown no more. */
-export function changesOf(own: Kysely<OwnTables>, looking: Looking, record: LookedAt): CompiledQuery[] {
-  const { at, goneAt } = looking;
+/** The statements that store which files a record has: new and changed ones are due, those that it no longer names end. */
+export function recordFileChanges(
+  own: Kysely<OwnTables>,
+  context: RecordFilesContext,
+  record: RecordFiles,
+): CompiledQuery[] {
+  const { at, endedAt, scrub } = context;
   const { id, hash, known, found } = record;
   const last = new Map(known.map((row) => [placeText(row), row]));
-  const stays = new Set(found.map((one) => placeText({ record_id: id, ...one })));
-  const left = known.filter((row) => row.valid_to === null && !stays.has(placeText(row)));
+  const named = new Set(found.map((one) => placeText({ record_id: id, ...one })));
+  const ended = known.filter((row) => row.valid_to === null && !named.has(placeText(row)));
   const changed = found.flatMap((stated) => {
-    const address = { ...stated, url: looking.scrub(stated.url) };
+    const address = { ...stated, url: scrub(stated.url) };
     const row = last.get(placeText({ record_id: id, ...address }));
-    if (row?.valid_to !== null) return insertFiles(own, [freshRow(looking, record, address, row)]);
+    if (row?.valid_to !== null) return insertFiles(own, [newRow(context, record, address, row)]);
     return address.fault === null
-      ? awaited(own, looking, hash, address, row)
-      : withoutContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
+      ? requestChanged(own, context, hash, address, row)
+      : endContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
   });
-  return [...left.flatMap((row) => hideFile(own, row, goneAt)), ...changed];
+  return [...ended.flatMap((row) => endFile(own, row, endedAt)), ...changed];
 }
 
 const REFUSED = { status: 'refused', code: 'file_address', next_url: null, due_at: null, attempts: 0 } as const;
 
-/** What was here of a record that is back, or of an address that is, may be what it still shows. */
-function freshRow(
-  { resource, at }: Looking,
-  { id, hash }: LookedAt,
+/** The row of a file that the record did not have before. If it had it once, at this address, its content may be the same. */
+function newRow(
+  { resource, at }: RecordFilesContext,
+  { id, hash }: RecordFiles,
   { field, position, url, fault }: FileAddress,
   before: FileRow | undefined,
 ): FileRow {
@@ -75,7 +82,7 @@ function freshRow(
     version: (before?.version ?? 0) + 1,
     url,
     next_url: null,
-    ...SETTLED,
+    ...NOT_DUE,
     ...(fault === null ? { status: 'waiting', due_at: at } : { ...REFUSED, error: fault }),
     record_hash: hash,
     fetched_at: null,
@@ -84,10 +91,10 @@ function freshRow(
   };
 }
 
-/** A file that is shown, and that its record still has. */
-function awaited(
+/** Has a current file requested again if its record, address or store changed. */
+function requestChanged(
   own: Kysely<OwnTables>,
-  { stores, isForced, at }: Looking,
+  { stores, isForced, at }: RecordFilesContext,
   hash: string,
   { url, field }: FileAddress,
   row: FileRow,
@@ -97,31 +104,31 @@ function awaited(
   const isDone = row.status === 'stored' || row.status === 'waiting';
   if (isSame && (!isForced || (isDone && !isElsewhere))) return [];
   const address = row.sha256 === null ? { url, next_url: null } : { next_url: url === row.url ? null : url };
-  return [changeFile(own, row, { ...SETTLED, ...address, record_hash: hash, status: 'waiting', due_at: at })];
+  return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
-/** A file is shown no more; of one that never came there is nothing to remember. */
-function hideFile(own: Kysely<OwnTables>, row: FileRow, at: TimestampText): CompiledQuery[] {
-  return [row.sha256 === null ? removeFile(own, row) : changeFile(own, row, earlier(row, at))];
+/** Ends a file that its record no longer names; one that was never fetched is removed. */
+function endFile(own: Kysely<OwnTables>, row: FileRow, at: TimestampText): CompiledQuery[] {
+  return [row.sha256 === null ? removeFile(own, row) : changeFile(own, row, asEarlier(row, at))];
 }
 
-/** What becomes of a row whose content is no longer the one that is shown. */
-function earlier(row: FileRow, at: TimestampText): Partial<FileRow> {
+/** Makes the row that of an earlier content. */
+function asEarlier(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
-  return { ...SETTLED, status: 'stored', next_url: null, valid_to };
+  return { ...NOT_DUE, status: 'stored', next_url: null, valid_to };
 }
 
-/** From now on the file shows nothing that is here; what it showed before stays as an earlier content. */
-function withoutContent(
+/** Ends the content of a file that stays without one, for the reason in `change`. */
+function endContent(
   own: Kysely<OwnTables>,
   row: FileRow,
   change: Partial<FileRow>,
   at: TimestampText,
 ): CompiledQuery[] {
   if (row.sha256 === null) return [changeFile(own, row, change)];
-  const left = earlier(row, at);
-  const valid_from = left.valid_to ?? at;
-  return replaceFile(own, row, left, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
+  const before = asEarlier(row, at);
+  const valid_from = before.valid_to ?? at;
+  return replaceFile(own, row, before, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
 }
 
 /** By these the service decides whether it still serves the same content. */
@@ -132,16 +139,16 @@ export interface Validators {
 
 export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'type' | 'width' | 'height'> & Validators;
 
-/** What became of a file that was due. */
+/** The result of fetching a file that was due. */
 export type FileOutcome =
-  /** Its content is in the store; `bytes` were fetched for it. */
+  /** Its content is in the store; `fetched` are the bytes of the download. */
   | { is: 'here'; url: string; content: FileContent; fetched: number }
-  /** It is still what is here. */
+  /** The stored content is still current. */
   | { is: 'unchanged'; url: string; content: FileContent }
   | { is: 'gone'; url: string }
   | { is: 'refused'; url: string; code: string; reason: string }
   | { is: 'failed'; code: string; reason: string }
-  /** It could not be requested yet, for another reason than the file; epoch milliseconds. */
+  /** It could not be requested yet, for another reason than the file; `until` in epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
 export interface SettledFile {
@@ -149,54 +156,52 @@ export interface SettledFile {
   outcome: FileOutcome;
 }
 
-/** The object that an outcome shows to be in its store; null if it shows none. */
+/** The object that is in its store after this outcome; null if there is none. */
 export function objectOf(outcome: FileOutcome, now: number): FileObjectRow | null {
   if (outcome.is !== 'here' && outcome.is !== 'unchanged') return null;
   const { store, sha256, bytes, type, width, height } = outcome.content;
   return { store, sha256, bytes, type, width, height, stored_at: timestampText(now), checked_at: null, missing: 0 };
 }
 
-/** Between two attempts, by how many have failed: a minute at first, a day at most. */
 const FIRST_WAIT_MS = 60_000;
-const LONGEST_WAIT_MS = 86_400_000;
-const GROWTH = 3;
+const MAX_WAIT_MS = 86_400_000;
+const WAIT_GROWTH = 3;
 
-/** Milliseconds until the next attempt. */
+/** Milliseconds until the next attempt after this many failures in a row. */
 export function waitAfter(attempts: number): number {
-  return Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * GROWTH ** Math.max(0, attempts - 1));
+  return Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** Math.max(0, attempts - 1));
 }
 
 /** The statements that store an outcome; `now` in epoch milliseconds. */
 export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
-  if (outcome.is === 'here' || outcome.is === 'unchanged') return withContent(own, row, outcome, at);
-  if (outcome.is === 'gone' || outcome.is === 'refused') {
-    const why =
-      outcome.is === 'gone' ? { code: 'file_gone', error: GONE } : { code: outcome.code, error: outcome.reason };
-    const change = { ...SETTLED, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
-    return withoutContent(own, row, change, at);
+  switch (outcome.is) {
+    case 'here':
+    case 'unchanged': {
+      const { url, content } = outcome;
+      const stored = { ...NOT_DUE, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
+      if (row.sha256 === null || row.sha256 === content.sha256) return [changeFile(own, row, stored)];
+      const before = asEarlier(row, at);
+      return replaceFile(own, row, before, { ...stored, valid_from: before.valid_to ?? at, valid_to: null });
+    }
+    case 'gone':
+    case 'refused': {
+      const why =
+        outcome.is === 'gone'
+          ? { code: 'file_gone', error: 'the service no longer has it' }
+          : { code: outcome.code, error: outcome.reason };
+      const change = { ...NOT_DUE, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
+      return endContent(own, row, change, at);
+    }
+    case 'put off':
+      return [
+        changeFile(own, row, { due_at: timestampText(outcome.until), code: outcome.code, error: outcome.reason }),
+      ];
+    default: {
+      const attempts = row.attempts + 1;
+      const due_at = timestampText(now + waitAfter(attempts));
+      const { code, reason } = outcome;
+      return [changeFile(own, row, { status: 'failed', attempts, due_at, code, error: reason })];
+    }
   }
-  const { code, reason } = outcome;
-  if (outcome.is === 'put off') {
-    return [changeFile(own, row, { due_at: timestampText(outcome.until), code, error: reason })];
-  }
-  const attempts = row.attempts + 1;
-  const due_at = timestampText(now + waitAfter(attempts));
-  return [changeFile(own, row, { status: 'failed', attempts, due_at, code, error: reason })];
-}
-
-const GONE = 'the service no longer has it';
-
-function withContent(
-  own: Kysely<OwnTables>,
-  row: FileRow,
-  { url, content }: { url: string; content: FileContent },
-  at: string,
-): CompiledQuery[] {
-  const shown = { ...SETTLED, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
-  const isOther = row.sha256 !== null && row.sha256 !== content.sha256;
-  const left = earlier(row, at);
-  return isOther
-    ? replaceFile(own, row, left, { ...shown, valid_from: left.valid_to ?? at, valid_to: null })
-    : [changeFile(own, row, shown)];
 }

@@ -3,7 +3,7 @@ import type { FieldSettings } from '../../config/profile/record-fields.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
 import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import { EACH, keysOf, keysOfText, OVERFLOW, pathText } from '../../rows/columns/column-name.ts';
+import { keysOf, keysOfText, OVERFLOW } from '../../rows/columns/column-name.ts';
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { shapeRecords } from '../../rows/shape-page.ts';
@@ -202,29 +202,21 @@ export function hashRows(rows: readonly ComparableRow[]): string {
   return textHash(JSON.stringify(rows.map(({ table, positions, cells }) => [table.name, positions, cells])));
 }
 
-/** Paths of the fields in which two records differ, such as `authors[1].name`; a list element differs as a whole too. */
+/** Columns in which two records differ, such as `content_authors[1].name`; without a column if only one has the row. */
 export function differingFields(a: readonly ComparableRow[], b: readonly ComparableRow[]): string[] {
-  const [first, second] = [cellsByField(a), cellsByField(b)];
+  const [first, second] = [cellsByColumn(a), cellsByColumn(b)];
   const names = new Set([...first.keys(), ...second.keys()]);
-  const differing = [...names].filter((name) => first.get(name) !== second.get(name));
-  return [...new Set(differing.map((name) => name.replace(/\.$/, '')))];
+  return [...names].filter((name) => first.get(name) !== second.get(name));
 }
 
-function cellsByField(rows: readonly ComparableRow[]): Map<string, string | null> {
-  const cells = new Map<string, string | null>();
+function cellsByColumn(rows: readonly ComparableRow[]): Map<string, string> {
+  const cells = new Map<string, string>();
   for (const { table, positions, cells: values } of rows) {
-    cells.set(formatField(table.path, positions), 'row');
-    for (const [at, { path }] of table.columns.entries()) {
-      const value = values[at] ?? null;
-      // The value of a list element has the path of the element itself.
-      const suffix = path.length === table.path.length ? '.' : '';
-      if (value !== null) cells.set(`${formatField(path, positions)}${suffix}`, value);
+    const row = `${table.name}${positions.map((position) => `[${position}]`).join('')}`;
+    cells.set(row, '');
+    for (const [at, value] of values.entries()) {
+      if (value !== null) cells.set(`${row}.${table.columns[at]?.name}`, value);
     }
   }
   return cells;
-}
-
-function formatField(path: SourcePath, positions: readonly string[]): string {
-  let at = 0;
-  return pathText(path.map((part) => (part === EACH ? `[${positions[at++] ?? ''}]` : part))).replaceAll('.[', '[');
 }

@@ -22,7 +22,7 @@ export interface Difference {
   kind: DifferenceKind;
   /** The key of the record. */
   id: string;
-  /** Paths of the fields that differ, or the name of a table; the first ones. */
+  /** Columns that differ, or the name of a table; the first ones. */
   fields?: readonly string[];
   /** A sentence without its final period. */
   detail?: string;
@@ -30,14 +30,10 @@ export interface Difference {
 
 /** The service's listing as it was read. */
 export interface ListingReport {
-  /** Pages of all scans: a listing that moves is scanned again. */
-  pages: number;
   /** Distinct records that have a key. */
   records: number;
   /** The last total that the service stated; null if it stated none. */
   total: number | null;
-  /** What showed the end of the listing; null if nothing did. */
-  end: string | null;
   /** Why the listing may be incomplete. */
   doubts: readonly string[];
 }

@@ -30,10 +30,8 @@ const SETTLED_BY_COUNT: ReadonlySet<Doubt['code']> = new Set(['fewer', 'slipped'
 export interface Listing<T> {
   /** The distinct records by key, each as it was listed last. */
   seen: Map<string, T>;
-  pages: number;
   /** The last total that the service stated. */
   total: number | null;
-  end: string | null;
   doubts: readonly string[];
   /** True if it holds every record of the service, by the rule of a run. */
   isComplete: boolean;
@@ -51,7 +49,7 @@ export async function readListing<T>(
   readPage: (records: KeyedRecord[], rejected: number) => (readonly [key: string, T])[],
 ): Promise<Listing<T>> {
   const { profile, clock, owned, signal } = context;
-  const listing = { seen: new Map<string, T>(), pages: 0, total: null as number | null };
+  const listing = { seen: new Map<string, T>(), total: null as number | null };
   const isOneListing = profile.windows === null && profile.partitions === null;
   let former: ScanEnd | null = null;
   let formerEndedAt: number | null = null;
@@ -65,7 +63,6 @@ export async function readListing<T>(
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
         const { keyed, setAside, leftOut } = keyRecords(records, profile);
         for (const [key, record] of readPage(keyed, setAside.length)) listing.seen.set(key, record);
-        listing.pages += 1;
         // Each of several listings has a total of its own.
         if (isOneListing) listing.total = page.total ?? listing.total;
         withoutKey += forgotten + setAside.length + leftOut.length;
@@ -94,7 +91,7 @@ export async function readListing<T>(
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
       const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
       const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
-      return { ...listing, end: end?.proof ?? null, doubts, isComplete, showsExtraRows };
+      return { ...listing, doubts, isComplete, showsExtraRows };
     }
     former = profile.windows === null ? end : null;
     formerEndedAt = clock.now();

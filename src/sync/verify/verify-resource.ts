@@ -15,7 +15,6 @@ import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { storedZone, tombstoneOf, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
-import { recordDifferences } from '../../rows/records/record-difference.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
@@ -137,7 +136,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
   const { seen, isComplete, showsExtraRows, ...listed } = await readListing(context, (records, rejected) => {
     findings.setAside += rejected;
     for (const { key, updated } of records) if (isRecent(context, updated)) recent.add(key);
-    return contentsOf(context, records);
+    return hashRecords(context, records);
   });
   findings.compared.records = seen.size;
   const suspicions = new Map<string, SuspectKind>();
@@ -150,13 +149,18 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     else if (expected !== REJECTED && (content === null || expected !== toBits(content))) suspicions.set(key, 'other');
   });
   for (const [key, content] of seen) if (content >= 0) suspicions.set(key, 'missing');
-  // What the copy shows by itself is reported already.
+  // The comparison of the copy with itself has reported these.
   for (const [key, kind] of findings.byRecord) if (kind === 'cells' || kind === 'hash') suspicions.delete(key);
-  await confirmDifferences(context, [...suspicions], { startedAt, recent });
+  const checked = [...suspicions].slice(0, MAX_READ_AGAIN);
+  if (checked.length > 0) await confirmDifferences(context, checked, startedAt);
+  for (const [id, kind] of [...suspicions].slice(MAX_READ_AGAIN)) {
+    if (recent.has(id)) findings.addChanged(id);
+    else findings.add({ kind, id, detail: 'not read again: there are too many' });
+  }
   return { listing: { records: findings.compared.records, ...listed }, isComplete };
 }
 
-/** What is kept of a listed record: 48 bits of the hash of its content, or one of these. */
+/** What is kept in memory of a listed record: 48 bits of the hash of its content, or one of these. */
 const REJECTED = -1;
 const DELETED = -2;
 
@@ -164,7 +168,7 @@ function toBits(content: string): number {
   return Number.parseInt(content.slice(0, 12), 16);
 }
 
-function contentsOf(
+function hashRecords(
   { profile, shape, findings }: VerifyContext,
   records: readonly KeyedRecord[],
 ): (readonly [key: string, content: number])[] {
@@ -181,90 +185,64 @@ function contentsOf(
   });
 }
 
-/** Reads the suspicious records from the listing again, and reports those that still differ from the copy as it is now. */
+/** Reads these records from the listing again, and reports those that still differ from the copy as it is now. */
 async function confirmDifferences(
   context: VerifyContext,
   suspicions: readonly (readonly [key: string, SuspectKind])[],
-  { startedAt, recent }: { startedAt: string; recent: ReadonlySet<string> },
+  startedAt: string,
 ): Promise<void> {
-  if (suspicions.length === 0) return;
-  const { findings, warehouse } = context;
-  const checked = suspicions.slice(0, MAX_READ_AGAIN);
-  const keys = checked.map(([key]) => key);
+  const { findings, warehouse, shape, profile } = context;
+  const keys = suspicions.map(([key]) => key);
   const { records, isComplete } = await readFromListing(context, new Set(keys));
-  const stored = await readStoredRows(context, keys);
+  const [table] = shape.tables;
+  const columns = updatedColumns(table?.columns ?? [], profile);
+  const stored = table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, keys, columns);
   const snapshot = await warehouse.snapshot();
   try {
-    for (const [key, suspicion] of checked) {
+    for (const [key, suspicion] of suspicions) {
       const row = stored.get(key);
       const record = records.get(key);
-      const isLive = row !== undefined && row.deletedAt === null;
-      if (record !== undefined) await reportRecord(context, snapshot, { key, record, row });
-      else if (suspicion !== 'extra' && isComplete) findings.addChanged(key);
-      else if (suspicion !== 'extra') findings.add({ kind: suspicion, id: key, detail: 'as it was listed' });
-      // The row was deleted or written by another process since the listing was read.
-      else if (!isLive) continue;
-      else if (row.syncedAt >= startedAt) findings.addChanged(key);
-      else if (isComplete) findings.add({ kind: 'extra', id: key });
-      else findings.notJudged += 1;
+      if (record !== undefined) {
+        const difference = await findDifference(context, snapshot, key, record);
+        if (difference === null) continue;
+        if (difference === 'rejected') findings.setAside += 1;
+        else if (isChangedSince(context, record, row)) findings.addChanged(key);
+        else findings.add(difference);
+      } else if (suspicion !== 'extra') {
+        if (isComplete) findings.addChanged(key);
+        else findings.add({ kind: suspicion, id: key, detail: 'as it was listed' });
+      }
+      // Otherwise another process has deleted or written the row since the listing was read.
+      else if (row !== undefined && row.deletedAt === null) {
+        if (row.syncedAt >= startedAt) findings.addChanged(key);
+        else if (isComplete) findings.add({ kind: 'extra', id: key });
+        else findings.notJudged += 1;
+      }
     }
   } finally {
     await snapshot.close();
   }
-  for (const [id, kind] of suspicions.slice(MAX_READ_AGAIN)) {
-    if (recent.has(id)) findings.addChanged(id);
-    else findings.add({ kind, id, detail: 'not read again: there are too many' });
-  }
 }
 
-function readStoredRows(
-  { warehouse, shape, profile }: VerifyContext,
-  keys: readonly string[],
-): Promise<Map<string, StoredRow>> {
-  const [table] = shape.tables;
-  if (table === undefined) return Promise.resolve(new Map());
-  return warehouse.rows.stored(table, [...keys], updatedColumns(table.columns, profile));
-}
-
-async function reportRecord(
-  context: VerifyContext,
-  snapshot: SnapshotReader,
-  { key, record, row }: { key: string; record: SourceRecord; row: StoredRow | undefined },
-): Promise<void> {
-  const { shape, profile, findings } = context;
-  const value = comparedPart(profile.fields)(record.value);
-  const expected = rowsOfRecords(shape, profile, [{ ...record, value, key }]).get(key) ?? null;
-  if (expected === null) {
-    findings.setAside += 1;
-    return;
-  }
-  const copied = await readCopiedRecord(snapshot, shape, key);
-  let difference: Difference | null = null;
-  if (copied === null || copied.isDeleted) difference = { kind: 'missing', id: key };
-  else {
-    const fields = differingFields(expected, copied.rows);
-    difference =
-      fields.length > 0
-        ? { kind: 'other', id: key, fields }
-        : await bodyDifference(context, snapshot, { key, value, hash: copied.hash });
-  }
-  if (difference === null) return;
-  if (isChangedSince(context, record, row)) findings.addChanged(key);
-  else findings.add(difference);
-}
-
-/** Null if the stored body is that of the service; without stored bodies the hash of the row is that of the record. */
-async function bodyDifference(
+/** Returns how a record of the service differs from the copy; null if it does not, `rejected` if the copy would reject it. */
+async function findDifference(
   { shape, profile }: VerifyContext,
-  { own }: SnapshotReader,
-  { key, value, hash }: { key: string; value: SourceRecord['value']; hash: string },
-): Promise<Difference | null> {
-  if (profile.history === 'none') return hash === canonicalHash(value) ? null : { kind: 'body', id: key };
-  const text = (await currentBodies(own, shape.resource, [key])).get(key);
-  const body = text === undefined ? null : comparedPart(profile.fields)(storedValue(text, profile));
-  const fields = recordDifferences(body, value).map(({ path }) => path);
-  if (canonicalHash(body) === canonicalHash(value)) return null;
-  return { kind: 'body', id: key, ...(fields.length === 0 ? {} : { fields }) };
+  snapshot: SnapshotReader,
+  key: string,
+  record: SourceRecord,
+): Promise<Difference | 'rejected' | null> {
+  const toCompared = comparedPart(profile.fields);
+  const value = toCompared(record.value);
+  const expected = rowsOfRecords(shape, profile, [{ ...record, value, key }]).get(key) ?? null;
+  if (expected === null) return 'rejected';
+  const copied = await readCopiedRecord(snapshot, shape, key);
+  if (copied === null || copied.isDeleted) return { kind: 'missing', id: key };
+  const fields = differingFields(expected, copied.rows);
+  if (fields.length > 0) return { kind: 'other', id: key, fields };
+  // Without stored bodies, the hash of the row is that of the record.
+  const body = profile.history === 'none' ? null : (await currentBodies(snapshot.own, shape.resource, [key])).get(key);
+  const hash = body === null ? copied.hash : canonicalHash(toCompared(storedValue(body ?? 'null', profile)));
+  return hash === canonicalHash(value) ? null : { kind: 'body', id: key };
 }
 
 /** True if the record changed after the copy was last brought up to date, by its time of change. */

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, utimesSync, 
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { objectPath } from '../../../src/object-store/object-store.ts';
-import { eitherDatabase, SQLITE } from '../../support/databases.ts';
-import { journey, type Journey } from '../../support/journey.ts';
+import { objectPath } from '../../src/object-store/object-store.ts';
+import { eitherDatabase, SQLITE } from '../support/databases.ts';
+import { journey, type Journey } from '../support/journey.ts';
 
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=',

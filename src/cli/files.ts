@@ -1,23 +1,21 @@
 import { Command } from 'commander';
 import type { Kysely } from 'kysely';
-import type { SourceSettings } from '../../config/settings.ts';
-import { openWarehouse, openWarehouseToRead } from '../../database/databases.ts';
-import { FILE_STATUSES, type FileStatus, type OwnTables } from '../../database/own-tables.ts';
-import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../../database/state/files.ts';
-import { ConfigError } from '../../model/errors.ts';
-import { visibleText } from '../../model/visible-text.ts';
-import { openStores } from '../../object-store/open-stores.ts';
-import { formatBytes, countOf, countText } from '../../observe/figures.ts';
-import type { KeptFiles } from '../../sync/files/owned-stores.ts';
-import { type FilesPruned, pruneFiles } from '../../sync/files/prune.ts';
-import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../../sync/files/verify-files.ts';
-import { type CliContext, EXIT_CODES } from '../command/context.ts';
-import { alignedLines, printReport } from '../command/output.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from '../command/sources.ts';
+import type { SourceSettings } from '../config/settings.ts';
+import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
+import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-tables.ts';
+import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../database/state/files.ts';
+import { ConfigError } from '../model/errors.ts';
+import { visibleText } from '../model/visible-text.ts';
+import { openStores } from '../object-store/open-stores.ts';
+import { formatBytes, countOf, countText } from '../observe/figures.ts';
+import type { KeptFiles } from '../sync/files/owned-stores.ts';
+import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
+import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
+import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { alignedLines, printReport } from './command/output.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-type FilesOptions = SourceOptions;
-
-/** `content-sync files`: pictures and other files of records, as they are kept in their stores. */
+/** `content-sync files`: status, verification and pruning of the stored files of records. */
 export function filesCommand(context: CliContext): Command {
   return new Command('files')
     .helpCommand(false)
@@ -26,14 +24,11 @@ export function filesCommand(context: CliContext): Command {
     .addCommand(pruneCommand(context));
 }
 
-function inSources(name: string, about: string): Command {
-  return sourceCommand(name).description(about);
-}
-
 function statusCommand(context: CliContext): Command {
-  return inSources('status', 'Count files by status, with the reasons of failures; reads only the warehouse')
+  return sourceCommand('status')
+    .description('Count files by status, with the reasons of failures; reads only the warehouse')
     .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: FilesOptions) => {
+    .action(async (names: string[], options: SourceOptions) => {
       await forEachSource(context, options, names, async ({ source, resources }) => {
         const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
         const status = await whileOpen(warehouse, () => filesStatus(warehouse.own, source, resources));
@@ -43,9 +38,10 @@ function statusCommand(context: CliContext): Command {
 }
 
 function verifyCommand(context: CliContext): Command {
-  return inSources('verify', 'Verify that every file is in its store and matches its hash; exit code 3 if one does not')
+  return sourceCommand('verify')
+    .description('Verify that every file is in its store and matches its hash; exit code 3 if one does not')
     .option('--repair', 'Have the next run fetch missing and damaged files again')
-    .action(async ({ repair, ...options }: FilesOptions & { repair?: true }) => {
+    .action(async ({ repair, ...options }: SourceOptions & { repair?: true }) => {
       await forEachSource(context, options, [], async (chosen) => {
         const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, repair === true));
         const { name } = chosen.source;
@@ -56,15 +52,15 @@ function verifyCommand(context: CliContext): Command {
 }
 
 function pruneCommand(context: CliContext): Command {
-  return inSources('prune', 'Remove files that no version of a record refers to, after `files.grace`').action(
-    async (options: FilesOptions) => {
+  return sourceCommand('prune')
+    .description('Remove files that no version of a record refers to, after `files.grace`')
+    .action(async (options: SourceOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
         const pruned = await withFiles(context, chosen, (kept) => pruneFiles(kept, profile));
         printReport(context, { source: name, ...pruned }, prunedText(name, pruned));
       });
-    },
-  );
+    });
 }
 
 /** Opens the warehouse and, as they are needed, the stores. Throws `ConfigError` where no files are kept, or nothing was copied yet. */
@@ -108,7 +104,6 @@ function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_
   return lines.map(visibleText).join('\n');
 }
 
-/** What a verification of files has found, for a person. */
 function verifiedText(source: string, verified: FilesVerified): string {
   const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
