@@ -16,10 +16,9 @@ import {
   verifyPastEnd,
 } from './guards/verify-end.ts';
 import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
-import { type Doubt, pageError, type PageFault, type ScannedPage, type ScanEnd } from './page.ts';
-import { isExpired, PastEnd } from './requests/request-page.ts';
+import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
-import { readPage, type ReadPage } from './requests/read-page.ts';
+import { isExpired, PastEnd, readPage, type ReadPage } from './requests/read-page.ts';
 
 interface ReaderParts extends ListingParts {
   prefetch: PagePrefetch;
@@ -151,18 +150,18 @@ export class PageReader {
   }
 
   async #readWhole(answer: ApiAnswer, position: PagePosition): Promise<ReadPage> {
-    const { resource, ask } = this.#parts;
+    const { resource, requestPage } = this.#parts;
     let read = readPage(answer, position, resource);
     for (let attempt = 1; 'code' in read; attempt++) {
       if (read.code !== 'page_too_short' || attempt >= MAX_SHORT_PAGE_ATTEMPTS) throw pageError(read, position);
-      read = readPage(await ask(position), position, resource);
+      read = readPage(await requestPage(position), position, resource);
     }
     return read;
   }
 
   /** Reads a page out of its turn, as it is now. */
   async #readNow(position: PagePosition): Promise<ReadPage> {
-    return this.#readWhole(await this.#parts.ask(position), position);
+    return this.#readWhole(await this.#parts.requestPage(position), position);
   }
 
   /** Reads a page again, as it is now. */

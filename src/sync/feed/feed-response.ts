@@ -8,16 +8,11 @@ import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import {
-  type BuiltRequest,
-  linkedPosition,
-  requestAt,
-  singleRequest,
-} from '../../pagination/page-styles/listing-request.ts';
+import { type BuiltRequest, linkedPosition, requestAt, singleRequest } from '../../pagination/page-styles/listing-request.ts';
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../pagination/requests/request-page.ts';
+import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord, fieldAt } from '../../rows/records/as-record.ts';
