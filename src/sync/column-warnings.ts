@@ -178,8 +178,9 @@ function hasValue({ name }: Column, { table, width, cells }: TableRows): boolean
 export async function warnOfGoneColumns(context: RunContext): Promise<void> {
   const { warehouse, owned, progress, clock, runId } = context;
   const { columns } = progress;
-  const isAll = columns.records >= (await warehouse.rows.count(owned.resource));
-  const gone = (columns.empty ?? []).filter((each) => isGone(each, columns.records, isAll));
+  const usual = (columns.empty ?? []).filter(({ had, table }) => had >= MIN_RECORDS && had * 2 >= table.sampled);
+  const isAll = usual.length > 0 && columns.records >= (await warehouse.rows.count(owned.resource));
+  const gone = usual.filter((each) => isGone(each, columns.records, isAll));
   if (gone.length + columns.back.length === 0) return;
   const toRow = (each: EmptyColumn, kind: ValueChange, renamed_to: string | null): SchemaChangeRow => ({
     changed_at: timestampText(clock.now()),
@@ -206,10 +207,9 @@ export async function warnOfGoneColumns(context: RunContext): Promise<void> {
 }
 
 /** `isAll`: every live row was written in the run. A list that no record has is judged by all records. */
-function isGone({ table, known, had, isStated }: EmptyColumn, written: number, isAll: boolean): boolean {
+function isGone({ table, known, isStated }: EmptyColumn, written: number, isAll: boolean): boolean {
   const [records, stated] = table.records > 0 ? [table.records, isStated] : [written, table.isStated];
-  const isUsual = had >= MIN_RECORDS && had * 2 >= table.sampled;
-  if (!isUsual || records < MIN_RECORDS || (known !== null && known !== 'back')) return false;
+  if (records < MIN_RECORDS || (known !== null && known !== 'back')) return false;
   // A column whose values were back before belongs to a field that some records never have.
   return isAll || (records >= MIN_RECORDS_WITHOUT && !stated && known === null);
 }
