@@ -57,7 +57,8 @@ interface FilterVerdict {
   listsAll?: boolean;
 }
 
-const NO_FILTER = 'set `incremental: null` in the profile: then every sync walks fully and writes only what changed';
+const NO_FILTER =
+  'set `incremental: null` in the profile: then every sync scans everything and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
 /** Requests nothing, everything and some of a listing by a filter, and judges what it lists. */

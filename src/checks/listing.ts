@@ -167,7 +167,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   return (profile.accept.includes('filter') ? warn : fail)(
     check,
     `${without}; ${records.length - readable} of them can never be found by ${filterName(profile.incremental)}`,
-    `${other}; else set \`incremental: null\`: as long as such records are there, every sync walks fully`,
+    `${other}; else set \`incremental: null\`: as long as such records are there, every sync scans everything`,
   );
 }
 

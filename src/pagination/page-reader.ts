@@ -48,7 +48,7 @@ const NO_KEYS = new Uint8Array();
 
 /**
  * Reads the pages of one scan and determines what follows each. If the listing moved between two pages, the first one is
- * returned again, with what had slipped from the second onto it. Throws as `walk` does.
+ * returned again, with what had slipped from the second onto it. Throws as `scanPages` does.
  */
 export class PageReader {
   readonly #parts: ReaderParts;
@@ -363,7 +363,7 @@ function toPlainPage({ records, keys, total, answer }: ReadPage, position: PageP
 const PLACE_LOST: PageFault = {
   code: 'cursor_expired',
   message:
-    'The listing has moved on while the walk was interrupted: nothing of the page before this one is there any more',
+    'The listing has moved on while the scan was interrupted: nothing of the page before this one is there any more',
   hint: 'Start this resource again from the beginning.',
 };
 

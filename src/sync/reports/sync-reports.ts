@@ -13,14 +13,43 @@ import type { SyncError } from '../../model/errors.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { isUnitRefusal } from '../../pagination/requests/read-page.ts';
-import { checkpointAfter } from '../move-cursor.ts';
+import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
-import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
-import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
-import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  newTask,
+  type RangeAnswer,
+  type RangeOptions,
+  RangeQueue,
+  type RangeTask,
+  refuseOutside,
+  type TooMuch,
+} from './read-range.ts';
+import {
+  findExcessiveLosses,
+  type HeldWindows,
+  type RangeResponse,
+  readRowsOfRange,
+  replaceRange,
+  type Reports,
+} from './replace-range.ts';
+import {
+  addDays,
+  type Day,
+  dayReading,
+  dueWindows,
+  endingWith,
+  halvesOf,
+  keptFrom,
+  localDay,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 /** A scan of reports in progress. */
 interface ReportScan {
