@@ -31,11 +31,7 @@ function without(field: string): Change {
 /** What a service does to its records, and the entries of `sync_schema_log` that name columns without values. */
 const CHANGES: readonly [what: string, change: Change, log: readonly string[]][] = [
   ['leaves a field out', without('title'), ['gone report.title']],
-  [
-    'renames a field',
-    ({ title, ...rest }) => ({ ...rest, headline: title }),
-    ['gone report.title'],
-  ],
+  ['renames a field', ({ title, ...rest }) => ({ ...rest, headline: title }), ['gone report.title']],
   [
     'turns an object into a list',
     ({ seo, ...rest }) => ({ ...rest, seo: [seo] }),

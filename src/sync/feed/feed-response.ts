@@ -8,7 +8,12 @@ import type { ApiAnswer, ApiRequest } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { type BuiltRequest, linkedPosition, requestAt, singleRequest } from '../../pagination/page-styles/listing-request.ts';
+import {
+  type BuiltRequest,
+  linkedPosition,
+  requestAt,
+  singleRequest,
+} from '../../pagination/page-styles/listing-request.ts';
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
