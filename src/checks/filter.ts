@@ -98,10 +98,12 @@ function chooseMoment(records: readonly ListedRecord[], lookback: number): numbe
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   const gaps = times.slice(1).map((at, index) => ({ before: times[index] ?? at, at }));
   const middle = gaps[Math.ceil((times.length - 1) / 2) - 1] ?? gaps.at(-1);
-  const isOneDay = ({ before, at }: { before: number; at: number }): boolean =>
-    Math.floor(before / DAY_MS) === Math.floor(at / DAY_MS);
   const chosen = middle && isOneDay(middle) ? middle : (gaps.findLast(isOneDay) ?? middle);
   return chosen === undefined ? null : chosen.at - Math.min(lookback, Math.floor((chosen.at - chosen.before) / 2));
+}
+
+function isOneDay({ before, at }: { before: number; at: number }): boolean {
+  return Math.floor(before / DAY_MS) === Math.floor(at / DAY_MS);
 }
 
 /** A record that changed after the time and is not listed. */

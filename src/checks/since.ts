@@ -28,7 +28,7 @@ interface MomentForm {
  * seen, it is the time after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
  * again for ever. A format that shows minutes or less never leaves the look-back out, and begins one of its steps before
  * it, because a service may take all of a day for one.
- * Null if the cursor is not a time that we can read: then everything must be walked.
+ * Null if the cursor is not a time that we can read: then everything must be scanned.
  *
  * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`: in
  * that of `like`, where the cursor was not written by the service.

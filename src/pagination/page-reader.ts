@@ -8,8 +8,7 @@ import { isRepeated, type ListingParts, MIN_OVERLAPPING_PAGE, type PastEndSign, 
 import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
 import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
-import { readPage, type ReadPage } from './requests/read-page.ts';
-import { isExpired, PastEnd } from './requests/request-page.ts';
+import { isExpired, PastEnd, readPage, type ReadPage } from './requests/read-page.ts';
 
 interface ReaderParts extends ListingParts {
   prefetch: PagePrefetch;
@@ -39,7 +38,7 @@ const NO_KEYS = new Uint8Array();
 
 /**
  * Reads the pages of one scan and determines what follows each. If the listing moved between two pages, the first one is
- * returned again, with what had slipped from the second onto it. Throws as `walk` does.
+ * returned again, with what had slipped from the second onto it. Throws as `scanPages` does.
  */
 export class PageReader {
   readonly #parts: ReaderParts;
@@ -141,18 +140,18 @@ export class PageReader {
   }
 
   async #readWhole(answer: ApiAnswer, position: PagePosition): Promise<ReadPage> {
-    const { resource, ask } = this.#parts;
+    const { resource, requestPage } = this.#parts;
     let read = readPage(answer, position, resource);
     for (let attempt = 1; 'code' in read; attempt++) {
       if (read.code !== 'page_too_short' || attempt >= MAX_SHORT_PAGE_ATTEMPTS) throw pageError(read, position);
-      read = readPage(await ask(position), position, resource);
+      read = readPage(await requestPage(position), position, resource);
     }
     return read;
   }
 
   /** Reads a page out of its turn, as it is now. */
   async #readNow(position: PagePosition): Promise<ReadPage> {
-    return this.#readWhole(await this.#parts.ask(position), position);
+    return this.#readWhole(await this.#parts.requestPage(position), position);
   }
 
   /** Reads a page again, as it is now. */

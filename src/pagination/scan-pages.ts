@@ -3,16 +3,15 @@ import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../rows/records/select-records.ts';
 import { PageAges } from './guards/page-ages.ts';
+import { type EarlierPages, LoopDetector, PaginationState } from './guards/pagination-state.ts';
 import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
-import { LoopDetector, PaginationState, type EarlierPages } from './guards/pagination-state.ts';
+import { PageReader } from './page-reader.ts';
 import { firstPosition, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, type PlaceValues } from './page-styles/page-position.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
 import type { Page, ScannedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
-import { pageRequester, type RequestOptions } from './requests/request-page.ts';
-import type { ReadableResource } from './requests/read-page.ts';
-import { PageReader } from './page-reader.ts';
+import { pageRequester, type ReadableResource, type RequestOptions } from './requests/read-page.ts';
 
 export interface ScanOptions extends RequestOptions {
   resource: RequestTemplates & ReadableResource;
@@ -109,8 +108,8 @@ function openScan(options: ScanOptions) {
   const first = firstPosition(parts, { ...extraQuery, ...style.first });
   const start = from ?? first;
   const isResumed = !isSamePosition(start, first);
-  const ask = pageRequester(options, parts, first);
-  const listed = { resource, style, first, baseUrl: listing.baseUrl, ask, acceptsEnd };
+  const requestPage = pageRequester(options, parts, first);
+  const listed = { resource, style, first, baseUrl: listing.baseUrl, requestPage, acceptsEnd };
   const state = new PaginationState(
     style.ahead !== null || style.mayHideNumbers,
     options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
@@ -122,7 +121,7 @@ function openScan(options: ScanOptions) {
   const prefetch = new PagePrefetch({
     get: async (position, how) => {
       const request = reader.requestFor(position);
-      return { ...(await ask(request, how)), request };
+      return { ...(await requestPage(request, how)), request };
     },
     countOf: (answer) => countRecords(answer.json, resource.records),
     foresight,

@@ -3,8 +3,8 @@ import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
 import { longerOf } from './guards/page-ages.ts';
 import type { Doubt, Page, ScanEnd } from './page.ts';
-import { scanPages, type ScanOptions } from './scan-pages.ts';
-import { isExpired, isUnitRefusal } from './requests/request-page.ts';
+import { isExpired, isUnitRefusal } from './requests/read-page.ts';
+import { type ScanOptions, scanPages } from './scan-pages.ts';
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {

@@ -57,7 +57,7 @@ export async function checkResource(
   const { profile, signal } = asked;
   const pages: Page[] = [];
   let context = asked;
-  const walked = await tested('listing', signal, async () => {
+  const listed = await tested('listing', signal, async () => {
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
@@ -65,10 +65,10 @@ export async function checkResource(
     return listingFinding(pages, profile, isEmpty ? await requestBare(context, sampleQuery(context)) : undefined);
   });
   const [first] = pages;
-  if (first === undefined) return [walked];
+  if (first === undefined) return [listed];
   const values = first.records.map(({ value }) => value);
   const findings = [
-    walked,
+    listed,
     ...pageSizeFindings(pages, profile),
     ...fieldFindings(first.records, profile),
     clockFinding(first, context.clock),

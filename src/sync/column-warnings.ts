@@ -10,7 +10,6 @@ import { EACH, keysOf, OVERFLOW, pathText, sourceKey } from '../rows/columns/col
 import { hasContent, isObject } from '../rows/records/as-record.ts';
 import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-import type { RunContext } from './run-progress.ts';
 
 /** Fewer new and changed records decide nothing. */
 const MIN_RECORDS = 5;
@@ -173,14 +172,14 @@ function hasValue({ name }: Column, { table, width, cells }: TableRows): boolean
 
 /**
  * Finds the columns that most records had a value for and that no new or changed record of the run has one for, and
- * those whose values are back. Each is logged once; the warnings name the columns.
+ * those whose values are back. Each is logged once; the returned warnings name the columns.
  */
-export async function warnOfGoneColumns(context: RunContext): Promise<void> {
-  const { warehouse, owned, progress, clock, runId } = context;
-  const { columns } = progress;
-  const isAll = columns.records >= (await warehouse.rows.count(owned.resource));
-  const gone = (columns.empty ?? []).filter((each) => isGone(each, columns.records, isAll));
-  if (gone.length + columns.back.length === 0) return;
+export async function findGoneColumns(context: ResourceContext, columns: ColumnPresence): Promise<Warning[]> {
+  const { warehouse, owned, clock, runId } = context;
+  const usual = (columns.empty ?? []).filter(({ had, table }) => had >= MIN_RECORDS && had * 2 >= table.sampled);
+  const isAll = usual.length > 0 && columns.records >= (await warehouse.rows.count(owned.resource));
+  const gone = usual.filter((each) => isGone(each, columns.records, isAll));
+  if (gone.length + columns.back.length === 0) return [];
   const toRow = (each: EmptyColumn, kind: ValueChange, renamed_to: string | null): SchemaChangeRow => ({
     changed_at: timestampText(clock.now()),
     resource: owned.resource,
@@ -200,16 +199,13 @@ export async function warnOfGoneColumns(context: RunContext): Promise<void> {
     ...columns.back.map((each) => toRow(each, 'back', null)),
   ];
   await owned.takeTurn(() => warehouse.apply(saveValueChanges(warehouse.own, rows), owned.lease()));
-  for (const alike of Map.groupBy(gone, ({ table }) => table).values()) {
-    progress.warnings.push(goneWarning(alike, columns));
-  }
+  return [...Map.groupBy(gone, ({ table }) => table).values()].map((alike) => goneWarning(alike, columns));
 }
 
 /** `isAll`: every live row was written in the run. A list that no record has is judged by all records. */
-function isGone({ table, known, had, isStated }: EmptyColumn, written: number, isAll: boolean): boolean {
+function isGone({ table, known, isStated }: EmptyColumn, written: number, isAll: boolean): boolean {
   const [records, stated] = table.records > 0 ? [table.records, isStated] : [written, table.isStated];
-  const isUsual = had >= MIN_RECORDS && had * 2 >= table.sampled;
-  if (!isUsual || records < MIN_RECORDS || (known !== null && known !== 'back')) return false;
+  if (records < MIN_RECORDS || (known !== null && known !== 'back')) return false;
   // A column whose values were back before belongs to a field that some records never have.
   return isAll || (records >= MIN_RECORDS_WITHOUT && !stated && known === null);
 }

@@ -151,7 +151,7 @@ const WARNING_KINDS = {
   older_listed: { isPartial: true, proof: null },
   /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
-  /** Pages came out of a cache, from other moments than the walk. */
+  /** Pages came out of a cache, from other moments than the scan. */
   pages_cached: { isPartial: true, proof: 'cache' },
   /** Rows that no filter by time can ever list; the run has scanned fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },

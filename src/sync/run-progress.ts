@@ -11,7 +11,7 @@ export interface RunProgress {
   /** Full if a full scan took the place of the planned one. */
   mode: ScanMode;
   figures: RunFigures;
-  /** Requests of all its walks. */
+  /** Requests of all its scans. */
   meter: RequestMeter;
   notes: RunNotes;
   /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */

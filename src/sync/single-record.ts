@@ -47,13 +47,8 @@ const MAX_CONTROLS = 3;
 /** For this long a path that returned other records is not tried again. */
 const FAULT_LASTS_MS = 600_000;
 
-/** Why a record that was fetched individually is not accepted as the listed one. */
-interface ItemDoubt {
-  detail: string;
-}
-
 /**
- * Returns null if a record that was fetched individually is what the listing would show, so that it may become a row. It
+ * Returns why a record that was fetched individually may not become a row; null if it is what the listing would show. It
  * is if it equals the stored record, or if all fields of both were seen to be the same in the listing and individually.
  * Otherwise the listing is requested: for this very record if there is a filter, else for some that are then fetched
  * individually. With `accept: [item]` every record is accepted. Throws what a request throws.
@@ -63,7 +58,7 @@ export async function checkItemReading(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<ItemDoubt | null> {
+): Promise<string | null> {
   const doubt = await findDoubt(context, key, record, lane);
   return context.profile.accept.includes('item') ? null : doubt;
 }
@@ -78,7 +73,7 @@ export async function refuseDoubtful(
   context.proof.at = Math.max(context.proof.at, requestedAt);
   const doubt = await checkItemReading(context, key, record, lane);
   if (doubt === null) return;
-  throw new SyncError('item_unproved', doubt.detail, {
+  throw new SyncError('item_unproved', doubt, {
     recovery: 'stop',
     hint: 'content-sync check compares records read alone with the listed ones',
   });
@@ -89,7 +84,7 @@ async function findDoubt(
   key: string,
   record: SourceRecord,
   lane: Lane,
-): Promise<ItemDoubt | null> {
+): Promise<string | null> {
   const { proof, profile, clock, warehouse, owned } = context;
   const body = (await currentBodies(warehouse.own, owned.resource, [key])).get(key);
   const stored = body === undefined ? null : storedValue(body, profile);
@@ -100,15 +95,15 @@ async function findDoubt(
   }
   const storedKinds = stored === null ? null : fieldKindsOf(stored);
   const unverified = (): string | null => unprovedField(proof.fields, fetchedKinds, storedKinds);
-  const knownVerdict = (): ItemDoubt | null | undefined => {
+  const knownVerdict = (): string | null | undefined => {
     const { fault } = proof;
-    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault : undefined;
+    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault.detail : undefined;
     return unverified() === null ? null : undefined;
   };
   const known = knownVerdict();
   if (known !== undefined) return known;
   // Comparisons run one after the other, because the first often decides the others as well.
-  const compare = async (): Promise<ItemDoubt | null> =>
+  const compare = async (): Promise<string | null> =>
     knownVerdict() ?? compareWithListed(context, { key, record, lane }, unverified);
   const comparing = proof.comparing.then(compare, compare);
   proof.comparing = comparing.catch(() => undefined);
@@ -119,7 +114,7 @@ async function compareWithListed(
   context: ResourceContext,
   { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
   unverified: () => string | null,
-): Promise<ItemDoubt | null> {
+): Promise<string | null> {
   const { proof, profile, clock } = context;
   const updated = updatedTime(record.value, profile)?.text ?? null;
   const { records, extraQuery } = await listChangedSince(context, key, updated, lane);
@@ -132,14 +127,14 @@ async function compareWithListed(
       const what = isMore ? 'has further fields' : 'is not the listed one';
       const detail = `record ${listed.key} read alone ${what}: ${differenceText(found.differences)}`;
       proof.fault = { detail, isMore, at: clock.now() };
-      return { detail };
+      return detail;
     }
     if (found.is !== 'same') continue;
     proof.fault = null;
     addFieldKinds(proof.fields, fieldKindsOf(found.value));
     if ((each === own && sameJson(found.value, record.value)) || unverified() === null) return null;
   }
-  return { detail: `no listed record has shown that ${unverified() ?? 'it'} is the same when it is read alone` };
+  return `no listed record has shown that ${unverified() ?? 'it'} is the same when it is read alone`;
 }
 
 function chooseControls(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {

@@ -7,7 +7,7 @@ import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { warnOfGoneColumns } from './column-warnings.ts';
+import { findGoneColumns } from './column-warnings.ts';
 import type { ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
@@ -40,7 +40,7 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   const unnamed = await readDeleteFeed(context);
   await verifyCandidates(context);
   await warnOfFeedGaps(context, unnamed);
-  await warnOfGoneColumns(context);
+  context.progress.warnings.push(...(await findGoneColumns(context, context.progress.columns)));
   await purgeDeleted(context);
   await owned.takeTurn(() => maintainKeys(context));
 }

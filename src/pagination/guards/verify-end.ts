@@ -5,8 +5,13 @@ import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
 import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
 import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
-import { REFUSED_CODES, type RequestPage } from '../requests/request-page.ts';
-import { type ReadableResource, readPage, type ReadPage } from '../requests/read-page.ts';
+import {
+  type ReadableResource,
+  readPage,
+  type ReadPage,
+  REFUSED_CODES,
+  type RequestPage,
+} from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import type { PaginationState } from './pagination-state.ts';
 
@@ -19,7 +24,7 @@ export interface ListingParts {
   /** Links to next pages must not leave its origin. */
   baseUrl: URL;
   /** Requests a page out of its turn. */
-  ask: RequestPage;
+  requestPage: RequestPage;
   /** True if the profile accepts an unverified end. */
   acceptsEnd: boolean;
 }
@@ -101,12 +106,12 @@ async function requestSmallerPage(
   listing: ListingParts,
   read: ReadPage,
 ): Promise<'names_next' | 'names_none' | 'unknown'> {
-  const { resource, ask } = listing;
+  const { resource, requestPage } = listing;
   const { size_param: param } = resource.page;
   const wanted = read.records.length - 1;
   if (param === null || wanted < 1) return 'unknown';
   const smaller = withPlaces(read.request, { [param]: wanted });
-  const cut = await readUnlessRefused(ask, smaller, resource);
+  const cut = await readUnlessRefused(requestPage, smaller, resource);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
   const step = stepAfter(
     listing,
@@ -131,12 +136,12 @@ export function stepAfter(
 
 /** Null if the service refuses the request, or its response is no page. */
 async function readUnlessRefused(
-  ask: (position: PagePosition) => ReturnType<RequestPage>,
+  requestPage: (position: PagePosition) => ReturnType<RequestPage>,
   position: PagePosition,
   resource: ReadableResource,
 ): Promise<ReadPage | null> {
   try {
-    const read = readPage(await ask(position), position, resource);
+    const read = readPage(await requestPage(position), position, resource);
     return 'code' in read ? null : read;
   } catch (error) {
     if (error instanceof SyncError && REFUSED_CODES.has(error.code)) return null;
@@ -183,14 +188,14 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): P
 const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
-async function isShortBySize({ resource, style, ask }: ListingParts, past: PastEndPage): Promise<boolean> {
+async function isShortBySize({ resource, style, requestPage }: ListingParts, past: PastEndPage): Promise<boolean> {
   const { last, received, fullPageSize } = past;
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
   const lastBySize = size === undefined ? null : (style.ahead?.holding(last.request, received, size) ?? null);
   if (size === undefined || lastBySize === null) return false;
-  const cut = await readUnlessRefused(ask, lastBySize, resource);
+  const cut = await readUnlessRefused(requestPage, lastBySize, resource);
   const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
   if (cut === null || cut.keys.length !== bytes || cut.records.length !== received % size) return false;
   const shared = Math.min(bytes, last.keys.length);
@@ -284,14 +289,14 @@ export const MIN_OVERLAPPING_PAGE = 20;
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
 export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
-  const { numbering, style, resource, ask, state } = listing;
+  const { numbering, style, resource, requestPage, state } = listing;
   if (numbering === undefined || numbering.isVerified || style.ahead === null || state.distinct === null) return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
   const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
   if (doubt !== null) return doubt;
   for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.ahead, last)) {
-    const page = await readUnlessRefused((position) => ask(position, { skips: NO_PAGE }), at, resource);
+    const page = await readUnlessRefused((position) => requestPage(position, { skips: NO_PAGE }), at, resource);
     if (page === null && ifRefused !== null) return ifRefused;
     const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
     if (fault !== null) throw pageError(fault, at);
@@ -331,11 +336,11 @@ function numberingChecks(
   ];
 }
 
-function beforeFirst({ first, ask, resource }: NumberedListing): NumberingCheck['findFault'] {
+function beforeFirst({ first, requestPage, resource }: NumberedListing): NumberingCheck['findFault'] {
   return async ({ keys, records }, fresh) => {
     if (fresh === 0) return null;
     // A service may take 0 for 1, and records may have been created on that page since it was read.
-    const again = await readUnlessRefused(ask, first, resource);
+    const again = await readUnlessRefused(requestPage, first, resource);
     if (again !== null && 2 * sharedKeys(keys, again.keys) >= records.length) return null;
     return {
       code: 'pagination_start',

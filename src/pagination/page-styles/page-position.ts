@@ -3,13 +3,20 @@ import { fillTemplate, placeOf, type TemplateValues } from '../../config/profile
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
-import type { Doubt } from '../page.ts';
 
 /** A value of a page: in a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;
 
 /** Values by request place (`config/profile/basic-fields.ts`), as a profile writes it. */
 export type PlaceValues = Readonly<Record<string, PlaceValue>>;
+
+const doubtsSchema = z.array(
+  z.strictObject({
+    code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
+    message: z.string(),
+    hint: z.string(),
+  }),
+);
 
 /** The progress of a scan over several listings, apart from the position within the current one. */
 interface ListingProgress {
@@ -18,7 +25,7 @@ interface ListingProgress {
   /** The smallest total of the service for this listing; null if it reported none. */
   leastTotal: number | null;
   /** Doubts about the listings before it. */
-  doubts: readonly Doubt[];
+  doubts: Readonly<z.infer<typeof doubtsSchema>>;
 }
 
 /** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
@@ -149,13 +156,7 @@ const positionSchema = z.object({
     .object({
       partition: z.string(),
       leastTotal: z.int().min(0).nullable(),
-      doubts: z.array(
-        z.strictObject({
-          code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
-          message: z.string(),
-          hint: z.string(),
-        }),
-      ),
+      doubts: doubtsSchema,
     })
     .optional(),
 });

@@ -28,7 +28,7 @@ import type { ScanMode } from '../../model/vocabulary.ts';
 import { durationText } from '../../observe/figures.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { canonicalHash, KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
-import { isOtherCredential } from '../move-cursor.ts';
+import { isOtherCredential } from '../advance-checkpoint.ts';
 import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';

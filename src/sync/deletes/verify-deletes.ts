@@ -12,7 +12,7 @@ import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read
 import type { Warning } from '../report.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { countRecords, type RunContext } from '../run-progress.ts';
-import { type FoundRecord, loadRecord, refuseDoubtful } from '../single-record.ts';
+import { loadRecord, refuseDoubtful } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
 import { type DeletedRecord, type DeleteEvidence, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
 
@@ -150,6 +150,9 @@ function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow
   return { key, confirmedAt, deletedAt };
 }
 
+/** An older state is accepted too, because the service returned it just now. */
+const RETURNED_NOW = { acceptsOlder: true };
+
 async function deleteDecided(
   context: ResourceContext,
   decided: readonly DecidedDelete[],
@@ -163,16 +166,11 @@ async function deleteDecided(
     if (first === undefined) continue;
     const gone = group.map((each) => each.gone);
     const { deleted, listed, doubt } = await softDelete(context, gone, first.evidence, lastSeen);
-    for (const record of listed) await loadOlder(context, record.key, record, onLoaded);
+    for (const record of listed) onLoaded(await loadRecord(context, record.key, record, RETURNED_NOW));
     total.deleted += deleted.length;
     total.doubt ??= doubt;
   }
   return total;
-}
-
-/** An older state is accepted too, because the service returned it just now. */
-async function loadOlder(context: ResourceContext, key: string, found: FoundRecord, onLoaded: OnLoaded): Promise<void> {
-  onLoaded(await loadRecord(context, key, found, { acceptsOlder: true }));
 }
 
 /** One candidate, and the service's response when it is fetched individually. */
@@ -192,7 +190,7 @@ async function fetchAndDelete(
     const { fetched, fatal } = await fetchEach(context, candidates);
     for (const { candidate, response } of fetched) {
       if (response instanceof SyncError || !response.isThere) continue;
-      await loadOlder(context, candidate.record_id, response, onLoaded);
+      onLoaded(await loadRecord(context, candidate.record_id, response, RETURNED_NOW));
     }
     const gone = fetched.flatMap(decideFetched);
     const missed = await decideFailed(context, fetched);

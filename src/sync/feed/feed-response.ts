@@ -17,7 +17,7 @@ import {
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { goneBy } from '../../pagination/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../pagination/requests/request-page.ts';
+import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { asRecord, fieldAt } from '../../rows/records/as-record.ts';

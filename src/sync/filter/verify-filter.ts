@@ -10,7 +10,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
-import { isBehindCursor } from '../move-cursor.ts';
+import { isBehindCursor } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';

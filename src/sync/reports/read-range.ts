@@ -70,7 +70,7 @@ const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
 
 /**
  * Requests a range page by page, to a verified end like any scan. A range of several windows is given up as soon as it has
- * to be split; of a single window, all that there is is returned. The caller releases the page. Throws as `walk` does.
+ * to be split; of a single window, all that there is is returned. The caller releases the page. Throws as `scanPages` does.
  */
 export async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer | TooMuch> {
   const pages: Page[] = [];

@@ -16,7 +16,7 @@ import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
 import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
-import { checkpointAfter } from '../move-cursor.ts';
+import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { judgeScan, type ScanVerdict } from './judge-scan.ts';

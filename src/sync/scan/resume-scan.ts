@@ -19,7 +19,7 @@ import { keyParts } from '../../pagination/read-item.ts';
 import type { Partitions } from '../../pagination/scan-partitions.ts';
 import { pathText } from '../../rows/columns/column-name.ts';
 import { keyFingerprints } from '../../rows/records/record-key.ts';
-import { SEVERAL } from '../move-cursor.ts';
+import { SEVERAL } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { USUAL } from '../../support/databases.ts';
-import type { Behaviour, OwnRecord } from '../../support/record-service.ts';
 import { ownStage } from '../../support/own-stage.ts';
+import type { Behaviour, OwnRecord } from '../../support/record-service.ts';
 
 /** Drafts are listed, and the path of single records does not serve them. */
 const alone: Behaviour['alone'] = (record) => (record?.['state'] === 'draft' ? null : (record ?? null));
@@ -27,21 +27,6 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
     expect(await stage.live()).toEqual(ALL);
   });
 
-  it.for(['sync', 'backfill'] as const)('comes back with the %s that lists it', async (command) => {
-    const stage = await ownStage(database, RECORDS, { behaviour: { alone } });
-    stage.service.records.delete('3');
-    expect(await stage.walk()).toMatchObject({ status: 'ok', deleted: 1 });
-    stage.service.put(record(3, { state: 'draft', updated_at: new Date().toISOString() }));
-    expect(await stage.walk(command)).toMatchObject({ status: 'ok', updated: 1 });
-    expect(await stage.live()).toEqual(ALL);
-    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 0, deleted: 0 });
-    expect(await stage.rows("SELECT op FROM _sync_versions WHERE id = '3' ORDER BY version")).toEqual([
-      { op: 'upsert' },
-      { op: 'delete' },
-      { op: 'upsert' },
-    ]);
-  });
-
   it('waits for a whole walk if the listing is too long to be asked, and stays when that meets it', async () => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone }, content: LONG });
     const drained = await stage.listen();
@@ -53,21 +38,6 @@ describe.for([USUAL])('a record that is listed and not there when it is read alo
     expect(await drained.run('sync')).toMatchObject({ status: 'ok', deleted: 0 });
     expect(await stage.live()).toEqual(ALL);
     expect(await stage.rows('SELECT * FROM _sync_suspects')).toEqual([]);
-  });
-
-  it('stays if a walk has missed it and a later one has met it before it could be read', async () => {
-    let isHidden = true;
-    const stage = await ownStage(database, RECORDS, {
-      behaviour: { alone, listed: (each) => (isHidden && each.id === 3 && each['state'] === 'draft' ? null : each) },
-    });
-    stage.service.put(record(3, { state: 'draft', updated_at: new Date().toISOString() }));
-    // Its reading fails for now.
-    stage.service.behaviour.alone = (_, __, id) => (id === '3' ? { id: 'another' } : null);
-    expect(await stage.walk()).toMatchObject({ status: 'partial', deleted: 0 });
-    stage.service.behaviour.alone = alone;
-    isHidden = false;
-    expect(await stage.walk('sync')).toMatchObject({ status: 'ok', mode: 'incremental', deleted: 0 });
-    expect(await stage.live()).toEqual(ALL);
   });
 });
 

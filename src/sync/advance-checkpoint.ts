@@ -33,9 +33,9 @@ interface PassedPage {
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
 export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
-  const walked = passPage(checkpoint, page, now);
-  if (!page.isLast) return walked;
-  return page.isComplete === false ? unproved(walked, now) : finished(walked, page, now);
+  const scanned = passPage(checkpoint, page, now);
+  if (!page.isLast) return scanned;
+  return page.isComplete === false ? incomplete(scanned, now) : finished(scanned, page, now);
 }
 
 function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
@@ -55,11 +55,11 @@ function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): Che
 }
 
 /** A scan that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
-function unproved(walked: CheckpointRow, now: number): CheckpointRow {
+function incomplete(scanned: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
-  const fullAt = walked.walk_mode === 'full' ? at : walked.unproved_full_at;
-  const walk_credential = otherCredential(walked, walked.walk_mode === 'full');
-  return { ...walked, ...NO_SCAN, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
+  const fullAt = scanned.walk_mode === 'full' ? at : scanned.unproved_full_at;
+  const walk_credential = otherCredential(scanned, scanned.walk_mode === 'full');
+  return { ...scanned, ...NO_SCAN, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
 }
 
 /** A service's clock may be this far ahead of this machine's; a record that is dated later proves nothing about it. */
@@ -77,7 +77,7 @@ function clockAtStart(page: PassedPage, now: number): string | null {
 }
 
 /**
- * The newest time seen, as the service wrote it. Times after the walk's beginning do not count: the record may have
+ * The newest time seen, as the service wrote it. Times after the scan's beginning do not count: the record may have
  * been changed after its page was read, or be dated in the year 9999.
  */
 function highWater(
@@ -97,22 +97,22 @@ function highWater(
   return best;
 }
 
-function finished(walked: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+function finished(scanned: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const at = timestampText(now);
-  const isFull = walked.walk_mode === 'full';
-  const other = otherCredential(walked, isFull);
+  const isFull = scanned.walk_mode === 'full';
+  const other = otherCredential(scanned, isFull);
   return {
-    ...walked,
+    ...scanned,
     ...NO_SCAN,
-    ...laterCursor(walked, page.zone),
-    cursor_seen_at: cursorSeenAt(walked, page),
-    checked_at: walked.walk_clock,
+    ...laterCursor(scanned, page.zone),
+    cursor_seen_at: cursorSeenAt(scanned, page),
+    checked_at: scanned.walk_clock,
     last_success_at: at,
-    last_full_at: isFull ? at : walked.last_full_at,
+    last_full_at: isFull ? at : scanned.last_full_at,
     unproved_at: null,
-    unproved_full_at: isFull ? null : walked.unproved_full_at,
+    unproved_full_at: isFull ? null : scanned.unproved_full_at,
     walk_credential: other,
-    full_credential: isFull && other === null ? walked.walk_credential : walked.full_credential,
+    full_credential: isFull && other === null ? scanned.walk_credential : scanned.full_credential,
     due_at: null,
   };
 }
@@ -125,9 +125,9 @@ export function isOtherCredential({ walk_credential, full_credential }: Checkpoi
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
 }
 
-/** Another credential may see less: the sweep compares the two, and only then it becomes the known one. */
-function otherCredential(walked: CheckpointRow, isFull: boolean): string | null {
-  return isFull && isOtherCredential(walked) ? walked.walk_credential : null;
+/** Another credential may see less: the detection of deletes compares the two, and only then it becomes the known one. */
+function otherCredential(scanned: CheckpointRow, isFull: boolean): string | null {
+  return isFull && isOtherCredential(scanned) ? scanned.walk_credential : null;
 }
 
 /**
@@ -135,10 +135,10 @@ function otherCredential(walked: CheckpointRow, isFull: boolean): string | null 
  * and moved nothing leaves it open: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
  * record may the look-back be left out.
  */
-function cursorSeenAt(walked: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
-  const hasMoved = laterCursor(walked, zone).cursor !== walked.cursor;
-  if (hasMoved || walked.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
-  return isBehindCursor(walked, zone) ? walked.cursor_seen_at : null;
+function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
+  const hasMoved = laterCursor(scanned, zone).cursor !== scanned.cursor;
+  if (hasMoved || scanned.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
+  return isBehindCursor(scanned, zone) ? scanned.cursor_seen_at : null;
 }
 
 /** True for a scan that requests only what is after the cursor: the record that set it is not listed. */
@@ -149,14 +149,14 @@ export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Pass
 type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
 
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(walked: CheckpointRow, zone: PassedPage['zone']): Cursor {
-  const { cursor, cursor_key, walk_high_water, walk_high_key } = walked;
+function laterCursor(scanned: CheckpointRow, zone: PassedPage['zone']): Cursor {
+  const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;
   const known = { cursor, cursor_key };
-  const isOpen = cursor === null || walked.walk_records > 0;
-  const clock = isOpen ? walked.walk_clock : null;
+  const isOpen = cursor === null || scanned.walk_records > 0;
+  const clock = isOpen ? scanned.walk_clock : null;
   const text = walk_high_water ?? (clock === null ? null : new Date(timestampMs(clock)).toISOString());
   if (text === null) return known;
   const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
-  if (cursor === null || walked.walk_mode === 'full') return seen;
+  if (cursor === null || scanned.walk_mode === 'full') return seen;
   return momentOf(text, zone) > momentOf(cursor, zone) ? seen : known;
 }
