@@ -26,7 +26,13 @@ import { profileReader } from './load-profile.ts';
 import { networkOf, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
-import { addressSecrets, sharingFault, sourceNameFault, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
+import {
+  addressSecrets,
+  sharingFault,
+  sourceNameFault,
+  sourceAddress,
+  warehouseTransportFault,
+} from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 

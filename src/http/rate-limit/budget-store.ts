@@ -3,8 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { LONGEST_WAIT_MS } from './answer-limits.ts';
 import { type Budget, type BudgetOptions, getGate, getRate, newBudget, type OpenRequest } from './budget.ts';
-import type { Quota } from './quota.ts';
-import { newRateEstimate } from './rate-estimate.ts';
+import { newRateEstimate, type Quota } from './quota.ts';
 
 interface SharedRow {
   /** Null if nothing was stored yet. */
