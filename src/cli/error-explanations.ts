@@ -71,7 +71,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes: 'refresh_token_refused',
-      cause: 'The refresh token is used up, revoked or expired. It is not tried again.',
+      cause: 'The refresh token is used up, revoked or expired.',
       fix: 'Get a new one from the service and set `refresh_token` under `auth`.',
     },
     {
