@@ -1,3 +1,4 @@
+/** `content-sync check`: compares config and profile with the live service. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';

@@ -1,3 +1,5 @@
+/** The cause and the fix of every error code, for `content-sync explain` and the docs. */
+
 /** Error codes that have one cause and one fix. */
 interface ErrorExplanation {
   /** Separated by spaces. */

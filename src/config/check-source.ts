@@ -1,3 +1,4 @@
+/** Checks the settings of one source together with its profile (`checkSource`). */
 import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
 import { checkValue } from './file/check-value.ts';

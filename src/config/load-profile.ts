@@ -1,3 +1,4 @@
+/** Reads a profile with those that it extends, and gives each resource the fields that it inherits. */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { checkValue } from './file/check-value.ts';

@@ -1,3 +1,4 @@
+/** The HTTP client of one source: what a request and its answer are, and `createClient`, which opens it. */
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { type AnswerRule, requestedVersion } from '../config/profile/http-fields.ts';

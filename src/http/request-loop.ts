@@ -1,3 +1,6 @@
+/**
+ * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
+ */
 import type { Network } from '../config/network.ts';
 import type { RequestedVersion } from '../config/profile/http-fields.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';

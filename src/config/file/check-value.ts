@@ -1,3 +1,4 @@
+/** Checks a value by a zod schema and explains each fault as `expected ..., got ...` (`checkValue`). */
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
 import { isSecretField, isWarehouseAddress } from './interpolate.ts';

@@ -1,3 +1,4 @@
+/** The field `incremental` of a resource: how changes since a time are requested, and how that time is written. */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
 import { documented, duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';

@@ -1,3 +1,4 @@
+/** Creates the credential of a source for each auth scheme, and sends requests for tokens within the rate limits. */
 import {
   authPlan,
   type AuthPlan,

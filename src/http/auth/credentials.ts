@@ -1,3 +1,7 @@
+/**
+ * Credentials as requests carry them: fixed ones, and tokens that are renewed before they expire
+ * (`tokenCredentials`).
+ */
 import type { Carrier } from '../../config/profile/auth.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+/** Requests a token: by an OAuth grant (`requestToken`), or by the login of a session (`logIn`). */
 import {
   allowInsecureRequests,
   type ClientAuth,

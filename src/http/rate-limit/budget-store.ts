@@ -1,3 +1,7 @@
+/**
+ * Keeps a rate-limit budget: in memory with a text that survives a restart, or in a database row that processes
+ * share.
+ */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';

@@ -1,3 +1,4 @@
+/** How fast requests may be sent: by the quotas that a service states, or else by an estimate of its limit (AIMD). */
 import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
 /** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */

@@ -1,3 +1,4 @@
+/** The rate limiter: lets requests start in the order of their lanes, when slots and the budget allow it. */
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';
