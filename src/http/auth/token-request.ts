@@ -24,7 +24,7 @@ import type { IssuedToken } from './credentials.ts';
 import { jwtMint } from './jwt.ts';
 
 /** Longer tokens exceed the usual limits on request headers. */
-export const MAX_TOKEN_LENGTH = 16_384;
+const MAX_TOKEN_LENGTH = 16_384;
 
 /** What a token request is made of besides the settings, and the function that sends it. */
 interface TokenEndpoint extends GrantMaterial {
@@ -95,7 +95,7 @@ function usable(answer: WireAnswer, url: URL): Response {
 }
 
 /** The error for an answer that says nothing about the client. */
-export function unansweredError(
+function unansweredError(
   from: string,
   { status, failure }: WireAnswer,
   { outcome, code, reason, hint }: OutcomeVerdict,
