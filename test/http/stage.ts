@@ -3,7 +3,8 @@ import { createServer as createTcpServer, type Server, type Socket } from 'node:
 import { onTestFinished } from 'vitest';
 import { type Profile, profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
-import { type ApiAnswer, type ApiClient, type ClientOptions, createClient, newMeter } from '../../src/http/client.ts';
+import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.ts';
+import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
 import type { AnswerFacts, RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import { SyncError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';

@@ -3,7 +3,8 @@ import { onTestFinished } from 'vitest';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
-import { type ApiClient, createClient } from '../../src/http/client.ts';
+import { type ApiClient } from '../../src/http/client.ts';
+import { createClient } from '../../src/http/create-client.ts';
 import type { RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../../src/model/clock.ts';
 

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import { type ClientOptions, createClient, newMeter } from '../../../src/http/client.ts';
+import { newMeter } from '../../../src/http/client.ts';
+import { type ClientOptions, createClient } from '../../../src/http/create-client.ts';
 import {
   createDownloader,
   type Downloader,
