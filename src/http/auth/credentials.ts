@@ -56,16 +56,17 @@ export function basicCredentials(username: string, password: string, keepSecret:
 
 /** A wrong credential of the same form, without any of the real one's text. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
-  const change = (values: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, falsifyValue(name, value)]));
-  return { headers: change(headers), query: change(query) };
+  return { headers: falsifyValues(headers), query: falsifyValues(query) };
 }
 
-function falsifyValue(name: string, value: string): string {
-  // The word before the credential, and the name of a cookie, are part of its form.
-  const kept = { authorization: /^[A-Za-z]+ /, cookie: /^[^=]+=/ }[name]?.exec(value)?.[0] ?? '';
-  const rest = value.slice(kept.length);
-  return kept + rest.replaceAll(/\p{L}/gu, 'x').replaceAll(/\p{N}/gu, '0');
+function falsifyValues(values: Readonly<Record<string, string>>): Record<string, string> {
+  const falsified = Object.entries(values).map(([name, value]) => {
+    // The word before the credential, and the name of a cookie, are part of its form.
+    const kept = { authorization: /^[A-Za-z]+ /, cookie: /^[^=]+=/ }[name]?.exec(value)?.[0] ?? '';
+    const rest = value.slice(kept.length).replaceAll(/\p{L}/gu, 'x');
+    return [name, kept + rest.replaceAll(/\p{N}/gu, '0')];
+  });
+  return Object.fromEntries(falsified);
 }
 
 /** The prefix of the authorization header, unless the profile sets one. */
