@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isatty } from 'node:tty';
 import v8 from 'node:v8';
 
 /** How long the process may take after a first signal to finish the current page. */
@@ -98,7 +97,7 @@ async function main(): Promise<void> {
   sizeYoungGeneration();
   // Files created before the settings are read, or without any, are for their owner only.
   process.umask(OWNER_ONLY);
-  const [{ runCli }, { tellError }, { SyncError }] = await Promise.all([
+  const [{ runCli }, { printError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
     import('./cli/command/output.ts'),
     import('./model/errors.ts'),
@@ -106,7 +105,7 @@ async function main(): Promise<void> {
   const secrets: string[] = [];
   // An uncaught error may quote a secret, and Node would print it as it is.
   process.on('uncaughtException', async (error) => {
-    await tellError({ stderr: process.stderr, secrets }, error);
+    await printError({ stderr: process.stderr, secrets }, error);
     process.exit(EXIT_FAILED);
   });
   const interruption = new AbortController();
@@ -115,18 +114,12 @@ async function main(): Promise<void> {
     interruption.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
     setTimeout(() => process.exit(EXIT_INTERRUPTED), SHUTDOWN_GRACE_MS).unref();
   };
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
   // A closed reader (`| head`) is no failure: the work continues.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
-  // Without a listener SIGHUP ends the process, as usual.
-  const reloads = (listener: () => void): void => {
-    const { isTTY } = process.stderr;
-    // If the terminal was closed, SIGHUP means the end: no key could stop the process any more.
-    process.on('SIGHUP', () => (isTTY && !isatty(process.stderr.fd) ? onSignal('SIGHUP') : listener()));
-  };
   const { signal } = interruption;
-  const code = await runCli(process.argv.slice(2), { version, signal, secrets, reloads });
+  const code = await runCli(process.argv.slice(2), { version, signal, secrets });
   process.exitCode = code;
   // The work is done: a signal that comes now changes no exit code.
   const leave = (): void => process.exit(code);

@@ -1,15 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadSettings } from '../src/config/load-settings.ts';
 import { journey } from './support/journey.ts';
+import { codeBlocks, PAGES, readPage } from './support/readme.ts';
 import { tempFolder } from './support/temp-warehouse.ts';
-import { PAGES, codeBlocks, readPage } from './support/readme.ts';
 
-const MAIN = path.join(import.meta.dirname, '..', 'src/main.ts');
 const readme = readPage();
 
 /** A source with secrets for the scheme that a profile has. */
@@ -101,17 +98,5 @@ describe('what the docs say to type', () => {
     const printed = JSON.parse((await blog.start('sync', '--json').ended).stdout);
     expect(Object.keys(example)).toEqual(Object.keys(printed));
     expect(Object.keys(example.resources[0])).toEqual(Object.keys(printed.resources[0]));
-  });
-
-  it('the sandbox line starts one', async () => {
-    const sandbox = readPage('src/sandbox/README.md');
-    const [line = ''] = codeBlocks(sandbox.text, 'sh');
-    const args = line.trim().split(' -- ')[1]?.replace('--port 8080', '--port 0').split(' ') ?? [];
-    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [stdout] = await once(child.stdout, 'data');
-    child.kill('SIGTERM');
-    expect(await once(child, 'close')).toEqual([0, null]);
-    const [, example = ''] = /`(\{"url".*?\})`/.exec(sandbox.text) ?? [];
-    expect(Object.keys(JSON.parse(example))).toEqual(Object.keys(JSON.parse(String(stdout))));
   });
 });

@@ -14,8 +14,7 @@ const ON_POSTGRES = [
 ];
 
 /** What a test file holds that is shorter, on one database of two, or in one process in place of two, in `npm test`. */
-const SHORTER =
-  /\/length\.ts'|\beitherDatabase\b|\bisInside\b|\/score-table\.ts'|\btestFaults\b/;
+const SHORTER = /\/length\.ts'|\beitherDatabase\b|\bisInside\b|\/score-table\.ts'|\btestFaults\b/;
 
 /** The tests of `npm test` that have a longer form within themselves. */
 const AT_LENGTH = globSync('**/*.test.ts', { cwd: import.meta.dirname })

@@ -3,7 +3,7 @@ import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError } from './command/context.ts';
-import { FIRST_STEPS, tellError } from './command/output.ts';
+import { FIRST_STEPS, printError } from './command/output.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -45,7 +45,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./worker.ts')).workerCommand,
   },
   control: {
-    about: 'Control the running `serve`: pause, resume, retry, reload, health',
+    about: 'Control the running `serve`: pause, resume, retry, health',
     load: () => createGroup('control'),
   },
   status: {
@@ -126,12 +126,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     in: 'control',
     load: async () => (await import('./control.ts')).retryCommand,
   },
-  reload: {
-    about: 'Have the running `serve` read its config again; an invalid config is refused',
-    secretsOptional: true,
-    in: 'control',
-    load: async () => (await import('./control.ts')).reloadCommand,
-  },
   grants: {
     about: 'Let a Postgres role read the copied tables and views; --revoke undoes it',
     secretsOptional: true,
@@ -201,16 +195,14 @@ export async function runCli(
     },
   };
   try {
-    const outside = context.env;
-    context.rereadEnv = () => void (context.env = withEnvFile(outside, context.cwd));
-    context.rereadEnv();
+    context.env = withEnvFile(context.env, context.cwd);
     const root = await program(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
     // Commander has written the message by then.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
-    await tellError(context, error);
+    await printError(context, error);
     return exitCodeOfError(error);
   }
 }

@@ -12,7 +12,16 @@ import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, readSettings, silentLog, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  withSourceOptions,
+} from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
@@ -38,20 +47,6 @@ export function retryCommand(context: CliContext): Command {
     '--now',
     'Ignore the wait that the service requested, and send one request; works without `serve` too',
   );
-}
-
-/** `content-sync reload`: has the running `serve` read its config again. */
-export function reloadCommand(context: CliContext): Command {
-  return sourceCommand('reload').action(async (options: ControlOptions) => {
-    const settings = readSettings(context, options);
-    for (const source of Object.values(settings.sources)) {
-      const chosen = { source, resources: [], log: silentLog(context), control: settings.control };
-      const serve = await findServe(context, chosen);
-      const answer = serve === null ? null : await askServe(serve, { action: 'reload' }, context.signal);
-      if (answer !== null) return printAnswers(context, null, [answer]);
-    }
-    throw nothingRuns('reload its config');
-  });
 }
 
 function resourceCommand(action: Action, context: CliContext): Command {

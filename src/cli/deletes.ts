@@ -10,7 +10,6 @@ import {
   waitingDeletes,
 } from '../server/controls/decide-deletes.ts';
 import type { CliContext } from './command/context.ts';
-import { askServe, findServe } from './command/find-serve.ts';
 import { alignedLines, printReport } from './command/output.ts';
 import {
   type ChosenSource,
@@ -80,12 +79,6 @@ async function decide(
 ): Promise<void> {
   await forEachSource(context, options, names, async (chosen) => {
     const { name: source } = chosen.source;
-    const request = { ...(names.length === 1 ? { resource: names[0] } : {}), ids: options.id };
-    // Some of the resources are no request: what is stored is found by the running serve as well.
-    const door = names.length <= 1 ? await findServe(context, chosen) : null;
-    const asked = { action: decision, source, ...request } as const;
-    const answer = door === null ? null : await askServe(door, asked, context.signal);
-    if (answer !== null) return printReport(context, { ...answer.result }, answer.message);
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
     printReport(context, { source, resources: decided }, decidedText(decided));
   });

@@ -1,3 +1,4 @@
+// `content-sync deliveries`: lists, shows and replays webhook deliveries.
 import { Command, Option } from 'commander';
 import { openInboxToRead } from '../database/databases.ts';
 import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../database/inbox.ts';

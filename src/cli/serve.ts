@@ -3,22 +3,20 @@ import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 import { inboxAddress } from '../database/databases.ts';
-import type { Clock } from '../model/clock.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
-import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/cluster.ts';
-import { createControlEndpoint } from '../server/endpoints/control-endpoint.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
-import { createPages, type Pages } from '../server/endpoints/pages.ts';
-import { createRefusalLog, type ReceivedSource, type ReceiverNote } from '../server/receiver/setup.ts';
+import { createPages } from '../server/endpoints/pages.ts';
+import type { ReceivedSource, ReceiverNote } from '../server/receiver/setup.ts';
 import { startReceiver } from '../server/receiver/start-receiver.ts';
-import { recipientOf } from '../server/receiver/webhook.ts';
-import { type ServedSources, serveSources } from '../server/serve-sources.ts';
+import { serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
+import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { readSettings, reloadedSettings, type SourceOptions, tellRefused, withSourceOptions } from './command/sources.ts';
+import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -63,23 +61,28 @@ export interface Serving {
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = readServeSettings(context, options);
-  await tellRefused(context, settings);
-  let level = options.logLevel ?? settings.log.level;
-  let current = settings.serve;
+  await reportRefused(context, settings);
+  const level = options.logLevel ?? settings.log.level;
+  const { host = settings.serve.host, port: onPort = settings.serve.port } = options;
+  const serve: ServeSettings = { ...settings.serve, host, port: onPort };
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
-  logWarnings(log, settings, clock.now());
+  const warnings = [
+    ...serveWarnings(serve, Object.values(settings.sources), clock.now()),
+    ...settingsWarnings(settings),
+  ];
+  for (const { message, ...about } of warnings) log.warn(about, message);
   const metrics = createMetrics(version, () => lost.count);
-  const load = (): Settings => reloadedSettings(context, () => readServeSettings(context, options));
-  const changed = (next: Settings): void => {
-    level = options.logLevel ?? next.log.level;
-    logWarnings(log, next, clock.now());
-    current = next.serve;
-  };
-  const served = await serveSources({ settings, load, changed, version, clock, log, secrets, metrics });
-  const pages = createServePages(served, metrics, log, clock, () => current);
+  const served = await serveSources({ settings, version, clock, log, secrets, metrics });
+  const pages = createPages({
+    ...served,
+    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+    // Contents of records are shown only to those who gave a password.
+    showsBodies: serve.auth !== undefined,
+    failed: (error) => log.error({ error }, 'a page could not be made'),
+  });
   const receiver = await startReceiver({
-    serve: settings.serve,
+    serve,
     clock,
     secrets,
     sources: Object.values(settings.sources).flatMap(receivedSource),
@@ -91,16 +94,9 @@ export async function startServing(context: CliContext, options: ServeOptions): 
     await served.stop();
     throw error;
   });
-  served.start({
-    inbox: (source) => receiver.inbox(source),
-    receive: async (source) => {
-      for (const received of receivedSource(source)) await receiver.receive(received);
-    },
-    forget: (source) => receiver.forget(source),
-  });
+  served.start(receiver.inbox);
   const { control: path } = settings;
   const socket = path === null ? null : await openControlSocket({ path, pages, log });
-  context.reloads?.(() => void served.reload({ via: 'signal', by: null }));
   return {
     url: receiver.url,
     log,
@@ -113,39 +109,13 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   };
 }
 
-/** With the address of the command line. Throws `ConfigError`, also if the receiver cannot use a source. */
+/** Throws `ConfigError`, also if the receiver cannot use a source. */
 function readServeSettings(context: CliContext, options: ServeOptions): Settings {
   const settings = readSettings(context, options);
-  for (const source of Object.values(settings.sources).flatMap(receivedSource)) recipientOf(source, []);
-  const { serve } = settings;
-  return { ...settings, serve: { ...serve, host: options.host ?? serve.host, port: options.port ?? serve.port } };
-}
-
-function logWarnings(log: Logger, settings: Settings, now: number): void {
-  const sources = Object.values(settings.sources);
-  const warnings = [...serveWarnings(settings.serve, sources, now), ...settingsWarnings(settings)];
-  for (const { message, ...about } of warnings) log.warn(about, message);
-}
-
-/** The pages over the port and the control socket; `serve` returns the settings that hold now. */
-function createServePages(
-  served: ServedSources,
-  metrics: Metrics,
-  log: Logger,
-  clock: Clock,
-  serve: () => ServeSettings,
-): Pages {
-  const { control } = served;
-  const reportRefusal = createRefusalLog((refusal) => log.warn(refusal, 'a form of the page was refused'), clock);
-  const refused = (reason: string): void => reportRefusal(null, reason);
-  const controls = createControlEndpoint({ control, serve, clock, refused });
-  return createPages({
-    ...served,
-    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
-    // Without a password anyone who can reach the page could control the process.
-    controls: () => (serve().auth === undefined ? null : controls),
-    failed: (error) => log.error({ error }, 'a page could not be made'),
-  });
+  for (const { profile, webhook } of Object.values(settings.sources)) {
+    if (webhook !== null) createVerifier(profile.webhooks.signature, webhook.secrets, webhook.public_url ?? null);
+  }
+  return settings;
 }
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {

@@ -4,10 +4,9 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { alertSettings } from '../server/alerts/alerts.ts';
 import type { App, AppOptions } from '../server/app.ts';
 import type { ServeConnection } from '../server/controls/serve-connection.ts';
-import { together } from '../server/controls/create-controls.ts';
+import { syncTogether } from '../server/controls/sync-together.ts';
 import { createPings } from '../server/ping.ts';
 import { dueOf, timesOf } from '../server/schedule/due.ts';
 import { logRuns } from '../server/log-runs.ts';
@@ -111,7 +110,7 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
     }
   };
   try {
-    const report = await together(source, chosen.resources, syncOne);
+    const report = await syncTogether(source, chosen.resources, syncOne);
     if (report.resources.length === 0 && paused.length > 0) throw paused[0];
     return report;
   } catch (error) {
@@ -225,7 +224,7 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[])
   if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
   const { log } = first.chosen;
   try {
-    const { reportAlertsOnce } = await import('../server/alerts/alerts.ts');
+    const { alertSettings, reportAlertsOnce } = await import('../server/alerts/alerts.ts');
     const sources = synced.map(({ chosen }) => chosen.source);
     await reportAlertsOnce({ ...context, ...alertSettings(first.settings), sources, log });
   } catch (error) {

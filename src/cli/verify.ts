@@ -9,14 +9,14 @@ import type { App } from '../server/app.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/context.ts';
-import { printReport, tellError } from './command/output.ts';
+import { printError, printReport } from './command/output.ts';
 import {
   type ChosenSource,
   forEachSource,
+  sourceCommand,
   type SourceOptions,
   whileOpen,
   withApp,
-  sourceCommand,
 } from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
@@ -50,7 +50,7 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
         codes.push(await verifyOne(context, app, resource, options));
       } catch (error) {
         if (context.signal.aborted) throw error;
-        await tellError(context, error, chosen.source.name);
+        await printError(context, error, chosen.source.name);
         codes.push(exitCodeOfError(error));
       }
     }

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
-import type { Settings, SourceSettings } from '../config/settings.ts';
+import type { ServeSettings, Settings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
@@ -10,18 +10,11 @@ import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.
 import { createWorkerPages } from '../server/endpoints/pages.ts';
 import { combineWatchers, logRuns } from '../server/log-runs.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
-import { createReloader, type SettingsChange } from '../server/reload.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import {
-  readSettings,
-  reloadedSettings,
-  type SourceOptions,
-  tellRefused,
-  withSourceOptions,
-} from './command/sources.ts';
+import { readSettings, type SourceOptions, reportRefused, withSourceOptions } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
@@ -44,47 +37,35 @@ function scanCount(text: string): number {
 /** Does the work of all sources until the process is stopped, and serves health and metrics if there is a port. */
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { version, clock, secrets, signal, stderr } = context;
-  let settings = readWorkerSettings(context, options);
-  await tellRefused(context, settings);
-  let level = options.logLevel ?? settings.log.level;
+  const settings = readWorkerSettings(context, options);
+  await reportRefused(context, settings);
+  const level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
   const log = createLog({ level: () => level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
-  const { serve, worker } = settings;
+  const host = options.host ?? settings.worker.host;
+  const wanted = options.port ?? settings.worker.port;
   const warnings = [
     ...settingsWarnings(settings),
-    ...(worker.port === null ? [] : openPages(worker.host, serve.auth, 'worker', 'the metrics')),
+    ...(wanted === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
-  const joined = new Map<string, WatchedSource>();
-  const join = (source: SourceSettings): void => {
+  const joined = Object.values(settings.sources).map((source): WatchedSource => {
     const own = log.child({ source: source.name });
-    // Only the leader knows which rate the service allows.
     const activity = new SourceActivity(source.name, clock, metrics);
-    const watched = { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
-    joined.set(source.name, watched);
-    cluster.join(watched);
-  };
-  for (const source of Object.values(settings.sources)) join(source);
-  const parts = { context, log, metrics, cluster, joined, current: () => settings };
-  const receiver = await listen(parts).catch(async (error) => {
+    return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
+  });
+  for (const watched of joined) cluster.join(watched);
+  const serve = { ...settings.serve, host };
+  const parts = { context, log, metrics, cluster, joined, serve };
+  const receiver = await (wanted === null ? Promise.resolve(null) : listen(parts, wanted)).catch(async (error) => {
     await cluster.stop();
     throw error;
   });
-  const apply = async ({ added, removed, changed }: SettingsChange, next: Settings): Promise<void> => {
-    level = options.logLevel ?? next.log.level;
-    settings = next;
-    for (const source of removed) joined.delete(source.name);
-    await Promise.all([...removed, ...changed.map(({ old }) => old)].map((source) => cluster.leave(source)));
-    for (const source of [...added, ...changed.map((each) => each.source)]) join(source);
-  };
-  const load = (): Settings => reloadedSettings(context, () => readWorkerSettings(context, options));
-  const reloader = createReloader({ settings, load, apply, clock, log });
   try {
     await cluster.ready();
-    context.reloads?.(() => void reloader.reload({ via: 'signal', by: null }));
-    log.info({ sources: joined.size, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
+    log.info({ sources: joined.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
     await untilAborted(signal);
     log.info('stopping');
     return EXIT_CODES.ok;
@@ -100,20 +81,17 @@ interface WorkerParts {
   log: Logger;
   metrics: Metrics;
   cluster: Cluster;
-  joined: ReadonlyMap<string, WatchedSource>;
-  /** The settings that hold now. */
-  current: () => Settings;
+  joined: readonly WatchedSource[];
+  /** The settings of the pages. */
+  serve: ServeSettings;
 }
 
-/** Serves health and metrics; null if the settings have no port for them. */
-async function listen({ context, log, metrics, cluster, joined, current }: WorkerParts): Promise<Receiver | null> {
+/** Serves health and metrics. */
+function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, at: number): Promise<Receiver> {
   const { clock, secrets, signal } = context;
-  const { host, port: wanted } = current().worker;
-  if (wanted === null) return null;
-  const serve = () => ({ ...current().serve, host: current().worker.host });
   return startReceiver({
     setting: 'worker',
-    serve: { host, port: wanted },
+    serve: { host: serve.host, port: at },
     clock,
     secrets,
     sources: [],
@@ -125,7 +103,7 @@ async function listen({ context, log, metrics, cluster, joined, current }: Worke
       // Only `serve` reports the status of sources.
       metrics: () => {
         metrics.status.clear();
-        for (const { source, activity } of joined.values()) {
+        for (const { source, activity } of joined) {
           for (const resource of source.resources) {
             metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
           }
@@ -141,14 +119,11 @@ async function listen({ context, log, metrics, cluster, joined, current }: Worke
   });
 }
 
-/** With the address of the command line. Throws `ConfigError` if a source is not in a database that processes share. */
+/** Throws `ConfigError` if a source is not in a database that several processes share. */
 function readWorkerSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = readSettings(context, options);
-  const { sources, worker } = settings;
-  const alone = Object.values(sources).find((source) => !isShared(source));
-  if (alone === undefined) {
-    return { ...settings, worker: { ...worker, host: options.host ?? worker.host, port: options.port ?? worker.port } };
-  }
+  const alone = Object.values(settings.sources).find((source) => !isShared(source));
+  if (alone === undefined) return settings;
   throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
     hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
   });

@@ -1,3 +1,4 @@
+// The settings below `alerts`.
 import { z } from 'zod';
 import { isSecretName } from '../model/visible-text.ts';
 import type { SettingsFinding } from './file/yaml-file.ts';
@@ -17,47 +18,30 @@ export const ALERT_KINDS = [
 ] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
-/** What a template may be filled with, by its name in braces. */
-const PLACEHOLDERS = {
-  status: 'firing, over or test',
-  title: 'the message in one line',
-  text: 'the whole message; several lines',
-  count: 'how many things it tells of',
-  kinds: 'failed, overdue: which kinds of things',
-  sources: 'blog, shop: which sources',
-  since: 'when the first of them began; ISO text in UTC',
-  at: 'when the message was made; ISO text in UTC',
-  url: 'the page, where serve.public_url is set; else empty',
-} as const;
-
-type Placeholder = keyof typeof PLACEHOLDERS;
+/** What the template of a body may be filled with, by its name in braces: members of a message, of which `things` is none. */
+const PLACEHOLDERS = ['status', 'title', 'text', 'count', 'kinds', 'sources', 'since', 'at', 'url'] as const;
+type Placeholder = (typeof PLACEHOLDERS)[number];
 
 /** A name in braces; the braces of JSON never look like this. */
 const IN_BRACES = /\{([a-z_]+)\}/g;
 
-/** How a value is written into a body, by the type of the body. */
-const WRITTEN: Readonly<Record<string, (value: string) => string>> = {
-  'application/json': (value) => JSON.stringify(value).slice(1, -1),
-  'application/x-www-form-urlencoded': encodeURIComponent,
-};
-
-/** The template with its placeholders filled in by `valueOf`, escaped for the text around it. */
+/** The template with its placeholders filled in by `valueOf`, escaped for the type of the body. */
 export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
   const [type = ''] = contentType.toLowerCase().split(';', 1);
-  const write = /[/+]json$/.test(type.trim()) ? WRITTEN['application/json'] : WRITTEN[type.trim()];
-  return template.replaceAll(IN_BRACES, (all, name: string) =>
-    isPlaceholder(name) ? (write ?? ((value: string) => value))(valueOf(name)) : all,
-  );
-}
-
-function isPlaceholder(name: string): name is Placeholder {
-  return Object.hasOwn(PLACEHOLDERS, name);
+  const escape = (value: string): string => {
+    if (/[/+]json\s*$/.test(type)) return JSON.stringify(value).slice(1, -1);
+    return type.trim() === 'application/x-www-form-urlencoded' ? encodeURIComponent(value) : value;
+  };
+  return template.replaceAll(IN_BRACES, (all, name: string) => {
+    const known = PLACEHOLDERS.find((each) => each === name);
+    return known === undefined ? all : escape(valueOf(known));
+  });
 }
 
 /** The type of a body whose headers do not say it. */
 export const JSON_TYPE = 'application/json';
 
-/** What the header says of the body's type. */
+/** The type of the body according to its headers. */
 export function contentTypeOf(headers: Readonly<Record<string, string>>): string {
   const [, type] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
   return type ?? JSON_TYPE;
@@ -65,11 +49,11 @@ export function contentTypeOf(headers: Readonly<Record<string, string>>): string
 
 /** Finds unknown placeholders, and a template that gives no JSON; null for a valid one. */
 export function bodyFault(template: string, headers: Readonly<Record<string, string>>): string | null {
-  const unknown = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name).find(
-    (name) => !isPlaceholder(name),
-  );
-  const names = Object.keys(PLACEHOLDERS);
-  if (unknown !== undefined) return `expected only the placeholders ${names.join(', ')} in braces, got {${unknown}}`;
+  const names = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name);
+  const unknown = names.find((name) => !PLACEHOLDERS.some((each) => each === name));
+  if (unknown !== undefined) {
+    return `expected only the placeholders ${PLACEHOLDERS.join(', ')} in braces, got {${unknown}}`;
+  }
   const type = contentTypeOf(headers);
   if (!/json/i.test(type)) return null;
   try {
@@ -112,7 +96,7 @@ const postSchema = z
       z.record(z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header'), z.string()).default({}),
     )('Further headers', [{ Authorization: 'Bearer ${ALERT_TOKEN}' }]),
     body: text.optional().meta({
-      description: `Template of the body with {${Object.keys(PLACEHOLDERS).join('}, {')}}; by default an object with all of them`,
+      description: `Template of the body with {${PLACEHOLDERS.join('}, {')}}; by default an object with all of them`,
       examples: ['{"text": "{title}", "details": "{text}"}'],
     }),
     ...channelFields,

@@ -1,3 +1,4 @@
+// The inbox of webhook deliveries: its table, and the statements that both databases share.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, type Generated, type Kysely, type Selectable, sql } from 'kysely';
 import type { TimestampText } from './own-tables.ts';

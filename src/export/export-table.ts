@@ -1,10 +1,10 @@
 import { createHash, hash } from 'node:crypto';
+import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import type { ChosenTable } from './choose-tables.ts';
+import { type ChosenTable, type Layout, monthOf, nextMonth } from './choose-tables.ts';
 import type { ExportColumn, ExportFormat, FileForm } from './formats/format.ts';
-import { type Layout, monthOf, nextMonth } from './layout.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
 import type { ExportPlace } from './places/place.ts';
 
@@ -112,7 +112,7 @@ interface WrittenSlice {
 
 /**
  * Writes the rows of these months, or all rows if null. A table without rows gets one file, which shows its columns, if
- * it has no other. An error removes the unfinished file.
+ * it has no other.
  */
 async function writeMonths(
   request: TableExport,
@@ -163,17 +163,21 @@ const MAX_FILE_BYTES = 64 * 1_048_576;
 
 type OpenExportFile = Awaited<ReturnType<typeof openFile>>;
 
+/** Encodes rows into a new file, which is complete after `close`. */
 async function openFile({ place, format, form, columns, newPath }: TableExport, month: string | null) {
   const path = newPath(month);
   const encoder = await format.begin(columns, form);
-  const sink = await place.create(path);
+  const body = new PassThrough();
+  const stored = place.write(path, body);
+  // The next write, or `close`, reports the failure.
+  stored.catch(() => body.destroy());
   const sha256 = createHash('sha256');
   let [rowCount, readBytes, writtenBytes] = [0, 0, 0];
   const write = async (bytes: Uint8Array): Promise<void> => {
     if (bytes.length === 0) return;
     sha256.update(bytes);
     writtenBytes += bytes.length;
-    await sink.write(bytes);
+    await Promise.race([new Promise<void>((resolve) => body.write(bytes, () => resolve())), stored]);
   };
   return {
     add: async (rows: readonly ExportRow[]): Promise<void> => {
@@ -184,11 +188,15 @@ async function openFile({ place, format, form, columns, newPath }: TableExport, 
     isFull: (): boolean => rowCount >= MAX_FILE_ROWS || readBytes >= MAX_FILE_BYTES,
     close: async (): Promise<ManifestFile> => {
       await write(encoder.end());
-      await sink.close();
+      body.end();
+      await stored;
       return { path, rows: rowCount, bytes: writtenBytes, sha256: sha256.digest('hex'), month };
     },
-    /** Removes the unfinished file. Never throws. */
-    abort: (): Promise<void> => sink.abort(),
+    /** Never throws; the export removes what was written. */
+    abort: async (): Promise<void> => {
+      body.destroy();
+      await stored.catch(() => undefined);
+    },
   };
 }
 

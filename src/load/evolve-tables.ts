@@ -41,24 +41,16 @@ export async function evolveTables(
     const { views, comments, claim, growths } = planned;
     if (held.size === 0) for (const { name, query } of planned.plan) wide.set(name, query);
     const statements = [...planned.statements, ...remembered];
-    const isNothing = statements.length === 0 && growth.changes.length === 0;
-    owned.heldViews = heldViews(planned, held, wide);
-    if (isNothing) {
-      const { heldViews: blocked } = owned;
+    const blocked = heldViews(planned, held, wide);
+    owned.heldViews = blocked;
+    if (statements.length === 0 && growth.changes.length === 0) {
       const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_MS;
       upToDate.set(warehouse, { whole, growths, views, heldViews: blocked, until });
       return [];
     }
     try {
-      return await warehouse.evolve({
-        ...growth,
-        lease: owned.lease(),
-        views,
-        comments,
-        references,
-        statements,
-        claim,
-      });
+      const change = { ...growth, views, comments, references, statements, claim };
+      return await warehouse.evolve({ ...change, lease: owned.lease() });
     } catch (error) {
       if (error instanceof SyncError && error.code === GROWTH_OUTDATED) {
         held.clear();
@@ -80,11 +72,10 @@ function heldViews(
 ): HeldView[] {
   return plan.flatMap(({ name, resource, columns: all }) => {
     const [by, query] = [held.get(name), wide.get(name)];
-    if (by === undefined || query === undefined) return [];
-    const columns = all.flatMap(({ name: column, type, needs }) =>
-      needs === undefined ? [] : [{ name: column, type, needs }],
-    );
-    return [{ view: name, resource, by, query, columns }];
+    const columns = all.flatMap((column) => {
+      return column.needs === undefined ? [] : [{ name: column.name, type: column.type, needs: column.needs }];
+    });
+    return by === undefined || query === undefined ? [] : [{ view: name, resource, by, query, columns }];
   });
 }
 
@@ -110,22 +101,19 @@ const upToDate = new WeakMap<Warehouse, FoundViews>();
 export async function refreshViews(context: LoadContext, dropsOthers = false): Promise<readonly DroppedView[]> {
   const { warehouse } = context;
   // A plan has the tables of all resources: those of a run, which begin together, share one.
-  const refreshed = (refreshing.get(warehouse) ?? Promise.resolve()).then(() => refreshNow(context, dropsOthers));
-  refreshing.set(
-    warehouse,
-    refreshed.catch(() => undefined),
-  );
+  const before = refreshing.get(warehouse) ?? Promise.resolve();
+  const refreshed = before.then(async () => {
+    const { shape } = context.owned;
+    if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
+    return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
+  });
+  const done = refreshed.catch(() => undefined);
+  refreshing.set(warehouse, done);
   return refreshed;
 }
 
 /** By warehouse: resolves once the latest of them is done. */
 const refreshing = new WeakMap<Warehouse, Promise<unknown>>();
-
-async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<readonly DroppedView[]> {
-  const { shape } = context.owned;
-  if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
-  return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
-}
 
 /** Another session may have dropped a view. */
 async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {

@@ -53,25 +53,20 @@ export async function viewGrowth(
   const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const existing = existingViews(whole, { stored, names, held, mayNarrow, shapes });
-  const withFiles = await resourcesThatKeepFiles(own, whole.resources);
-  const { model, comments } = modelOf(context, shapes, withFiles);
-  const planned = planViews(model, existing);
+  const { model, comments } = modelOf(context, shapes, await resourcesThatKeepFiles(own, whole.resources));
+  const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
-  const at = timestampText(clock.now());
+  const affected = new Set([...changed].map(({ resource }) => resource)).add(after.resource);
+  const tables = model.resources.flatMap((each) => (affected.has(each.resource) ? each.tables : []));
   return {
     plan: planned,
     views: planned.map((view) => asChange(view, changed.has(view))),
-    comments: commentsOn(
-      model.resources,
-      comments,
-      new Set([...changed].map(({ resource }) => resource)).add(after.resource),
-    ),
+    comments: comments.filter(({ table }) => tables.some(({ name }) => name === table)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...rememberViews(own, [...changed].map(rowsOf), at),
+      ...rememberViews(own, [...changed].map(rowsOf), timestampText(clock.now())),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),
@@ -79,86 +74,54 @@ export async function viewGrowth(
   };
 }
 
-interface Existing {
-  stored: ReadonlyMap<string, StoredView>;
-  names: ReadonlySet<string>;
-  held: ReadonlySet<string>;
-  mayNarrow: boolean;
-  shapes: readonly ResourceShape[];
-}
-
-/** The view that is there before any other, if it is. */
-function madeByMigrations(names: ReadonlySet<string>): string[] {
-  return names.has('sync_freshness') ? ['sync_freshness'] : [];
-}
-
-function existingViews(whole: CopiedProfile, existing: Existing): ExistingViews {
-  const { stored, names, held, mayNarrow } = existing;
-  const columns = Array.from(stored, ([name, { columns: rows }]) => {
-    return [
-      name,
-      rows.map(({ column_name, type, source_path, is_computed }) => {
-        return { name: column_name, type, source: is_computed === 1 ? null : source_path };
-      }),
-    ] as const;
-  });
-  // Nothing is stored of the one that migrations made.
-  const bare = madeByMigrations(names).map((name) => [name, []] as const);
-  return {
-    columns: new Map<string, readonly ExistingColumn[]>([...bare, ...columns]),
-    taken: takenNames(whole, existing),
-    held,
-    mayNarrow,
-  };
-}
-
-/**
- * Names that no view may have. A resource without a table reserves its name all the same, unless a managed view has it
- * already: that view keeps it until the table is created.
- */
-function takenNames(whole: CopiedProfile, { stored, names, shapes }: Existing): Set<string> {
+/** The views in the database, and the names that managed views must not use. */
+function existingViews(
+  whole: CopiedProfile,
+  stored: ReadonlyMap<string, StoredView>,
+  names: ReadonlySet<string>,
+  shapes: readonly ResourceShape[],
+): Pick<ExistingViews, 'columns' | 'taken'> {
+  // The view that migrations made is not among the stored ones.
+  const columns = new Map<string, ExistingColumn[]>(names.has('sync_freshness') ? [['sync_freshness', []]] : []);
+  for (const [name, { columns: rows }] of stored) {
+    const existing = rows.map(({ column_name, type, source_path, is_computed }) => {
+      return { name: column_name, type, source: is_computed === 1 ? null : source_path };
+    });
+    columns.set(name, existing);
+  }
+  // A resource without a table reserves its name all the same, unless a managed view has it already: that view keeps it
+  // until the table is created.
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
-  for (const name of [...stored.keys(), ...madeByMigrations(names)]) taken.delete(name.toLowerCase());
+  for (const name of columns.keys()) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
-  return taken;
+  return { columns, taken };
 }
 
-/**
- * Resources in the order of the profile, and what is said of their tables and columns; one that it no longer has keeps its
- * views as they are.
- */
+/** The resources in the order of the profile, and the comments on their tables and columns. */
 function modelOf(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
   withFiles: ReadonlySet<string>,
 ): { model: Omit<ViewModel, 'existing'>; comments: ColumnComment[] } {
-  const said: ColumnComment[] = [];
+  const all: ColumnComment[] = [];
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
-    const comments = commentsOf(shape, profile);
-    said.push(...comments);
-    return [{ ...shape, profile, comments: byColumn(comments), hasFiles: withFiles.has(resource) }];
+    const own = commentsOf(shape, profile);
+    all.push(...own);
+    const comments = new Map<string, Map<string, string>>();
+    for (const { table, column, comment } of own) {
+      const ofTable = comments.get(table) ?? new Map<string, string>();
+      comments.set(table, column === null ? ofTable : ofTable.set(column, comment));
+    }
+    return [{ ...shape, profile, comments, hasFiles: withFiles.has(resource) }];
   });
   const relations = resolveRelations(whole.relations, resources);
   const { copied = Object.keys(whole.resources) } = whole;
-  return { model: { resources, relations, copied, dialect: warehouse.dialect }, comments: said };
+  return { model: { resources, relations, copied, dialect: warehouse.dialect }, comments: all };
 }
 
-/** What a profile says of a table, its view says too. */
-function commentsOn(
-  resources: ViewModel['resources'],
-  comments: readonly ColumnComment[],
-  changed: ReadonlySet<string | null>,
-): ColumnComment[] {
-  const names = resources.flatMap(({ resource, tables }) =>
-    changed.has(resource) ? tables.map(({ name }) => name) : [],
-  );
-  const tables = new Set(names);
-  return comments.filter(({ table }) => tables.has(table));
-}
-
-/** What is not in the catalogue yet comes with its column. */
+/** A comment that the catalogue does not have yet is stored with its column. */
 function changedComments(
   own: LoadContext['warehouse']['own'],
   comments: readonly ColumnComment[],
@@ -166,20 +129,9 @@ function changedComments(
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
     const before = column === null ? undefined : stored.get(commentKey(table, column));
-    if (column === null || before === undefined || before === comment) return [];
-    return [{ table, column, text: comment }];
+    return column === null || before === undefined || before === comment ? [] : [{ table, column, text: comment }];
   });
   return saveComments(own, changed);
-}
-
-function byColumn(comments: readonly ColumnComment[]): ViewedResource['comments'] {
-  const tables = Map.groupBy(comments, ({ table }) => table);
-  return new Map(
-    Array.from(tables, ([table, own]) => {
-      const columns = own.flatMap(({ column, comment }) => (column === null ? [] : [[column, comment] as const]));
-      return [table, new Map(columns)];
-    }),
-  );
 }
 
 function rowsOf({ name, resource, query, description, columns }: PlannedView): MadeView {

@@ -1,7 +1,6 @@
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
@@ -76,7 +75,8 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      hash: hashOf(record, profile.history, compared),
+      // With stored bodies the hash of the text as sent is enough: if it differs, the bodies are compared.
+      hash: profile.history === 'none' ? canonicalHash(compared(record.value)) : textHash(record.bytes),
       updated: updatedTime(record.value, profile),
       version: 1,
     };
@@ -92,9 +92,9 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
 function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
-  return records.flatMap((record) => {
-    const found = record.isLeftOut === true ? recordKey(record.value, profile.id) : null;
-    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(record.value, profile) }] : [];
+  return records.flatMap(({ value, isLeftOut }) => {
+    const found = isLeftOut === true ? recordKey(value, profile.id) : null;
+    return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
   });
 }
 
@@ -104,7 +104,8 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
   const clashes = { ...NO_CLASHES };
   for (const record of copies) {
     const stays = kept.get(record.key);
-    if (stays === undefined || saysTheSame(record, stays)) continue;
+    if (stays === undefined || record.hash === stays.hash) continue;
+    if (canonicalHash(record.value) === canonicalHash(stays.value)) continue;
     if (isOlder(record, stays)) {
       clashes.older += 1;
       clashes.olderExample ??= record.key;
@@ -116,31 +117,8 @@ function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, Key
   return clashes;
 }
 
-function saysTheSame(a: KeyedRecord, b: KeyedRecord): boolean {
-  if (a.hash === b.hash) return true;
-  return canonicalHash(a.value) === canonicalHash(b.value);
-}
-
-/**
- * With stored bodies the hash of the text as sent is enough: if it differs, the record is compared with the stored
- * body. Without bodies the hash itself must not depend on the order of keys.
- */
-function hashOf(
-  { value, bytes }: SourceRecord,
-  history: HistoryPolicy,
-  compared: ReturnType<typeof comparedPart>,
-): string {
-  return history === 'none' ? canonicalHash(compared(value)) : textHash(bytes);
-}
-
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
   return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
-}
-
-/** Records of a page without those that were erased, and how many these are. */
-interface RememberedRecords {
-  records: readonly SourceRecord[];
-  forgotten: number;
 }
 
 /** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */
@@ -148,7 +126,7 @@ export function dropForgotten(
   records: readonly SourceRecord[],
   { id }: ResourceProfile,
   forgotten: Forgotten,
-): RememberedRecords {
+): { records: readonly SourceRecord[]; forgotten: number } {
   if (forgotten.count === 0) return { records, forgotten: 0 };
   const kept = records.filter((record) => {
     const found = recordKey(valueOf(record), id);

@@ -1,6 +1,6 @@
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/column-catalog.ts';
-import { type Reject, resolveRejects, saveRejects } from '../database/state/rejects.ts';
+import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
@@ -9,7 +9,7 @@ import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
-import type { KeyClashes, KeyedRecord, LeftOut, SetAside } from './key-records.ts';
+import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import {
   keyOf,
@@ -19,7 +19,6 @@ import {
   pageRows,
   type PreparedPage,
   preparePage,
-  restoredAmong,
   shapeOf,
 } from './prepare-page.ts';
 
@@ -101,43 +100,59 @@ async function loadPage(
   page: LoadablePage,
   statements: PageStatements,
 ): Promise<PageOutcome> {
-  const { warehouse, owned, runId } = context;
-  const { resource } = owned;
+  const { warehouse, owned } = context;
+  const { own } = warehouse;
   const shapeBefore = shapeOf(owned);
   const prepared = await preparePage(context, policy, shapeBefore, page);
-  const { keyed, tombstones, found, fresh, lost, leftOut } = prepared;
-  const unkeyed = prepared.setAside.length;
+  const { keyed, tombstones, found, fresh, lost } = prepared;
   const requestedAt = found.stampedAt;
   const shaped = await shapedFor(context, fresh);
+  const rejectedAt = new Set(shaped.rejects.map(({ index }) => index));
+  const written = rejectedAt.size === 0 ? fresh : fresh.filter((_, index) => !rejectedAt.has(index));
+  const unfit = shaped.rejects.map(({ index, reason, detail }) => {
+    const { key = null, bytes = Buffer.alloc(0) } = fresh[index] ?? {};
+    return { key, reason, detail, bytes };
+  });
+  const rejects = [...prepared.setAside, ...unfit];
 
-  const aside = shaped.rejects.map(({ index, reason, detail }) => rejected(fresh[index], reason, detail));
-  const setAside = aside.length === 0 ? prepared.setAside : [...prepared.setAside, ...aside];
-  const written = withoutRejects(fresh, shaped.rejects);
-  const mayResolve = owned.openRejects > 0 || setAside.length > 0;
-
-  const outcome = outcomeOf(prepared, shaped, setAside.length);
-  const listed = { records: page.records.length, keys: keyed.map(keyOf), unkeyed, leftOut: leftOut.map(keyOf), lost };
-  const stated = found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null }));
-  const updated = updatedTimes(keyed, leftOut);
-  const facts = { ...listed, updated, older: found.older, stated, written, rows: shaped.rows, shapeBefore };
+  const outcome = outcomeOf(prepared, shaped, rejects.length);
+  const facts = {
+    records: page.records.length,
+    keys: keyed.map(keyOf),
+    unkeyed: prepared.setAside.length,
+    updated: datedKeys(prepared),
+    older: found.older,
+    leftOut: prepared.leftOut.map(keyOf),
+    lost,
+    stated: found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null })),
+    written,
+    rows: shaped.rows,
+    shapeBefore,
+  };
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
+  const resolved = owned.openRejects + rejects.length > 0 ? [...written.map(keyOf), ...tombstones.keys()] : [];
+  const writtenKeys = new Set(found.restored.length === 0 ? [] : written.map(keyOf));
+  const restored = found.restored.filter((key) => writtenKeys.has(key));
   await warehouse.commit({
     rows: pageRows(context, shaped.rows, written, requestedAt),
     lease: owned.lease(),
     statements: [
-      ...(mayResolve
-        ? resolveRejects(warehouse.own, resource, [...written.map(keyOf), ...tombstones.keys()], requestedAt)
-        : []),
-      ...restoreDeletes(warehouse.own, resource, restoredAmong(found, written), requestedAt),
-      ...saveRejects(warehouse.own, rejectsOf(resource, runId, setAside), requestedAt),
+      ...resolveRejects(own, owned.resource, resolved, requestedAt),
+      ...restoreDeletes(own, owned.resource, restored, requestedAt),
+      ...rejectStatements(context, rejects, requestedAt),
       ...sourceTexts(context, written),
       ...together,
     ],
   });
-  owned.openRejects += setAside.length;
-  const live = tombstones.size === 0 ? keyed : keyed.filter(({ key }) => !tombstones.has(key));
-  for (const watch of owned.watches) noteSeen(watch, live, page.requestedAt);
+  owned.openRejects += rejects.length;
+  for (const watched of owned.watches) {
+    for (const { key } of keyed) {
+      const before = tombstones.has(key) ? undefined : watched.get(key);
+      // A watched record was listed, also if it says nothing new.
+      if (before !== undefined && before < page.requestedAt) watched.set(key, page.requestedAt);
+    }
+  }
   return outcome;
 }
 
@@ -150,24 +165,10 @@ export async function shapedFor(context: LoadContext, records: readonly KeyedRec
   return context.owned.shape === shaped.shape ? shaped : shapeAndGrow(context, records);
 }
 
-/** Notes when watched records were last listed, also those that say nothing new. */
-function noteSeen(watch: Map<string, number>, records: readonly KeyedRecord[], requestedAt: number): void {
-  for (const { key } of records) {
-    const before = watch.get(key);
-    if (before !== undefined && before < requestedAt) watch.set(key, requestedAt);
-  }
-}
-
-function withoutRejects(fresh: readonly KeyedRecord[], rejects: ShapedPage['rejects']): readonly KeyedRecord[] {
-  if (rejects.length === 0) return fresh;
-  const aside = new Set(rejects.map(({ index }) => index));
-  return fresh.filter((_, index) => !aside.has(index));
-}
-
 /** Runs for each record of each page, so it makes nothing but its result. */
-function updatedTimes(...lists: readonly (readonly LeftOut[])[]): DatedKey[] {
+function datedKeys({ keyed, leftOut }: PreparedPage): DatedKey[] {
   const dated: DatedKey[] = [];
-  for (const list of lists)
+  for (const list of [keyed, leftOut])
     for (const { key, updated } of list) if (updated !== null) dated.push({ key, text: updated.text, at: updated.at });
   return dated;
 }
@@ -179,12 +180,13 @@ export interface PageOutcome {
   inserted: number;
   updated: number;
   unchanged: number;
+  /** For any reason. */
   rejected: number;
   /** Records that were dropped because a user has erased them; absent for none. */
   forgotten?: number;
   /** Records that share a key with another record of the page. */
   clashes: KeyClashes;
-  /** Keys of rows of which the same walk has shown an older state before; absent for none. */
+  /** Keys of rows of which the same scan has shown an older state before; absent for none. */
   overwritten?: readonly string[];
   /** Fields that change with every response, as it seems; absent for none. */
   volatile?: readonly string[];
@@ -198,44 +200,32 @@ export interface PageOutcome {
   repaired: number;
 }
 
-/** `rejected` counts the rejected records, for any reason. */
 function outcomeOf(
   { found, clashes, taken: records, forgotten }: PreparedPage,
   { rejects, overflowed, discarded, repaired }: ShapedPage,
   rejected: number,
 ): PageOutcome {
-  const asideInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
-  const inserted = found.inserts.length - asideInserts;
-  const updated = found.updates.length - (rejects.length - asideInserts);
-  // The rest are records without any change, and second copies on the same page that say the same.
+  const rejectedInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
+  const inserted = found.inserts.length - rejectedInserts;
+  const updated = found.updates.length - (rejects.length - rejectedInserts);
+  // The others are records without any change, and copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
-  const rows = { records, inserted, updated, unchanged, rejected, wentBack: found.wentBack };
-  const { overwritten, volatile = [], cutTime = null } = found;
-  const rare = {
+  const { overwritten, volatile = [], cutTime = null, wentBack } = found;
+  return {
+    ...{ records, inserted, updated, unchanged, rejected, wentBack, clashes, overflowed, discarded, repaired },
     ...(forgotten === 0 ? {} : { forgotten }),
     ...(overwritten.length === 0 ? {} : { overwritten }),
     ...(volatile.length === 0 ? {} : { volatile }),
     ...(cutTime === null ? {} : { cutTime }),
   };
-  return { ...rows, ...rare, clashes, overflowed, discarded, repaired };
 }
 
-/** A record that the contract or a limit rejects. */
-function rejected(record: KeyedRecord | undefined, reason: string, detail: string): SetAside {
-  return { key: record?.key ?? null, reason, detail, bytes: record?.bytes ?? Buffer.alloc(0) };
-}
-
-/** As they are remembered. */
-function rejectsOf(resource: string, runId: string, setAside: readonly SetAside[]): Reject[] {
-  return setAside.map(({ key, reason, detail, bytes }) => ({
-    resource,
-    hash: textHash(bytes),
-    reason,
-    record_id: key,
-    detail,
-    body: bytes.toString(),
-    run_id: runId,
-  }));
+function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly SetAside[], at: string) {
+  const { resource } = owned;
+  const stored = rejects.map(({ key, reason, detail, bytes }) => {
+    return { resource, hash: textHash(bytes), reason, record_id: key, detail, body: bytes.toString(), run_id: runId };
+  });
+  return saveRejects(warehouse.own, stored, at);
 }
 
 /**

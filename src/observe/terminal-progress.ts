@@ -41,48 +41,35 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
 
 const GAP = '  ';
 const MAX_NAME_LENGTH = 24;
-const MAX_BAR_LENGTH = 30;
-const MIN_BAR_LENGTH = 5;
 
 /** Formats one line per resource and one for the rate limiter, none longer than `width`. */
 export function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
-  const rows = snapshot.resources.map((progress) => cellsOf(progress, snapshot));
-  const columnCount = Math.max(0, ...rows.map(({ cells }) => cells.length));
-  const widths = Array.from({ length: columnCount }, (_, at) =>
-    Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0)),
+  const names = snapshot.resources.map(({ resource }) =>
+    resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource,
   );
-  const fixed = widths.filter((each) => each > 0).reduce((sum, each) => sum + each + GAP.length, 0);
-  const room = Math.min(MAX_BAR_LENGTH, width - fixed - 1);
-  const bar = rows.some(({ done }) => done !== null) && room >= MIN_BAR_LENGTH ? room : 0;
-  const lines = rows.map(({ cells, done }) => {
-    const padded = cells.map((cell, at) => {
-      const length = widths[at] ?? 0;
-      return at === 0 ? cell.padEnd(length) : at === cells.length - 1 ? cell : cell.padStart(length);
-    });
-    if (bar > 0) padded.splice(1, 0, formatBar(done, bar));
-    return padded.filter((cell, at) => cell !== '' || at === padded.length - 1).join(GAP);
-  });
+  const nameWidth = Math.max(0, ...names.map((name) => name.length));
+  const lines = snapshot.resources.map((progress, at) =>
+    [(names[at] ?? '').padEnd(nameWidth), ...describeProgress(progress, snapshot)].join(GAP),
+  );
   return [...lines, governorLine(snapshot.governor)].map((line) =>
     line.length <= width ? line : `${line.slice(0, width - 1)}…`,
   );
 }
 
-/** Name, records, rates, share of the limit and end of one resource; `done` is the finished part. */
-function cellsOf(progress: ResourceProgress, { at, governor }: ProgressSnapshot) {
-  const rates = ratesOf(progress, at);
-  const { resource, records, total, state } = progress;
-  const name = resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource;
-  if (progress.began === null) return { cells: [name, '', '', '', '', state], done: null };
-  const share = governor.allowedPerSecond === null ? null : rates.requestsPerSecond / governor.allowedPerSecond;
-  const cells = [
-    name,
+/** Records, rates, share of the limit and end of one resource. */
+function describeProgress(progress: ResourceProgress, { at, governor }: ProgressSnapshot): string[] {
+  const { records, total, state, began } = progress;
+  if (began === null) return [state];
+  const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = ratesOf(progress, at);
+  const { allowedPerSecond: allowed } = governor;
+  return [
     total === null ? countText(records) : `${countText(records)}/${countText(total)}`,
-    `${formatRate(rates.recordsPerSecond)}/s`,
-    `${formatRate(rates.requestsPerSecond)} req/s`,
-    share === null ? '' : `limit ${formatPercent(share)}`,
-    endOf(progress, rates.etaSeconds),
+    ...(done === null ? [] : [formatPercent(Math.min(done, 1))]),
+    `${formatRate(recordsPerSecond)}/s`,
+    `${formatRate(requestsPerSecond)} req/s`,
+    ...(allowed === null ? [] : [`limit ${formatPercent(requestsPerSecond / allowed)}`]),
+    endOf(progress, etaSeconds),
   ];
-  return { cells, done: rates.done };
 }
 
 /** The remaining time or what it waits for, or the final state and the duration. */
@@ -90,12 +77,6 @@ function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: nu
   if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
   if (note !== null) return note;
   return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
-}
-
-function formatBar(done: number | null, width: number): string {
-  if (done === null) return ' '.repeat(width);
-  const full = Math.floor(Math.min(done, 1) * width);
-  return '━'.repeat(full) + '─'.repeat(width - full);
 }
 
 function governorLine({ requests, limited, allowedPerSecond, pausedForMs }: GovernorProgress): string {

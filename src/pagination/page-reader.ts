@@ -17,7 +17,7 @@ interface ReaderParts extends ListingParts {
   ages: PageAges;
   signal: AbortSignal | undefined;
   /** Records on the largest page that named a next one, in earlier scans; 0 if none is known. */
-  kept: number;
+  fullPageSize: number;
 }
 
 /** A page before its next step is known. */
@@ -44,7 +44,7 @@ const NO_KEYS = new Uint8Array();
 export class PageReader {
   readonly #parts: ReaderParts;
   /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
-  #kept: number;
+  #fullPageSize: number;
   #last: UnsteppedPage | null = null;
   #past: PastEndSign = 'refused';
   #received = 0;
@@ -53,7 +53,7 @@ export class PageReader {
 
   constructor(parts: ReaderParts) {
     this.#parts = parts;
-    this.#kept = parts.kept;
+    this.#fullPageSize = parts.fullPageSize;
   }
 
   /**
@@ -132,7 +132,7 @@ export class PageReader {
       return await this.#readWhole(answer, answer.request);
     } catch (error) {
       const isPast = error instanceof PastEnd && (this.#last !== null || state.last !== null);
-      const isAfterShort = (this.#last?.records.length ?? Infinity) < this.#kept;
+      const isAfterShort = (this.#last?.records.length ?? Infinity) < this.#fullPageSize;
       const mayBePast = state.hasReachedTotal || isAfterShort || acceptsEnd;
       if (!isPast && !(isExpired(error) && style.ahead !== null && mayBePast)) throw error;
       this.#past = isPast ? 'status' : 'refused';
@@ -180,7 +180,7 @@ export class PageReader {
     const { state, style, resource } = this.#parts;
     const before = state.last?.keys ?? NO_KEYS;
     const found = lastKnown(read.keys, before);
-    const isEnd = this.#kept >= resource.page.size || read.total !== null;
+    const isEnd = this.#fullPageSize >= resource.page.size || read.total !== null;
     if (found !== -1 && (found < read.records.length - 1 || isEnd)) return { ...read, overlap: 1 };
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
     const other = found === -1 ? style.ahead?.sooner(position, step) : position;
@@ -246,7 +246,7 @@ export class PageReader {
     const { last } = state;
     const isShown = stepped.total !== null || stepped.overlap !== 0 || state.hasUncheckedBoundary;
     if (!state.detectsMoves || last === null || isShown || stepped.records.length > 0) return null;
-    if (this.#received === 0 || this.#received < this.#kept) return null;
+    if (this.#received === 0 || this.#received < this.#fullPageSize) return null;
     const again = await this.#readAgain(last.position);
     return sameKeys(again.keys, last.keys) ? [] : [this.#replaceLast(again, last.position, position)];
   }
@@ -260,16 +260,21 @@ export class PageReader {
     this.#last = read;
     // A page that begins a record early is empty if it holds nothing else.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
-    const named = stepAfter(this.#parts, read, { isEmpty, seen, kept: this.#kept });
+    const named = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: this.#fullPageSize });
     if ('code' in named) throw pageError(named, read.request);
-    const step = stepFromOwn(named, { page: resource.page, read, before, kept: this.#kept });
+    const step = stepFromOwn(named, { page: resource.page, read, before, fullPageSize: this.#fullPageSize });
     if ('next' in step) {
-      this.#kept = Math.max(this.#kept, received);
+      this.#fullPageSize = Math.max(this.#fullPageSize, received);
       return { ...read, next: step.next, proof: null, fault: null };
     }
     const distinct = state.distinctWith(read.keys, received);
-    const { kept, ...end } = await verifyEnd(this.#parts, { read, step, distinct, kept: this.#kept });
-    this.#kept = kept;
+    const { fullPageSize, ...end } = await verifyEnd(this.#parts, {
+      read,
+      step,
+      distinct,
+      fullPageSize: this.#fullPageSize,
+    });
+    this.#fullPageSize = fullPageSize;
     return { ...read, next: null, ...end };
   }
 
@@ -279,14 +284,27 @@ export class PageReader {
     const last = this.#last ?? (state.last && (await this.#readNow(state.last.position)));
     if (last === null) throw new Error('a listing cannot end before its first page');
     const { isComplete, received, lastTotal: total } = state;
-    const end = await verifyPastEnd(this.#parts, { sign: this.#past, last, received, kept: this.#kept, isComplete });
+    const end = await verifyPastEnd(this.#parts, {
+      sign: this.#past,
+      last,
+      received,
+      fullPageSize: this.#fullPageSize,
+      isComplete,
+    });
     return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...end, overlap: 0 };
   }
 
   #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
     const entry = { ...toStateEntry(read, position), overlap: Infinity, isBoundary: false };
     const again = read.records.length - this.#parts.state.replaceLast(entry);
-    return { ...toPlainPage(read, position), again, next, kept: this.#kept, isNumbered: true, end: null };
+    return {
+      ...toPlainPage(read, position),
+      again,
+      next,
+      fullPageSize: this.#fullPageSize,
+      isNumbered: true,
+      end: null,
+    };
   }
 
   /** `isShared`: the page begins with a record of the page before. */
@@ -297,7 +315,7 @@ export class PageReader {
     const isNumbered = next === null || style.ahead !== null || isNumericStep(position, next, records.length);
     if (state.detectsMoves && !isNumbered) state.ignoreMoves();
     const isCut = isShared && stepped.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
-    const known = { again: 0, kept: this.#kept, isNumbered: state.detectsMoves };
+    const known = { again: 0, fullPageSize: this.#fullPageSize, isNumbered: state.detectsMoves };
     const page = { ...toPlainPage(stepped, position), records: isCut ? records.slice(1) : records, ...known };
     if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
     if (!state.isLoop) return { ...page, next, end: null };

@@ -32,7 +32,7 @@ export interface ScannedPage {
   /** Fingerprints of the records' keys (`rows/records/record-key.ts`), also of one that the page before had as its last. */
   keys: Uint8Array;
   /** The most records that a page held so far which named a next one; 0 if none did. */
-  kept: number;
+  fullPageSize: number;
   /** How the scan ended with this page; null if it continues. */
   end: ScanEnd | null;
   /** The response of the last page, in which a service may name where its changes are listed from now on. */

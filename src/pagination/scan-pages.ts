@@ -28,7 +28,7 @@ export interface ScanOptions extends RequestOptions {
   /** The content of those pages; absent if it is not known. */
   before?: EarlierPages | undefined;
   /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
-  kept?: number | undefined;
+  fullPageSize?: number | undefined;
   /** True if an end that nothing proves is accepted. */
   acceptsEnd?: boolean;
   /** True if several states of one record may be listed, each of which counts. */
@@ -133,8 +133,8 @@ function openScan(options: ScanOptions) {
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
   const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
   // A scan that is resumed after its first page was led there by a page that named the next one.
-  const kept = options.kept ?? (isResumed ? resource.page.size : 0);
-  const reader = new PageReader({ ...listed, prefetch, state, ages, signal, kept });
+  const fullPageSize = options.fullPageSize ?? (isResumed ? resource.page.size : 0);
+  const reader = new PageReader({ ...listed, prefetch, state, ages, signal, fullPageSize });
   const loops = new LoopDetector(style.ahead !== null, start);
   const numbered = { ...listed, numbering: options.numbering, state };
   return { start, isResumed, loops, prefetch, reader, state, numbered };

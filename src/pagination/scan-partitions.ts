@@ -48,16 +48,16 @@ export async function* scanPartitions(
   const values = start === undefined ? partitions.values : remainingFrom(start.partition, partitions);
   const whole = new JointEnd(start?.doubts ?? [], start !== undefined);
   let number = options.pagesBefore ?? 0;
-  let { kept } = options;
+  let { fullPageSize } = options;
   for (const [index, value] of values.entries()) {
     const isResumed = index === 0 && start?.partition === value;
     const middle =
       isResumed && from != null && from.url !== '' ? { from: { url: from.url, values: from.values }, before } : {};
-    const one = inPartition({ ...options, ...middle, pagesBefore: 0, kept }, profile, value);
+    const one = inPartition({ ...options, ...middle, pagesBefore: 0, fullPageSize }, profile, value);
     const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
     for await (const page of pagesOfListing(one, `${profile.field} ${value}`, whole, partitions)) {
       if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
-      kept = page.kept;
+      fullPageSize = page.fullPageSize;
       const { doubts } = whole;
       const following = values[index + 1];
       let next: Page['next'] = null;
@@ -102,7 +102,7 @@ async function* pagesOfListing(
     else throw error;
     whole.add(EMPTY_END, name);
     const keys = isGone ? new Uint8Array() : await storedKeys(options.resource.partition?.value ?? '');
-    yield { ...emptyPage(now()), keys, kept: options.kept ?? 0 };
+    yield { ...emptyPage(now()), keys, fullPageSize: options.fullPageSize ?? 0 };
   }
 }
 
@@ -223,7 +223,7 @@ function emptyPage(requestedAt: number): Page {
     total: null,
     isNumbered: false,
     keys: new Uint8Array(),
-    kept: 0,
+    fullPageSize: 0,
     release: () => undefined,
     end: EMPTY_END,
   };

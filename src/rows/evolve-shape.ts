@@ -3,7 +3,7 @@ import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from 
 import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
-import { namesBeside, ruleOf } from './field-rules.ts';
+import { siblingNames, ruleOf } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 import {
   hasRoomForTable,
@@ -149,7 +149,7 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
 
 /** Names that this field may not have: those in use, and those that the profile gives to its siblings. */
 function takenBy({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
-  const given = rename === null ? namesBeside(keysOf(path), tree.profile) : [];
+  const given = rename === null ? siblingNames(keysOf(path), tree.profile) : [];
   return given.length === 0 ? inUse : new Set([...inUse, ...given]);
 }
 

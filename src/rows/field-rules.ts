@@ -15,7 +15,7 @@ export interface FieldRule {
   fixedBy?: string | undefined;
 }
 
-/** The part of `ShapeProfile` that holds it. */
+/** The part of `ShapeProfile` that contains the rules. */
 interface Ruled {
   json: readonly string[];
   times: ZonesByPath;
@@ -29,9 +29,9 @@ export interface Pin {
   fixedBy?: string | undefined;
 }
 
-/** What holds for one place in a record. */
-export interface PlaceRule {
-  /** Objects and arrays there are one JSON column. */
+/** What the profile says of the field at one path of a record. */
+export interface PathRule {
+  /** Objects and arrays are stored whole, in one JSON column. */
   json: boolean;
   pin: Pin | null;
   rename: string | null;
@@ -39,13 +39,13 @@ export interface PlaceRule {
 
 const NO_FIELDS: Readonly<Record<string, FieldRule>> = {};
 
-/** False if the profile says nothing of any field, which spares to look. */
+/** False if the profile has no rule for any field: then none has to be looked up. */
 export function holdsRules({ json, fields = NO_FIELDS }: Ruled): boolean {
   return json.length > 0 || Object.keys(fields).length > 0;
 }
 
 /** The type of a list's field is that of its elements, its name that of their table. */
-export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PlaceRule {
+export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PathRule {
   const dotted = pathText(path);
   const { type, fixedBy, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
   return {
@@ -57,11 +57,11 @@ export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ru
 }
 
 /** Names that the profile gives to siblings of this field: no other field may have them. */
-export function namesBeside(keys: readonly string[], { fields = NO_FIELDS }: Ruled): string[] {
+export function siblingNames(keys: readonly string[], { fields = NO_FIELDS }: Ruled): string[] {
   return Object.entries(fields).flatMap(([path, { rename }]) => {
     const other = keysOfText(path);
-    const isBeside = other.length === keys.length && other.slice(0, -1).every((key, at) => key === keys[at]);
-    return rename === undefined || !isBeside || other.at(-1) === keys.at(-1) ? [] : [rename];
+    const isSibling = other.length === keys.length && other.slice(0, -1).every((key, at) => key === keys[at]);
+    return rename === undefined || !isSibling || other.at(-1) === keys.at(-1) ? [] : [rename];
   });
 }
 

@@ -5,21 +5,21 @@ import { isExact, parseJson } from './json/parse-json.ts';
 import { isObject } from './records/as-record.ts';
 import { limitRejection } from './records/record-limits.ts';
 
-/** What becomes of a field: nothing of it is left, or a hash in place of each value. */
+/** How a field is hidden: it is removed, or each value is replaced by a hash. */
 export interface HiddenField {
   exclude: boolean;
   hash: boolean;
 }
 
-/** Digits of a hash: 128 bits, so that no two values meet. */
+/** Digits of a hash: 128 bits, so that no two values collide. */
 const HASH_DIGITS = 32;
 /** Levels below which a hidden field is cut; a record that deep is rejected in any case. */
-const MOST_LEVELS = 110;
+const MAX_LEVELS = 110;
 
 /** Paths as a tree: lists are passed through, because each of their elements is meant. */
-interface Place {
+interface MaskNode {
   act: 'exclude' | 'hash' | null;
-  below: Map<string, Place>;
+  below: Map<string, MaskNode>;
 }
 
 type Hash = (text: string) => string;
@@ -33,7 +33,7 @@ export function fieldMask(
   fields: Readonly<Record<string, HiddenField>>,
   key: string,
 ): (record: SourceRecord) => SourceRecord {
-  const root = placesOf(fields);
+  const root = maskTree(fields);
   const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (record) => {
     const { value, bytes } = record;
@@ -51,7 +51,7 @@ export function fieldMask(
 export function comparedPart(fields: Readonly<Record<string, { compare: boolean }>>): (value: JsonValue) => JsonValue {
   const uncompared = Object.entries(fields).filter(([, { compare }]) => !compare);
   if (uncompared.length === 0) return (value) => value;
-  const root = placesOf(Object.fromEntries(uncompared.map(([path]) => [path, { exclude: true, hash: false }])));
+  const root = maskTree(Object.fromEntries(uncompared.map(([path]) => [path, { exclude: true, hash: false }])));
   return (value) => maskedAt(value, root, String);
 }
 
@@ -64,53 +64,53 @@ function encoded(value: JsonValue): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-function placesOf(fields: Readonly<Record<string, HiddenField>>): Place {
-  const root: Place = { act: null, below: new Map() };
+function maskTree(fields: Readonly<Record<string, HiddenField>>): MaskNode {
+  const root: MaskNode = { act: null, below: new Map() };
   for (const [path, { exclude, hash }] of Object.entries(fields)) {
     if (!exclude && !hash) continue;
-    let place = root;
+    let node = root;
     for (const key of keysOfText(path)) {
-      const next: Place = place.below.get(key) ?? { act: null, below: new Map() };
-      place.below.set(key, next);
-      place = next;
+      const next: MaskNode = node.below.get(key) ?? { act: null, below: new Map() };
+      node.below.set(key, next);
+      node = next;
     }
-    place.act = exclude ? 'exclude' : 'hash';
+    node.act = exclude ? 'exclude' : 'hash';
   }
   return root;
 }
 
 /** Returns the same object if nothing in it is hidden. */
-function maskedAt(value: JsonValue, place: Place, hash: Hash): JsonValue {
-  if (Array.isArray(value)) return value.map((element) => maskedAt(element, place, hash));
-  return isObject(value) ? maskedObject(value, place, hash) : value;
+function maskedAt(value: JsonValue, node: MaskNode, hash: Hash): JsonValue {
+  if (Array.isArray(value)) return value.map((element) => maskedAt(element, node, hash));
+  return isObject(value) ? maskedObject(value, node, hash) : value;
 }
 
-function maskedObject(object: JsonObject, { below }: Place, hash: Hash): JsonObject {
+function maskedObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonObject {
   const members = Object.entries(object);
   if (!members.some(([key]) => below.has(key))) return object;
   return Object.fromEntries(
     members.flatMap(([key, member]): [string, JsonValue][] => {
-      const place = below.get(key);
-      if (place?.act === 'exclude') return [];
-      if (place?.act === 'hash') return [[key, hashedOnly(member, place, hash)]];
-      return [[key, place === undefined ? member : maskedAt(member, place, hash)]];
+      const node = below.get(key);
+      if (node?.act === 'exclude') return [];
+      if (node?.act === 'hash') return [[key, hashedOnly(member, node, hash)]];
+      return [[key, node === undefined ? member : maskedAt(member, node, hash)]];
     }),
   );
 }
 
 /** What is excluded within a hashed field goes as well. */
-function hashedOnly(member: JsonValue, place: Place, hash: Hash): JsonValue {
-  return hashed(place.below.size === 0 ? member : maskedAt(member, withoutHashes(place), hash), hash, 0);
+function hashedOnly(member: JsonValue, node: MaskNode, hash: Hash): JsonValue {
+  return hashed(node.below.size === 0 ? member : maskedAt(member, withoutHashes(node), hash), hash, 0);
 }
 
-function withoutHashes({ act, below }: Place): Place {
-  const places = Array.from(below, ([key, place]) => [key, withoutHashes(place)] as const);
-  return { act: act === 'hash' ? null : act, below: new Map(places) };
+function withoutHashes({ act, below }: MaskNode): MaskNode {
+  const nodes = Array.from(below, ([key, node]) => [key, withoutHashes(node)] as const);
+  return { act: act === 'hash' ? null : act, below: new Map(nodes) };
 }
 
 /** Each value in it hashed; a number and a text of the same digits have the same hash, as they are one key. */
 function hashed(value: JsonValue, hash: Hash, level: number): JsonValue {
-  if (value === null || level > MOST_LEVELS) return null;
+  if (value === null || level > MAX_LEVELS) return null;
   if (Array.isArray(value)) return value.map((element) => hashed(element, hash, level + 1));
   if (!isObject(value)) return hash(isExact(value) ? value.rawJSON : String(value));
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashed(member, hash, level + 1)]));

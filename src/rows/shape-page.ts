@@ -1,5 +1,4 @@
 import { keysOfPath } from '../model/body-path.ts';
-import type { JsonObject } from '../model/json.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { columnName, pathPart } from './columns/column-name.ts';
@@ -26,13 +25,10 @@ export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
 
 /** A resource before its first record: its own table with its key and nothing else. */
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
-  const key = typeof profile.id === 'string' ? keyName(profile.id, profile) : '_id';
+  const { id } = profile;
+  const keys = typeof id === 'string' ? (keysOfPath(id) ?? [id]) : null;
+  const key = keys === null ? '_id' : columnName(keys, new Set(), ruleOf(keys.map(pathPart), profile).rename);
   return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
-}
-
-function keyName(id: string, profile: ShapeProfile): string {
-  const keys = keysOfPath(id) ?? [id];
-  return columnName(keys, new Set(), ruleOf(keys.map(pathPart), profile).rename);
 }
 
 /**
@@ -43,41 +39,26 @@ function keyName(id: string, profile: ShapeProfile): string {
  * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
  */
 export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
+  const { resource } = shape;
   const isNew = shape.tables.every((table) => table.columns.length === 0);
   const contract: Contract = isNew ? 'evolve' : profile.contract;
+  // No child table may take the name of a view.
+  const taken = [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
+  const names = new Set([...taken, ...tableNames]);
   let current = shape;
   for (;;) {
     const { misfit, spills, ...written } = writeRows(shapeTree(current, profile), contract, records);
-    if (!misfit) return finished(shape, current, written);
-    const names = new Set([...viewNames(shape), ...tableNames]);
-    const grown = evolveShape(current, profile, usable(records, written.rejects), names, spills);
-    if (isSame(current, grown)) throw new Error(`the shape of ${shape.resource} does not settle`);
+    if (!misfit) {
+      const rows = written.rows.filter(({ cells }) => cells.length > 0);
+      const changes = shape === current ? [] : shapeChanges(shape, current);
+      return { ...written, rows, shape: current, changes };
+    }
+    // A rejected record makes no table grow.
+    const rejected = new Set(written.rejects.map(({ index }) => index));
+    const usable = records.filter((_, index) => !rejected.has(index)).map(({ value }) => value);
+    const grown = evolveShape(current, profile, usable.filter(isObject), names, spills);
+    const isSame = grown.tables.length === current.tables.length && shapeChanges(current, grown).length === 0;
+    if (isSame) throw new Error(`the shape of ${resource} does not settle`);
     current = grown;
   }
-}
-
-function isSame(before: ResourceShape, after: ResourceShape): boolean {
-  return after.tables.length === before.tables.length && shapeChanges(before, after).length === 0;
-}
-
-function finished(
-  before: ResourceShape,
-  after: ResourceShape,
-  written: Omit<WrittenRows, 'misfit' | 'spills'>,
-): ShapedPage {
-  const { rejects, overflowed, discarded, repaired } = written;
-  const rows = written.rows.filter((table) => table.cells.length > 0);
-  const changes = before === after ? [] : shapeChanges(before, after);
-  return { shape: after, changes, rows, rejects, overflowed, discarded, repaired };
-}
-
-/** The values of the records within the limits; a rejected record makes no table grow. */
-function usable(records: readonly ShapeRecord[], rejects: WrittenRows['rejects']): JsonObject[] {
-  const aside = new Set(rejects.map(({ index }) => index));
-  return records.flatMap(({ value }, index) => (!aside.has(index) && isObject(value) ? [value] : []));
-}
-
-/** Names that the views on the warehouse have or will have. */
-function viewNames({ resource }: ResourceShape): string[] {
-  return [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
 }

@@ -21,7 +21,7 @@ import {
   takesPinned,
 } from './shape-tree.ts';
 
-/** A record that has its key. `bytes` are the source of `value`: what they do not hold is not looked for. */
+/** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
 export interface ShapeRecord {
   key: string;
   value: JsonValue;
@@ -45,211 +45,25 @@ export interface WrittenRows {
 }
 
 /** The state of writing one page. */
-interface Run extends CellNotes, Omit<WrittenRows, 'rows'> {
+interface PageWriter extends CellNotes, Omit<WrittenRows, 'rows'> {
   tree: ShapeTree;
   contract: Contract;
   /** By table, in the order of the shape. */
-  sheets: TableSheet[];
+  buffers: RowBuffer[];
+  /** Key of the current record. */
   key: string;
-  /** Positions in the arrays that the walk is in, outermost first. */
+  /** Positions in the arrays around the current value, outermost first. */
   positions: number[];
   /** Set if the current record does not fit under the contract `discard_row`. */
   rejection: Rejection | null;
 }
 
-/**
- * Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. Throws
- * `SyncError('contract_frozen')`.
- */
-export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
-  const run: Run = {
-    tree,
-    contract,
-    sheets: tree.tables.map((node) => openSheet(node)),
-    key: '',
-    positions: [],
-    rejection: null,
-    suspect: false,
-    rejects: [],
-    overflowed: 0,
-    discarded: 0,
-    repaired: 0,
-    misfit: false,
-    spills: new Set(),
-  };
-  let index = 0;
-  for (const record of records) {
-    // Only a record within the limits is safe to walk.
-    const rejection = limitRejection(record.value, record.bytes.length) ?? writeRecord(run, record);
-    if (rejection !== null) run.rejects.push({ index, ...rejection });
-    index += 1;
-  }
-  const { rejects, overflowed, discarded, repaired, misfit, spills } = run;
-  const rows = run.sheets.map((sheet) => closeSheet(sheet));
-  return { rows, rejects, overflowed, discarded, repaired, misfit, spills };
-}
-
-function writeRecord(run: Run, { key, value, bytes }: ShapeRecord): Rejection | null {
-  if (!isObject(value)) return NOT_AN_OBJECT;
-  for (const each of run.sheets) each.recordAt = each.end;
-  const { misfit } = run;
-  run.key = key;
-  // Finding a byte is much faster than finding a text.
-  run.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
-  run.rejection = null;
-  const sheet = sheetOf(run, run.tree.root.table);
-  beginRow(sheet, key, run.positions);
-  writeLevel(run, sheet, run.tree.root, value, false);
-  endRow(run, sheet);
-  if (run.rejection === null) return null;
-  for (const each of run.sheets) takeBack(each);
-  // No table grows for a rejected record.
-  run.misfit = misfit;
-  return run.rejection;
-}
-
-function sheetOf({ sheets }: Run, { index }: TableNode): TableSheet {
-  const sheet = sheets[index];
-  if (sheet === undefined) throw new Error('a table without its sheet');
-  return sheet;
-}
-
-function endRow(run: Run, sheet: TableSheet): void {
-  const { node, cells, base, overflow } = sheet;
-  for (const index of columnsBeyondPage(node.shape, cells, base)) spill(run, sheet, index);
-  if (overflow.length === 0) return;
-  cells[base + node.overflowAt] = `{${overflow.join(',')}}`;
-  overflow.length = 0;
-}
-
-/** Moves a value that has a column into the overflow of a row that is too wide for a database. */
-function spill(run: Run, sheet: TableSheet, index: number): void {
-  const { node, cells, base } = sheet;
-  const column = node.shape.columns[index];
-  const at = node.shape.key.length + index;
-  if (column === undefined || at === node.overflowAt) return;
-  const cell = cells[base + at] ?? null;
-  cells[base + at] = null;
-  if (node.overflowAt < 0) {
-    run.spills.add(node.shape.name);
-    noteMisfit(run, column.path);
-  } else {
-    addToOverflow(run, sheet, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
-  }
-}
-
-/**
- * `closed` is true inside a value that is also stored whole in a JSON column, because its field was an object or array
- * in one record and a scalar in another: existing columns are still filled, but no new ones are made.
- */
-function writeLevel(run: Run, sheet: TableSheet, level: Level, object: JsonObject, closed: boolean): void {
-  for (const key in object) {
-    const value = object[key];
-    if (value === null || value === undefined) continue;
-    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, run.tree.profile));
-    if (known !== undefined) writeSlot(run, sheet, known, value, closed);
-    else if (!closed && isFieldWorthStoring(level, key, value, run.tree.profile))
-      writeUnplaced(run, sheet, [...level.path, pathPart(key)], value);
-  }
-}
-
-function writeSlot(run: Run, sheet: TableSheet, slot: Slot, value: JsonValue, closed: boolean): void {
-  if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, run.tree)) {
-    if (hasContent(value)) notePinMisfit(run, slot);
-    return;
-  }
-  if (slot.at >= 0) {
-    const cell = slot.toCell(value, run);
-    // A value without content is null in every column but one of JSON.
-    if (cell !== undefined) sheet.cells[sheet.base + slot.at] = cell;
-    else if (hasContent(value)) noteMisfit(run, slot.path);
-    if (slot.level === null && slot.list === null) return;
-  } else if (slot.skip) {
-    return;
-  }
-  const inColumn = slot.at >= 0;
-  const inside = typeof value === 'object' && writeInside(run, sheet, slot, value, closed || inColumn);
-  if (inColumn || closed || (inside && !slot.json)) return;
-  if (isWorthStoring(slot, value, run.tree.profile)) writeUnplaced(run, sheet, slot.path, value);
-}
-
-/** Writes what has its own columns or rows in the object or array; false if it has none there. */
-function writeInside(run: Run, sheet: TableSheet, slot: Slot, value: JsonValue, closed: boolean): boolean {
-  if (Array.isArray(value)) {
-    if (slot.list !== null) writeList(run, slot.list, value, closed);
-    return slot.list !== null;
-  }
-  if (slot.level === null || !isObject(value)) return false;
-  writeLevel(run, sheet, slot.level, value, closed);
-  return true;
-}
-
-function writeList(run: Run, list: List, elements: readonly JsonValue[], closed: boolean): void {
-  const depth = run.positions.push(0);
-  const sheet = sheetOf(run, list.table);
-  let position = 0;
-  for (const element of elements) {
-    run.positions[depth - 1] = position;
-    beginRow(sheet, run.key, run.positions);
-    if (element !== null) writeSlot(run, sheet, list.element, element, closed);
-    endRow(run, sheet);
-    position += 1;
-  }
-  run.positions.pop();
-}
-
-/** A value for which there is no column: into the overflow of a full table, else a misfit. */
-function writeUnplaced(run: Run, sheet: TableSheet, path: SourcePath, value: JsonValue): void {
-  const { node } = sheet;
-  if (node.overflowAt < 0 || !isFull(node, run.tree.profile)) noteMisfit(run, path);
-  else addToOverflow(run, sheet, path, repairJson(jsonText(value), run));
-}
-
-function addToOverflow(run: Run, { node, overflow }: TableSheet, path: SourcePath, json: string): void {
-  const name = repairJson(JSON.stringify(pathText(path.slice(node.shape.path.length))), run);
-  overflow.push(`${name}:${json}`);
-  run.overflowed++;
-}
-
-/** The reaction to a value for which there is no column that holds it, as the tables are. */
-function noteMisfit(run: Run, path: SourcePath): void {
-  if (run.contract === 'evolve') run.misfit = true;
-  else refuse(run, run.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
-}
-
-/** Handles a value that is not of the type that the profile gives its field: no table grows for it. */
-function notePinMisfit(run: Run, { path, pin }: Slot): void {
-  const { contract } = run.tree.profile;
-  const shown = shownPath(path);
-  const isFixed = contract === 'evolve' && pin?.fixedBy !== undefined;
-  const what = isFixed
-    ? `${shown} does not fit its column, whose type cannot change while ${pin.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
-    : `${shown} is not of the type that the profile gives it`;
-  refuse(run, contract, what, 'Correct the value at the service, or the type of the field in the profile.');
-}
-
-/** Sets the record or the value aside, or fails the resource, as the contract says. */
-function refuse(run: Run, contract: Contract, detail: string, hint: string): void {
-  if (contract === 'freeze') {
-    throw new SyncError('contract_frozen', `record ${run.key}: ${detail}`, { recovery: 'stop', hint });
-  }
-  if (contract === 'discard_value') run.discarded++;
-  else run.rejection ??= { reason: 'contract', detail };
-}
-
-const FROZEN_HINT =
-  'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
-
-/** A path for a message or a database: a key may hold anything, even a NUL. */
-function shownPath(path: SourcePath): string {
-  return visibleText(pathText(path).toWellFormed());
-}
-
-/** The rows of one table while a page is shaped. */
-interface TableSheet {
+/** The rows of one table. */
+interface RowBuffer {
   node: TableNode;
-  /** Row-major; null behind `end`, where the next rows come. */
+  /** Row by row; null from `end` on, where the next rows are written. */
   cells: Cell[];
+  /** Cells per row. */
   width: number;
   /** Index of the first cell of the current row. */
   base: number;
@@ -260,46 +74,210 @@ interface TableSheet {
   overflow: string[];
 }
 
-function openSheet(node: TableNode): TableSheet {
-  const width = node.shape.key.length + node.shape.columns.length;
-  return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
+/**
+ * Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. Throws
+ * `SyncError('contract_frozen')`.
+ */
+export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+  const buffers = tree.tables.map((node): RowBuffer => {
+    const width = node.shape.key.length + node.shape.columns.length;
+    return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
+  });
+  const counts = { overflowed: 0, discarded: 0, repaired: 0, misfit: false };
+  const state = { key: '', positions: [], rejection: null, suspect: false };
+  const writer: PageWriter = { tree, contract, buffers, ...state, ...counts, rejects: [], spills: new Set() };
+  for (const [index, record] of records.entries()) {
+    // Only a record within the limits is safe to recurse into.
+    const rejection = limitRejection(record.value, record.bytes.length) ?? writeRecord(writer, record);
+    if (rejection !== null) writer.rejects.push({ index, ...rejection });
+  }
+  const rows = buffers.map(({ node, cells, width, end }) => {
+    cells.length = end;
+    return { table: node.shape, width, cells };
+  });
+  const { rejects, overflowed, discarded, repaired, misfit, spills } = writer;
+  return { rows, rejects, overflowed, discarded, repaired, misfit, spills };
 }
 
-/** Begins a row of nulls behind its key and its positions in arrays. */
-function beginRow(sheet: TableSheet, key: string, positions: readonly number[]): void {
-  const { cells, end, width } = sheet;
+function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Rejection | null {
+  if (!isObject(value)) return NOT_AN_OBJECT;
+  for (const buffer of writer.buffers) buffer.recordAt = buffer.end;
+  const { misfit } = writer;
+  writer.key = key;
+  // Finding a byte is much faster than finding a text.
+  writer.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
+  writer.rejection = null;
+  const buffer = bufferOf(writer, writer.tree.root.table);
+  beginRow(buffer, key, writer.positions);
+  writeLevel(writer, buffer, writer.tree.root, value, false);
+  endRow(writer, buffer);
+  if (writer.rejection === null) return null;
+  for (const { cells, recordAt, end } of writer.buffers) cells.fill(null, recordAt, end);
+  for (const each of writer.buffers) each.end = each.recordAt;
+  // No table grows for a rejected record.
+  writer.misfit = misfit;
+  return writer.rejection;
+}
+
+function bufferOf({ buffers }: PageWriter, { index }: TableNode): RowBuffer {
+  const buffer = buffers[index];
+  if (buffer === undefined) throw new Error('a table without its rows');
+  return buffer;
+}
+
+/** Begins a row of nulls after its key and its positions in arrays. */
+function beginRow(buffer: RowBuffer, key: string, positions: readonly number[]): void {
+  const { cells, end, width } = buffer;
   for (let at = cells.length; at < end + width; at += 1) cells.push(null);
   cells[end] = key;
   for (let depth = 0; depth < positions.length; depth += 1) cells[end + 1 + depth] = positions[depth] ?? 0;
-  sheet.base = end;
-  sheet.end = end + width;
+  buffer.base = end;
+  buffer.end = end + width;
 }
 
-/** Takes back the rows of the current record. */
-function takeBack(sheet: TableSheet): void {
-  sheet.cells.fill(null, sheet.recordAt, sheet.end);
-  sheet.end = sheet.recordAt;
+function endRow(writer: PageWriter, buffer: RowBuffer): void {
+  const { node, cells, base, overflow } = buffer;
+  for (const index of columnsBeyondPage(node.shape, cells, base)) spill(writer, buffer, index);
+  if (overflow.length === 0) return;
+  cells[base + node.overflowAt] = `{${overflow.join(',')}}`;
+  overflow.length = 0;
 }
 
-function closeSheet({ node, cells, width, end }: TableSheet): TableRows {
-  cells.length = end;
-  return { table: node.shape, width, cells };
+/** Moves a value that has a column into the overflow of a row that is too wide for a database. */
+function spill(writer: PageWriter, buffer: RowBuffer, index: number): void {
+  const { node, cells, base } = buffer;
+  const column = node.shape.columns[index];
+  const at = node.shape.key.length + index;
+  if (column === undefined || at === node.overflowAt) return;
+  const cell = cells[base + at] ?? null;
+  cells[base + at] = null;
+  if (node.overflowAt < 0) {
+    writer.spills.add(node.shape.name);
+    noteMisfit(writer, column.path);
+  } else {
+    addToOverflow(writer, buffer, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
+  }
 }
 
 /**
- * Bytes of one of Postgres's pages that are left after a row's header, its key, our own columns and `_overflow`. A row
- * must fit into a page, except for its long values.
+ * `closed` is true inside a value that is also stored whole in a JSON column, because its field was an object or array
+ * in one record and a scalar in another: existing columns are still filled, but no new ones are made.
  */
-const MOST_BYTES = 7_800;
+function writeLevel(writer: PageWriter, buffer: RowBuffer, level: Level, object: JsonObject, closed: boolean): void {
+  const { profile } = writer.tree;
+  for (const key in object) {
+    const value = object[key];
+    if (value === null || value === undefined) continue;
+    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, profile));
+    if (known !== undefined) writeSlot(writer, buffer, known, value, closed);
+    else if (!closed && isFieldWorthStoring(level, key, value, profile))
+      writeUnplaced(writer, buffer, [...level.path, pathPart(key)], value);
+  }
+}
+
+function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, writer.tree)) {
+    if (hasContent(value)) notePinMisfit(writer, slot);
+    return;
+  }
+  const inColumn = slot.at >= 0;
+  if (inColumn) {
+    const cell = slot.toCell(value, writer);
+    // A value without content is null in every column but one of JSON.
+    if (cell !== undefined) buffer.cells[buffer.base + slot.at] = cell;
+    else if (hasContent(value)) noteMisfit(writer, slot.path);
+    if (slot.level === null && slot.list === null) return;
+  } else if (slot.skip) return;
+  const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, closed || inColumn);
+  if (inColumn || closed || (inside && !slot.json)) return;
+  if (isWorthStoring(slot, value, writer.tree.profile)) writeUnplaced(writer, buffer, slot.path, value);
+}
+
+/** Writes the parts of an object or array that have their own columns or rows; false if it has none. */
+function writeInside(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): boolean {
+  if (Array.isArray(value)) {
+    if (slot.list !== null) writeList(writer, slot.list, value, closed);
+    return slot.list !== null;
+  }
+  if (slot.level === null || !isObject(value)) return false;
+  writeLevel(writer, buffer, slot.level, value, closed);
+  return true;
+}
+
+function writeList(writer: PageWriter, list: List, elements: readonly JsonValue[], closed: boolean): void {
+  const depth = writer.positions.push(0);
+  const buffer = bufferOf(writer, list.table);
+  for (let position = 0; position < elements.length; position += 1) {
+    const element = elements[position] ?? null;
+    writer.positions[depth - 1] = position;
+    beginRow(buffer, writer.key, writer.positions);
+    if (element !== null) writeSlot(writer, buffer, list.element, element, closed);
+    endRow(writer, buffer);
+  }
+  writer.positions.pop();
+}
+
+/** A value without a column goes into the overflow of a full table; otherwise the tables must grow. */
+function writeUnplaced(writer: PageWriter, buffer: RowBuffer, path: SourcePath, value: JsonValue): void {
+  const { node } = buffer;
+  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteMisfit(writer, path);
+  else addToOverflow(writer, buffer, path, repairJson(jsonText(value), writer));
+}
+
+function addToOverflow(writer: PageWriter, { node, overflow }: RowBuffer, path: SourcePath, json: string): void {
+  const name = repairJson(JSON.stringify(pathText(path.slice(node.shape.path.length))), writer);
+  overflow.push(`${name}:${json}`);
+  writer.overflowed++;
+}
+
+const FROZEN_HINT =
+  'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
+const PIN_HINT = 'Correct the value at the service, or the type of the field in the profile.';
+
+/** No column of the tables holds the value. */
+function noteMisfit(writer: PageWriter, path: SourcePath): void {
+  if (writer.contract === 'evolve') writer.misfit = true;
+  else refuse(writer, writer.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
+}
+
+/** The value is not of the type that the profile gives its field: no table grows for it. */
+function notePinMisfit(writer: PageWriter, { path, pin }: Slot): void {
+  const { contract } = writer.tree.profile;
+  const why =
+    contract === 'evolve' && pin?.fixedBy !== undefined
+      ? `does not fit its column, whose type cannot change while ${pin.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
+      : 'is not of the type that the profile gives it';
+  refuse(writer, contract, `${shownPath(path)} ${why}`, PIN_HINT);
+}
+
+/** Rejects the record, leaves out the value, or fails the resource, as the contract says. */
+function refuse(writer: PageWriter, contract: Contract, detail: string, hint: string): void {
+  if (contract === 'freeze') {
+    throw new SyncError('contract_frozen', `record ${writer.key}: ${detail}`, { recovery: 'stop', hint });
+  }
+  if (contract === 'discard_value') writer.discarded++;
+  else writer.rejection ??= { reason: 'contract', detail };
+}
+
+/** A path for a message or a database: a key may contain anything, even a NUL. */
+function shownPath(path: SourcePath): string {
+  return visibleText(pathText(path).toWellFormed());
+}
+
+/**
+ * Bytes of a Postgres page that remain after a row's header, its key, managed columns and `_overflow`. A row must fit into
+ * a page, except for its long values.
+ */
+const MAX_ROW_BYTES = 7_800;
 /** Longer values are moved out of the row; a pointer stays. */
-const LONGEST_INSIDE = 24;
-const POINTER = 18;
+const MAX_INLINE_BYTES = 24;
+const POINTER_BYTES = 18;
 /** Bytes by type; all others are as long as their values. */
-const FIXED: Partial<Record<ColumnType, number>> = { boolean: 1, date: 4, integer: 8, double: 8, timestamp: 8 };
+const FIXED_BYTES: Partial<Record<ColumnType, number>> = { boolean: 1, date: 4, integer: 8, double: 8, timestamp: 8 };
 /** Values of eight bytes begin at a multiple of eight. */
-const MOST_PADDING = 7;
-/** Fewer columns always fit. */
-const FEW_COLUMNS = Math.floor(MOST_BYTES / LONGEST_INSIDE);
+const MAX_PADDING_BYTES = 7;
+/** This many columns always fit. */
+const MAX_SAFE_COLUMNS = Math.floor(MAX_ROW_BYTES / MAX_INLINE_BYTES);
 const NONE: readonly number[] = [];
 
 /**
@@ -307,17 +285,17 @@ const NONE: readonly number[] = [];
  * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
  */
 function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
-  if (table.columns.length <= FEW_COLUMNS) return NONE;
+  if (table.columns.length <= MAX_SAFE_COLUMNS) return NONE;
   const first = at + table.key.length;
-  const sizes = table.columns.map(({ type }, index) => sizeOf(type, cells[first + index] ?? null));
-  const aligned = table.columns.filter(({ type }, index) => FIXED[type] === 8 && sizes[index] !== 0).length;
+  const sizes = table.columns.map(({ type }, index) => storedBytes(type, cells[first + index] ?? null));
+  const aligned = table.columns.filter(({ type }, index) => FIXED_BYTES[type] === 8 && sizes[index] !== 0).length;
   let others = sizes.filter((size) => size > 0).length - aligned;
   let bytes = sizes.reduce((sum, size) => sum + size, 0);
   const beyond: number[] = [];
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
-    if (bytes + MOST_PADDING * Math.min(aligned, others) <= MOST_BYTES) break;
+    if (bytes + MAX_PADDING_BYTES * Math.min(aligned, others) <= MAX_ROW_BYTES) break;
     const { type } = table.columns[index] ?? { type: 'boolean' };
-    if (sizes[index] === 0 || type in FIXED) continue;
+    if (sizes[index] === 0 || type in FIXED_BYTES) continue;
     beyond.push(index);
     bytes -= sizes[index] ?? 0;
     others -= 1;
@@ -325,14 +303,12 @@ function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number
   return beyond;
 }
 
-function sizeOf(type: ColumnType, cell: Cell): number {
-  return cell === null ? 0 : (FIXED[type] ?? textSize(type, cell));
-}
-
 /** One byte holds the length. Numbers and JSON are stored otherwise than they are written, and count as long. */
-function textSize(type: ColumnType, cell: Cell): number {
-  if (type !== 'text' || typeof cell !== 'string') return LONGEST_INSIDE;
-  if (cell.length >= LONGEST_INSIDE) return POINTER;
-  const size = Buffer.byteLength(cell) + 1;
-  return size <= LONGEST_INSIDE ? size : POINTER;
+function storedBytes(type: ColumnType, cell: Cell): number {
+  if (cell === null) return 0;
+  const fixed = FIXED_BYTES[type];
+  if (fixed !== undefined) return fixed;
+  if (type !== 'text' || typeof cell !== 'string') return MAX_INLINE_BYTES;
+  const size = cell.length < MAX_INLINE_BYTES ? Buffer.byteLength(cell) + 1 : Infinity;
+  return size <= MAX_INLINE_BYTES ? size : POINTER_BYTES;
 }

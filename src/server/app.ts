@@ -15,30 +15,22 @@ import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credent
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import {
-  compareRateLimit,
-  type KnownLimits,
-  limitsOf,
-  openRateLimiter,
-  type RateLimiter,
-  TOKEN_LIMITS,
-} from '../http/rate-limit/rate-limiter.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type RateLimiter, TOKEN_LIMITS } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
-import { eraseForgotten } from '../sync/forget/erase-records.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import { rebuildResource, rebuildViews, type ResourceRebuilt } from '../sync/rebuild-resource.ts';
+import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type RefetchOutcome, refetchOwned, type RefetchRequest } from '../sync/refetch.ts';
 import type { RunReport, RunWatcher } from '../sync/report.ts';
 import type { ItemProof } from '../sync/resource-context.ts';
 import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
-import { type Repaired, repairResource } from '../sync/verify/repair-resource.ts';
-import { type Verification, type VerifyRequest, verifyResource } from '../sync/verify/verify-resource.ts';
+import type { Repaired } from '../sync/verify/repair-resource.ts';
+import type { Verification, VerifyRequest } from '../sync/verify/verify-resource.ts';
 
 export interface AppOptions {
   source: SourceSettings;
@@ -148,11 +140,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned(run(), request),
     confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
-    rebuild: (resource, signal) => rebuildResource(run(), resource, signal),
-    rebuildViews: (resource, signal) => rebuildViews(run(), resource, signal),
-    eraseForgotten: (resource, signal) => eraseForgotten(run(), resource, signal),
-    verify: (request) => verifyResource({ ...run(), privacy }, request),
-    repair: (found, signal) => repairResource(run(), found, signal),
+    // What a plain run does not use is loaded with its first use.
+    rebuild: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildResource(run(), ...what),
+    rebuildViews: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildViews(run(), ...what),
+    eraseForgotten: async (...what) => (await import('../sync/forget/erase-records.ts')).eraseForgotten(run(), ...what),
+    verify: async (request) =>
+      (await import('../sync/verify/verify-resource.ts')).verifyResource({ ...run(), privacy }, request),
+    repair: async (...what) => (await import('../sync/verify/repair-resource.ts')).repairResource(run(), ...what),
     close: () => open.disposeAsync(),
   };
 }

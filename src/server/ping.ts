@@ -1,3 +1,4 @@
+// Pings monitors (such as healthchecks.io) at the start and the end of each run.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
@@ -52,12 +53,11 @@ export function createPings(urls: PingSettings, log: Logger, limits: PingLimits 
   }
 
   function sendEnds(ends: readonly { resource: string; status: RunStatus }[], started: Promise<unknown>): void {
-    const isPerResource = (kind: keyof PingSettings): boolean => urls[kind]?.includes(PLACEHOLDER) === true;
     const overall = overallStatus(ends.map(({ status }) => status));
     for (const kind of ['success', 'failure'] as const) {
-      const fits = (status: RunStatus): boolean => endKind(status) === kind;
-      const resources = ends.filter(({ status }) => fits(status)).map(({ resource }) => resource);
-      if (isPerResource(kind) ? resources.length > 0 : fits(overall)) void send(kind, resources, started);
+      const resources = ends.filter(({ status }) => endKind(status) === kind).map(({ resource }) => resource);
+      const isPerResource = urls[kind]?.includes(PLACEHOLDER) === true;
+      if (isPerResource || endKind(overall) === kind) void send(kind, resources, started);
     }
   }
 

@@ -2,9 +2,9 @@ import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
-import { CHANGING, ROW_RESULTS, type FileResult, type Metrics, type RowResult, type Via } from '../observe/metrics.ts';
+import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
 import { MinuteSeries } from '../observe/minute-series.ts';
-import { advanceResource, startResource, waitingResource, type ResourceProgress } from '../observe/progress.ts';
+import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
@@ -45,7 +45,6 @@ interface EndedScan extends CountedFigures {
   mode: ScanMode;
   status: RunStatus;
   seconds: number;
-  error?: { code: string; message: string; hint?: string | undefined } | undefined;
 }
 
 const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
@@ -66,19 +65,17 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
   rejected: 'rejected',
   deleted: 'deleted',
   absent: null,
-  walked: null,
+  scanned: null,
 };
 
 /**
  * Recent activity of one source, in memory: its methods are called with everything that happens, the status page shows
- * it, and Prometheus counts it. `allowedPerSecond` is the limit as the rate limiter knows it.
+ * it, and Prometheus counts it.
  */
 export class SourceActivity implements RunWatcher {
   readonly source: string;
   readonly requests = new MinuteSeries();
   readonly limited = new MinuteSeries();
-  /** Requests per second that the service allowed, times 1,000. */
-  readonly allowed = new MinuteSeries();
   readonly received = new MinuteSeries();
   readonly refused = new MinuteSeries();
   /** Milliseconds from the receipt of a webhook to its row. */
@@ -97,24 +94,19 @@ export class SourceActivity implements RunWatcher {
   filesStopped: (Problem & { since: number }) | null = null;
   readonly #clock: Clock;
   readonly #counters: Metrics['counters'];
-  readonly #allowedPerSecond: () => number | null;
   readonly #running = new Map<string, RunningScan>();
-  readonly #errors = new Map<string, Problem>();
 
-  constructor(source: string, clock: Clock, { counters }: Metrics, allowedPerSecond: () => number | null = () => null) {
+  constructor(source: string, clock: Clock, { counters }: Metrics) {
     this.source = source;
     this.#clock = clock;
     this.#counters = counters;
-    this.#allowedPerSecond = allowedPerSecond;
   }
 
   /** Called after each HTTP attempt. */
   readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
     const now = this.#clock.now();
-    const allowed = this.#allowedPerSecond();
     this.requests.add(now, latency_ms);
     if (outcome === 'limited') this.limited.add(now);
-    if (allowed !== null) this.allowed.add(now, allowed * 1_000);
     this.#counters.requests.inc({ source: this.source, outcome });
     this.#counters.latency.observe({ source: this.source }, latency_ms / 1_000);
   };
@@ -137,11 +129,9 @@ export class SourceActivity implements RunWatcher {
     running.lastPageAt = this.#clock.now();
   };
 
-  readonly ended = ({ resource, mode, status, seconds, error, ...figures }: EndedScan): void => {
+  readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
     this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
     this.#running.delete(resource);
-    if (error === undefined) this.#errors.delete(resource);
-    else this.#errors.set(resource, { code: error.code, message: error.message, hint: error.hint ?? null });
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };
 
@@ -194,11 +184,6 @@ export class SourceActivity implements RunWatcher {
 
   running(resource: string): Readonly<RunningScan> | null {
     return this.#running.get(resource) ?? null;
-  }
-
-  /** The error of the last run in this process, or null. */
-  lastError(resource: string): Problem | null {
-    return this.#errors.get(resource) ?? null;
   }
 
   #countRows(resource: string, via: Via, before: CountedFigures, after: CountedFigures): void {

@@ -12,7 +12,7 @@ export interface DrainParts extends WatchedSource {
   app: App;
   inbox: DrainOptions['inbox'];
   pauses: KnownPauses;
-  walk: DrainOptions['walk'];
+  walk: DrainOptions['scan'];
   /** Ends the fetches in progress. */
   signal: AbortSignal;
   /** In a cluster: whether this process handles deliveries for these resources. */
@@ -45,7 +45,7 @@ export function startDrain(parts: DrainParts): Drain | null {
       checkOwner?.(resource);
       return app.refetch({ resource, key, expected, signal: parts.signal });
     },
-    walk: async (resource, command) => {
+    scan: async (resource, command) => {
       await refusePaused(resource);
       return parts.walk(resource, command);
     },

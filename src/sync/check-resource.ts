@@ -97,7 +97,7 @@ export async function checkResource(
 
 /** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
-  const asked = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isProved: false } };
+  const asked = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isVerified: false } };
   let pages = 0;
   let isCut = false;
   const isEnough: ScanOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);

@@ -20,9 +20,9 @@ interface PassedPage {
   /** The listing's total; absent or null if none exists. */
   total?: number | null;
   /** Records on the largest page so far that named a next one; absent or 0 if none did. */
-  kept?: number;
+  fullPageSize?: number;
   /** Of the last page: false if nothing proves that the scan met every record. */
-  isProved?: boolean;
+  isComplete?: boolean;
   updated: readonly DatedKey[];
   /** Of local times in `updated`; absent or null if they are UTC. */
   zone?: TimeZone | null;
@@ -35,7 +35,7 @@ interface PassedPage {
 export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
   const walked = passPage(checkpoint, page, now);
   if (!page.isLast) return walked;
-  return page.isProved === false ? unproved(walked, now) : finished(walked, page, now);
+  return page.isComplete === false ? unproved(walked, now) : finished(walked, page, now);
 }
 
 function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
@@ -50,7 +50,7 @@ function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): Che
     walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
     walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
     walk_total: total === null || known === null ? (total ?? known) : Math.min(total, known),
-    kept_size: page.kept ? page.kept : checkpoint.kept_size,
+    kept_size: page.fullPageSize ? page.fullPageSize : checkpoint.kept_size,
   };
 }
 

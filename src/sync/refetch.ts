@@ -2,7 +2,7 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
 import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
-import { type DeleteEvidence, type GoneRecord, readLiveRows, softDelete } from './deletes/soft-delete.ts';
+import { type DeleteEvidence, type DeletedRecord, readLiveRows, softDelete } from './deletes/soft-delete.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 import { askListing, checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
 
@@ -113,8 +113,8 @@ async function loadFound(
 }
 
 /** The record itself says that the profile's filter leaves it out: nothing else has to be requested. */
-async function deleteLeftOut(context: ResourceContext, record: GoneRecord): Promise<RefetchOutcome> {
-  const evidence = { witness: 'walked', reason: 'missing', isReleased: false } as const;
+async function deleteLeftOut(context: ResourceContext, record: DeletedRecord): Promise<RefetchOutcome> {
+  const evidence = { source: 'scan', reason: 'missing', isReleased: false } as const;
   const { deleted, held, doubt } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
   if (doubt !== null) return 'unconfirmed';
@@ -124,13 +124,13 @@ async function deleteLeftOut(context: ResourceContext, record: GoneRecord): Prom
 /** `isStated`: the record itself says that it is deleted. */
 async function deleteRecord(
   context: ResourceContext,
-  record: GoneRecord,
+  record: DeletedRecord,
   event: ExpectedRecord,
   isStated: boolean,
 ): Promise<RefetchOutcome> {
   const evidence: DeleteEvidence = isStated
-    ? { witness: 'stated', reason: 'stated', isReleased: false }
-    : { witness: event.isDelete ? 'told' : 'untold', reason: 'event', isReleased: false };
+    ? { source: 'tombstone', reason: 'stated', isReleased: false }
+    : { source: event.isDelete ? 'named' : 'none', reason: 'event', isReleased: false };
   const { deleted, held, waiting, listed, doubt } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
@@ -156,7 +156,7 @@ async function withoutFetch(context: ResourceContext, key: string, event: Expect
   if (row !== undefined && row.deletedAt !== null) return 'absent';
   const found = profile.deleted === null ? null : await findTombstone(context, key, event);
   if (found !== null) return deleteRecord(context, found, event, true);
-  const evidence = { witness: 'told', reason: 'event', isReleased: false } as const;
+  const evidence = { source: 'named', reason: 'event', isReleased: false } as const;
   await softDelete(context, [{ key, confirmedAt: clock.now() }], evidence);
   return 'unreadable';
 }
@@ -166,7 +166,7 @@ async function findTombstone(
   context: ResourceContext,
   key: string,
   { after }: ExpectedRecord,
-): Promise<GoneRecord | null> {
+): Promise<DeletedRecord | null> {
   const { profile, clock, warehouse, owned } = context;
   const confirmedAt = clock.now();
   const row = (await readLiveRows(context, [{ key, confirmedAt }])).get(key);

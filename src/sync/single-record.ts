@@ -250,8 +250,8 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
         else (tombstoneOf(record.value, profile) === null ? found.records : found.tombstones).set(listedKey, record);
       }
       if (page.end !== null) {
-        const { isProved } = judgeScan(page.end, profile, null);
-        return { ...found, requestedAt, isWhole: isProved && isKeyed && found.records.size > 0 };
+        const { isComplete } = judgeScan(page.end, profile, null);
+        return { ...found, requestedAt, isWhole: isComplete && isKeyed && found.records.size > 0 };
       }
       if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;
     }

@@ -44,14 +44,14 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
 }
 
 /** Stores which unverified fields of the profile a full scan has verified. */
-export async function noteVerified(context: RunContext, walked: WholeScan): Promise<void> {
+export async function noteVerified(context: RunContext, scan: WholeScan): Promise<void> {
   const { profile, warehouse, owned } = context;
   const stored = profile.unverified.length === 0 ? null : await readCheckpoint(warehouse.own, owned.resource);
-  if (stored === null || !walked.isProved) return;
+  if (stored === null || !scan.isComplete) return;
   const { records, rejected } = context.progress.figures;
   if (records === 0 || rejected > 0) return;
-  const { endProof, evidence } = walked;
-  const hasPages = endProof === 'total' || (endProof !== null && endProof !== 'whole' && evidence.pages > 1);
+  const { end, evidence } = scan;
+  const hasPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
   const verified: Readonly<Record<string, boolean>> = {
     records: true,
     id: records > 1 && context.progress.shared.count === 0,

@@ -1,5 +1,5 @@
 import type { ViewDialect } from '../database/view-dialect.ts';
-import type { Column, TableShape } from '../model/table.ts';
+import type { Column } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
@@ -21,25 +21,31 @@ const COMPUTED: ReadonlySet<string> = new Set(['version', 'valid_from', 'valid_t
 
 /** `<resource>_history` for resources that keep all versions: what a record was, and from when to when. */
 export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
-  return withHistory(model).flatMap((resource): View[] => {
-    const [own] = resource.tables;
+  const { dialect } = model;
+  return withHistory(model).flatMap((viewed): View[] => {
+    const { resource } = viewed;
+    const [own] = viewed.tables;
     const live = own === undefined ? undefined : planned.get(`${own.name}_live`);
     if (own === undefined || live === undefined) return [];
-    const { dialect } = model;
-    const key = keyColumn(model, own, live);
+    const [key = ''] = own.key;
+    const keyName = COMPUTED.has(key) ? `source_${key}` : key;
+    const keyDescription = live.columns.find(({ name }) => name === key)?.description ?? null;
+    // The day is part of the key, so that `is_final` of a version is that of its record's row.
+    const row = ` FROM ${dialect.id(own.name)} AS r WHERE r.${dialect.id(key)} = v.${dialect.id('id')}`;
+    const final = finalColumn(model, viewed, 'r.').map((each) => ({ ...each, sql: `(SELECT ${each.sql}${row})` }));
     return [
       {
-        name: `${resource.resource}_history`,
-        resource: resource.resource,
-        description: `Every version of each ${resource.resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
+        name: `${resource}_history`,
+        resource,
+        description: `Every version of each ${resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
         columns: [
-          key,
+          ownColumn(keyName, 'text', `v.${dialect.id('id')}`, keyDescription),
           ...versionColumns(model),
-          ...recordColumns(model, resource, live),
-          ...finalColumns(model, resource),
+          ...recordColumns(model, viewed, live),
+          ...final,
         ],
-        from: `${dialect.bodies.from} WHERE v.${dialect.id('resource')} = ${dialect.literal(resource.resource)}`,
-        asOf: `${resource.resource}_as_of`,
+        from: `${dialect.bodies.from} WHERE v.${dialect.id('resource')} = ${dialect.literal(resource)}`,
+        asOf: `${resource}_as_of`,
       },
     ];
   });
@@ -49,32 +55,15 @@ function withHistory({ resources }: ViewModel): ViewedResource[] {
   return resources.filter(({ profile }) => profile.history === 'all');
 }
 
-/** `is_final` of a version is that of its record's row, because the day is part of the key. */
-function finalColumns(model: ViewModel, resource: ViewedResource): ViewColumn[] {
-  const [own] = resource.tables;
-  const id = (name: string): string => model.dialect.id(name);
-  const row = ` FROM ${id(own?.name ?? '')} AS r WHERE r.${id(own?.key[0] ?? '')} = v.${id('id')}`;
-  return finalColumn(model, resource, 'r.').map((column) =>
-    Object.assign(column, { sql: `(SELECT ${column.sql}${row})` }),
-  );
-}
-
-function keyColumn({ dialect }: ViewModel, { key: [name = ''] }: TableShape, live: PlannedView): ViewColumn {
-  const description = live.columns.find((column) => column.name === name)?.description ?? null;
-  const freeName = COMPUTED.has(name) ? `source_${name}` : name;
-  return ownColumn(freeName, 'text', `v.${dialect.id('id')}`, description);
-}
-
 function versionColumns({ dialect }: ViewModel): ViewColumn[] {
   const [since, until] = [`v.${dialect.id('valid_from')}`, `v.${dialect.id('valid_to')}`];
   const isDeleted = `(v.${dialect.id('op')} = 'delete')`;
-  const deletedText = 'True for a version that says that the record is gone: all else is null.';
   return [
-    ownColumn('version', 'integer', `v.${dialect.id('version')}`, 'Which version of the record it is, from 1.'),
-    ownColumn('valid_from', 'timestamp', since, 'From when on the record was so: when it was asked for.'),
+    ownColumn('version', 'integer', `v.${dialect.id('version')}`, 'The number of the version of the record, from 1.'),
+    ownColumn('valid_from', 'timestamp', since, 'Since when the record had these values: when it was requested.'),
     ownColumn('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
     ownColumn('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
-    ownColumn('is_deleted', 'boolean', isDeleted, deletedText),
+    ownColumn('is_deleted', 'boolean', isDeleted, 'True if the record was deleted then: its fields are null.'),
   ];
 }
 
@@ -133,23 +122,22 @@ export function changesViews(model: ViewModel, planned: PlannedViews): View[] {
     if (history === undefined) return [];
     const [key] = history.columns;
     const { dialect } = model;
-    const column = (name: string, type: ColumnType, description: string): ViewColumn =>
-      ownColumn(name, type, `c.${dialect.id(name)}`, description);
+    const cell = (name: string): string => `c.${dialect.id(name)}`;
     // The parts of the union have different types.
     const text = (name: string, description: string): ViewColumn =>
-      ownColumn(name, 'text', dialect.declared(`c.${dialect.id(name)}`, 'text'), description);
+      ownColumn(name, 'text', dialect.declared(cell(name), 'text'), description);
     return [
       {
         name: `${resource}_changes`,
         resource,
         description: `What each version of a ${resource} record has changed: one row a field. The first version is no change.`,
         columns: [
-          column(key?.name ?? '', 'text', key?.description ?? ''),
-          column('version', 'integer', 'The version that has changed it.'),
-          column('changed_at', 'timestamp', 'When the service was asked for that version.'),
-          text('field', 'The column; _deleted_at where the record was deleted or came back.'),
-          text('old_value', 'What it was, as a text; a list as JSON.'),
-          text('new_value', 'What it is from then on.'),
+          ownColumn(key?.name ?? '', 'text', cell(key?.name ?? ''), key?.description ?? ''),
+          ownColumn('version', 'integer', cell('version'), 'The version that changed it.'),
+          ownColumn('changed_at', 'timestamp', cell('changed_at'), 'When that version was requested.'),
+          text('field', 'The column; _deleted_at if the record was deleted or restored.'),
+          text('old_value', 'The value before, as a text; a list as JSON.'),
+          text('new_value', 'The value since then.'),
         ],
         from: ` FROM (${[editRows(dialect, history), ...deleteRows(dialect, history)].join(' UNION ALL ')}) AS c`,
       },
@@ -214,12 +202,12 @@ function statesView(model: ViewModel, resource: ViewedResource, history: Planned
   return {
     name: `${resource.resource}_states`,
     resource: resource.resource,
-    description: `The stretches of time in which a ${resource.resource} record was in one state, without interruption: one row each.`,
+    description: `Each period in which a ${resource.resource} record was in one state without interruption, one a row.`,
     columns: [
       ownColumn(key?.name ?? '', 'text', `s.${dialect.id(key?.name ?? '')}`, key?.description ?? ''),
-      computed('state', 'text', `What ${state.name} was.`),
+      computed('state', 'text', `The value of ${state.name}.`),
       computed('valid_from', 'timestamp', 'Since when the record was in this state.'),
-      computed('valid_to', 'timestamp', 'Until when; null if it is still in it.'),
+      computed('valid_to', 'timestamp', 'Until when; null if it still is.'),
       ownColumn('is_published', 'boolean', isPublished(model, resource, 's.state'), 'True if it was published then.'),
     ],
     from: ` FROM (${statePeriods(dialect, history, state)}) AS s`,

@@ -142,7 +142,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
 }
 
-const SYNCED_AT = 'When the service was asked for this version of the record, UTC.';
+const SYNCED_AT = 'When this version of the record was requested, UTC.';
 
 function referenceOf({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
   const relation = relations.find(({ from }) => from.table.name === table.name && from.column === name);
@@ -167,41 +167,37 @@ function fromOf({ dialect }: ViewModel, { tables }: ViewedResource, table: Table
  */
 function filesViews(model: ViewModel, planned: PlannedViews): View[] {
   return model.resources.flatMap((resource) => {
-    const live = planned.get(`${resource.tables[0]?.name ?? ''}_live`);
-    return !resource.hasFiles || live === undefined ? [] : [allFiles(model, resource), liveFiles(model, resource)];
+    if (!resource.hasFiles || !planned.has(`${resource.tables[0]?.name ?? ''}_live`)) return [];
+    const columns = fileColumns(model, resource);
+    return [allFiles(model, resource, columns), liveFiles(model, resource, columns)];
   });
 }
 
-function allFiles(model: ViewModel, resource: ViewedResource): View {
-  return {
-    name: `${resource.resource}_files`,
-    resource: resource.resource,
-    description: `Every content that a file of a ${resource.resource} record had, one row from valid_from to valid_to. The bytes stand in a store, under sha256.`,
-    columns: fileColumns(model, resource),
-    from: ` FROM ${FILES} AS ${FILE} WHERE ${ofResource(model, resource)}`,
-  };
-}
-
-function liveFiles(model: ViewModel, resource: ViewedResource): View {
-  const id = (name: string): string => model.dialect.id(name);
-  const [own] = resource.tables;
-  const record = `JOIN ${id(own?.name ?? '')} AS ${RECORD} ON ${RECORD}.${id(own?.key[0] ?? '')} = ${FILE}.${id('record_id')}`;
-  const isLive = `${RECORD}.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
-  return {
-    name: `${resource.resource}_files_live`,
-    resource: resource.resource,
-    description: `The files of the live ${resource.resource} records as they are now, one a row, those among them that could not be fetched.`,
-    columns: fileColumns(model, resource),
-    from: ` FROM ${FILES} AS ${FILE} ${record} WHERE ${ofResource(model, resource)} AND ${isLive}`,
-  };
-}
-
-const FILES = '"_sync_files"';
 const FILE = 'f';
-const RECORD = 'r';
 
-function ofResource({ dialect }: ViewModel, { resource }: ViewedResource): string {
-  return `${FILE}.${dialect.id('resource')} = ${dialect.literal(resource)}`;
+function allFiles({ dialect }: ViewModel, { resource }: ViewedResource, columns: readonly ViewColumn[]): View {
+  return {
+    name: `${resource}_files`,
+    resource,
+    description: `Every content that a file of a ${resource} record had, one row from valid_from to valid_to. The bytes are in a store, by their sha256.`,
+    columns,
+    from: ` FROM "_sync_files" AS ${FILE} WHERE ${FILE}.${dialect.id('resource')} = ${dialect.literal(resource)}`,
+  };
+}
+
+function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: readonly ViewColumn[]): View {
+  const { id } = dialect;
+  const { resource, tables } = viewed;
+  const { name, key } = tables[0] ?? { name: '', key: [] };
+  const record = `JOIN ${id(name)} AS r ON r.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
+  const isLive = `r.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
+  return {
+    name: `${resource}_files_live`,
+    resource,
+    description: `The files of the live ${resource} records as they are now, one a row, including those that could not be fetched.`,
+    columns,
+    from: ` FROM "_sync_files" AS ${FILE} ${record} WHERE ${FILE}.${id('resource')} = ${dialect.literal(resource)} AND ${isLive}`,
+  };
 }
 
 function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: ViewedResource): ViewColumn[] {
@@ -213,22 +209,22 @@ function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: Viewed
   const key = ownColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);
   return [
     { ...key, references: own === undefined ? null : `${own.name}.${own.key[0] ?? ''}` },
-    column('field', 'text', 'Which file of the record it is, as the profile names it.'),
-    number('position', 'Its place where the record has several, from 0.'),
-    column('url', 'text', 'Where it was asked for.'),
-    column('sha256', 'text', 'The SHA-256 of its bytes, under which they stand in the store; null before they came.'),
-    column('bytes', 'integer', 'How many bytes it has.'),
-    column('type', 'text', 'What it is by its content, such as image/png.'),
+    column('field', 'text', 'The name of the file in the profile.'),
+    number('position', 'Its position if the record has several, from 0.'),
+    column('url', 'text', 'The address from which it was requested.'),
+    column('sha256', 'text', 'The SHA-256 of its bytes, which is its name in the store; null before it was fetched.'),
+    column('bytes', 'integer', 'Its size in bytes.'),
+    column('type', 'text', 'The type of its content, such as image/png.'),
     number('width', 'Of a picture, in pixels.'),
     number('height', 'Of a picture, in pixels.'),
     column('fetched_at', 'timestamp', 'When the service was last found to serve this content, UTC.'),
-    column('etag', 'text', 'What the service calls this content.'),
+    column('etag', 'text', 'The ETag of this content at the service.'),
     column('status', 'text', STATUSES),
-    column('error', 'text', 'Why it is not here, or not as it is served now.'),
-    column('valid_from', 'timestamp', 'From when on the record showed this content, as far as the copy saw, UTC.'),
-    column('valid_to', 'timestamp', 'Until when; null for what it shows now.'),
+    column('error', 'text', 'Why it is missing or outdated.'),
+    column('valid_from', 'timestamp', 'Since when the record has this content, as far as the copy saw, UTC.'),
+    column('valid_to', 'timestamp', 'Until when; null for its current content.'),
   ];
 }
 
 const STATUSES =
-  'stored: here as it was served last; waiting or failed: to be fetched, what was seen last stays till then; refused: the profile does not admit it; gone: the service no longer has it.';
+  'stored: as last served; waiting or failed: to be fetched, and the last content stays until then; refused: not allowed by the profile; gone: the service no longer has it.';

@@ -5,163 +5,80 @@ import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { isHidden } from '../rows/mask-fields.ts';
-import {
-  ownColumn,
-  type PlannedViews,
-  type View,
-  type ViewColumn,
-  type ViewedResource,
-  type ViewModel,
-} from './view.ts';
+import { ownColumn, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
 
-/** A column over managed tables. */
+/** A column of a view over internal tables. */
 type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
 
-/** A view of the whole source over managed tables. */
-function ownView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View {
-  return { name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from };
+/** A view of the whole source over internal tables. */
+function sourceView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View[] {
+  return [{ name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from }];
 }
 
 /** `calendar`: one row per day, so that reports can show days, weeks and months without data. */
 export function calendarView(): View[] {
-  return [
-    ownView(
-      'calendar',
-      'One row per day, from the first year of the data to two years ahead.',
-      CALENDAR_COLUMNS,
-      ' FROM "_sync_calendar" AS d',
-    ),
+  const columns: SourceViewColumn[] = [
+    ['date', 'date', 'd."date"', 'The day.'],
+    ['month', 'text', 'd."month"', 'Its month, such as 2024-05.'],
+    ['quarter', 'text', 'd."quarter"', 'Its quarter, such as 2024-Q2.'],
+    ['year', 'integer', 'd."year"', 'Its year.'],
+    [
+      'iso_week',
+      'text',
+      'd."iso_week"',
+      'Its ISO 8601 week, such as 2024-W01; the year may differ from that of the day.',
+    ],
+    ['weekday', 'integer', 'd."weekday"', 'The day of the week from 1, Monday, to 7, Sunday.'],
+    ['is_weekend', 'boolean', 'd."is_weekend"', 'True on Saturday and Sunday.'],
   ];
+  const description = 'One row per day, from the first year of the data to two years ahead.';
+  return sourceView('calendar', description, columns, ' FROM "_sync_calendar" AS d');
 }
-
-const CALENDAR_COLUMNS = [
-  ['date', 'date', 'd."date"', 'The day.'],
-  ['month', 'text', 'd."month"', 'Its month, such as 2024-05.'],
-  ['quarter', 'text', 'd."quarter"', 'Its quarter, such as 2024-Q2.'],
-  ['year', 'integer', 'd."year"', 'Its year.'],
-  [
-    'iso_week',
-    'text',
-    'd."iso_week"',
-    'Its week by ISO 8601, such as 2024-W01; its year may be another than the day has.',
-  ],
-  ['weekday', 'integer', 'd."weekday"', 'The day of the week from 1, Monday, to 7, Sunday.'],
-  ['is_weekend', 'boolean', 'd."is_weekend"', 'True on Saturday and Sunday.'],
-] as const;
 
 /** `sync_deletes`: every delete, and when the record was restored. */
 export function deletesView(): View[] {
-  const columns = [
+  const columns: SourceViewColumn[] = [
     ['resource', 'text', 'd."resource"', 'The resource of the record.'],
     ['id', 'text', 'd."id"', 'The key of the record.'],
-    [
-      'deleted_at',
-      'timestamp',
-      'd."deleted_at"',
-      'When the record was deleted by the word of the service, else when the service was asked and no longer had it, UTC.',
-    ],
-    [
-      'restored_at',
-      'timestamp',
-      'd."restored_at"',
-      'When the service was asked and had the record again, UTC; null as long as it is gone.',
-    ],
-  ] as const;
-  return [
-    ownView(
-      'sync_deletes',
-      'Every delete of a record, and when it was restored.',
-      columns,
-      ' FROM "_sync_deletes" AS d',
-    ),
+    ['deleted_at', 'timestamp', 'd."deleted_at"', 'When the service deleted it, or when a sync found it missing, UTC.'],
+    ['restored_at', 'timestamp', 'd."restored_at"', 'When a sync found it again, UTC; null while it is deleted.'],
   ];
+  const description = 'Every delete of a record, and when it was restored.';
+  return sourceView('sync_deletes', description, columns, ' FROM "_sync_deletes" AS d');
 }
+
+const CHANGE_KIND = `CAST(coalesce(c."kind", CASE WHEN c."from_type" IS NULL THEN 'new' ELSE 'widened' END) AS TEXT)`;
+const CHANGE_KINDS =
+  'new, widened, gone (no record of a run has a value for it), renamed? (the same, and another column seems to have the values), or back.';
 
 /** `sync_schema_log`: every new or widened column, and every column that lost its values. */
 export function schemaLogView({ dialect }: ViewModel): View[] {
-  const columns = [
+  const columns: SourceViewColumn[] = [
     ['changed_at', 'timestamp', 'c."changed_at"', 'When the table changed, UTC.'],
     ['table_name', 'text', 'c."table_name"', 'The table.'],
     ['column_name', 'text', 'c."column_name"', 'Its column.'],
-    ['from_type', 'text', typeWord(dialect, 'c."from_type"'), 'The type that it had; null for a new column.'],
-    ['to_type', 'text', typeWord(dialect, 'c."to_type"'), 'The type that it has had since.'],
-    [
-      'kind',
-      'text',
-      `CAST(coalesce(c."kind", CASE WHEN c."from_type" IS NULL THEN 'new' ELSE 'widened' END) AS TEXT)`,
-      'new, widened, gone (the records of a run have no value for it any more), renamed? (the same, and another column seems to have the values), or back.',
-    ],
+    ['from_type', 'text', typeName(dialect, 'c."from_type"'), 'The type that it had; null for a new column.'],
+    ['to_type', 'text', typeName(dialect, 'c."to_type"'), 'The type that it has had since.'],
+    ['kind', 'text', CHANGE_KIND, CHANGE_KINDS],
     ['renamed_to', 'text', 'c."renamed_to"', 'The column that seems to have the values now, as table.column.'],
-  ] as const;
+  ];
   const description = 'Every column of a copied table that was added, became wider, lost its values or has them again.';
-  return [ownView('sync_schema_log', description, columns, ' FROM "_sync_schema_changes" AS c')];
+  return sourceView('sync_schema_log', description, columns, ' FROM "_sync_schema_changes" AS c');
 }
 
 /** Converts a stored type to the database's own name for it; NULL for none. */
-function typeWord(dialect: ViewDialect, sql: string): string {
-  const words = COLUMN_TYPES.map(
+function typeName(dialect: ViewDialect, sql: string): string {
+  const names = COLUMN_TYPES.map(
     (type) => `WHEN ${dialect.literal(type)} THEN ${dialect.literal(dialect.types[type])}`,
   );
-  return dialect.declared(`CAST(CASE ${sql} ${words.join(' ')} END AS TEXT)`, 'text');
-}
-
-/**
- * `sync_freshness`: age and size of the copy of each resource. Its first columns are those of the migrations. Columns that
- * read a table are subqueries, so that queries without them do not wait for it.
- */
-export function freshnessView(model: ViewModel, planned: PlannedViews): View[] {
-  const columns = [...runColumns(), ...rowCountColumns(model, planned), ...verificationColumns(), copiedColumn(model)];
-  return [
-    ownView('sync_freshness', 'How fresh and how large the copy is, one row per resource.', columns, FRESHNESS_FROM),
-  ];
+  return dialect.declared(`CAST(CASE ${sql} ${names.join(' ')} END AS TEXT)`, 'text');
 }
 
 const FRESHNESS_FROM = ` FROM (SELECT "resource" FROM "_sync_checkpoints" UNION SELECT "resource" FROM "_sync_runs") AS known LEFT JOIN "_sync_checkpoints" AS checkpoint ON checkpoint."resource" = known."resource"`;
-
 const REJECTS = `(SELECT count(*) FROM "_sync_rejects" AS r WHERE r."resource" = known."resource" AND r."resolved_at" IS NULL)`;
-
-function runColumns(): SourceViewColumn[] {
-  const lastText = (column: string): string => `CAST(${lastRun(column)} AS TEXT)`;
-  return [
-    ['resource', 'text', 'CAST(known."resource" AS TEXT)', 'The resource.'],
-    ['last_success_at', 'timestamp', 'checkpoint."last_success_at"', 'When it was last copied to the end, UTC.'],
-    ['last_full_at', 'timestamp', 'checkpoint."last_full_at"', 'When all of it was last read, UTC.'],
-    [
-      'last_run_status',
-      'text',
-      lastText('status'),
-      'How its last run ended: ok, partial, failed, deferred, interrupted; or running.',
-    ],
-    ['last_run_started_at', 'timestamp', lastRun('started_at'), 'When its last run began, UTC.'],
-    ['last_run_finished_at', 'timestamp', lastRun('finished_at'), 'When its last run ended, UTC.'],
-    ['last_run_error', 'text', lastText('error_code'), 'The code of what its last run failed with.'],
-    ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that are rejected.'],
-    ['last_run_warnings', 'text', lastText('warnings'), 'What its last run warned of, as JSON.'],
-  ];
-}
 
 function lastRun(column: string): string {
   return `(SELECT r."${column}" FROM "_sync_runs" AS r WHERE r."resource" = known."resource" ORDER BY r."started_at" DESC, r."run_id" DESC LIMIT 1)`;
-}
-
-function verificationColumns(): SourceViewColumn[] {
-  return [
-    ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
-    [
-      'last_verification',
-      'text',
-      `CAST(${lastVerification('verdict')} AS TEXT)`,
-      'What that has found: equal or differs.',
-    ],
-  ];
-}
-
-/** Tables and views of a resource stay after it is removed from the profile or the settings. */
-function copiedColumn({ copied, dialect }: ViewModel): SourceViewColumn {
-  const names = copied.length === 0 ? 'NULL' : copied.map((name) => dialect.literal(name)).join(', ');
-  const description =
-    'False if the profile or the settings no longer name the resource: its tables and views keep the rows of its last run.';
-  return ['is_copied', 'boolean', `(known."resource" IN (${names}))`, description];
 }
 
 /** Ignores verifications without a result. */
@@ -169,46 +86,62 @@ function lastVerification(column: string): string {
   return `(SELECT v."${column}" FROM "_sync_verifications" AS v WHERE v."resource" = known."resource" AND v."verdict" <> 'unproved' ORDER BY v."ended_at" DESC LIMIT 1)`;
 }
 
-function rowCountColumns({ resources, dialect }: ViewModel, planned: PlannedViews): SourceViewColumn[] {
-  const rows =
-    (where: string) =>
-    ({ tables }: ViewedResource): string | null =>
-      tables[0] === undefined ? null : `(SELECT count(*) FROM ${dialect.id(tables[0].name)} AS t${where})`;
-  // Both counts use an index, while counting live rows directly would read the table.
-  const [all, deleted] = [rows(''), rows(` WHERE t."_deleted_at" IS NOT NULL`)];
-  const live = (each: ViewedResource): string | null => (all(each) === null ? null : `${all(each)} - ${deleted(each)}`);
-  const altered = rows(` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
-  const newest = resources.flatMap((each) => newestOf(each, dialect, planned));
-  const count = (of: typeof altered): string => `CAST(${byResource(resources, dialect, of)} AS BIGINT)`;
-  // A selected column keeps its declared type in SQLite, the result of max() does not.
-  const latest = `(${newest.join(' UNION ALL ')} ORDER BY 1 DESC LIMIT 1)`;
-  return [
-    [
-      'newest_record_at',
-      'timestamp',
-      newest.length === 0 ? dialect.converted('NULL', 'text', 'timestamp') : latest,
-      'The latest time of change of a live record by the word of the service, UTC.',
-    ],
-    ['rows_live', 'integer', count(live), 'Live records.'],
-    ['rows_deleted', 'integer', count(deleted), 'Records that are deleted and kept.'],
-    ['rows_altered', 'integer', count(altered), 'Live records that have changed since they were first copied.'],
-  ];
+function asText(sql: string): string {
+  return `CAST(${sql} AS TEXT)`;
 }
 
-function byResource(
-  resources: readonly ViewedResource[],
-  dialect: ViewDialect,
-  sqlOf: (resource: ViewedResource) => string | null,
-): string {
-  const cases = resources.flatMap((each) => {
-    const sql = sqlOf(each);
-    return sql === null ? [] : [`WHEN ${dialect.literal(each.resource)} THEN ${sql}`];
-  });
-  return cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`;
+/**
+ * `sync_freshness`: age and size of the copy of each resource. Its first columns are those of the migrations. Columns that
+ * read a table are subqueries, so that queries without them do not wait for it.
+ */
+export function freshnessView({ resources, dialect, copied }: ViewModel, planned: PlannedViews): View[] {
+  const rows = (where: string) => (table: string) => `(SELECT count(*) FROM ${dialect.id(table)} AS t${where})`;
+  // Both counts use an index, while counting live rows directly would read the table.
+  const [all, deleted] = [rows(''), rows(` WHERE t."_deleted_at" IS NOT NULL`)];
+  const altered = rows(` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
+  const count = (sqlOf: (table: string) => string): string => {
+    const cases = resources.flatMap(({ resource, tables: [own] }) =>
+      own === undefined ? [] : [`WHEN ${dialect.literal(resource)} THEN ${sqlOf(own.name)}`],
+    );
+    return `CAST(${cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`} AS BIGINT)`;
+  };
+  const newest = resources.flatMap((each) => newestTimes(each, dialect, planned));
+  // A selected column keeps its declared type in SQLite, the result of max() does not.
+  const newestAt =
+    newest.length === 0
+      ? dialect.converted('NULL', 'text', 'timestamp')
+      : `(${newest.join(' UNION ALL ')} ORDER BY 1 DESC LIMIT 1)`;
+  const names = copied.length === 0 ? 'NULL' : copied.map((name) => dialect.literal(name)).join(', ');
+  const columns: SourceViewColumn[] = [
+    ['resource', 'text', asText('known."resource"'), 'The resource.'],
+    ['last_success_at', 'timestamp', 'checkpoint."last_success_at"', 'When it was last copied to the end, UTC.'],
+    ['last_full_at', 'timestamp', 'checkpoint."last_full_at"', 'When all of it was last read, UTC.'],
+    ['last_run_status', 'text', asText(lastRun('status')), 'ok, partial, failed, deferred, interrupted or running.'],
+    ['last_run_started_at', 'timestamp', lastRun('started_at'), 'When its last run began, UTC.'],
+    ['last_run_finished_at', 'timestamp', lastRun('finished_at'), 'When its last run ended, UTC.'],
+    ['last_run_error', 'text', asText(lastRun('error_code')), 'The code of the error of its last run.'],
+    ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that could not be stored.'],
+    ['last_run_warnings', 'text', asText(lastRun('warnings')), 'The warnings of its last run, as JSON.'],
+    ['newest_record_at', 'timestamp', newestAt, 'When the service last changed a live record, UTC.'],
+    ['rows_live', 'integer', count((table) => `${all(table)} - ${deleted(table)}`), 'Live records.'],
+    ['rows_deleted', 'integer', count(deleted), 'Records that are deleted and kept.'],
+    ['rows_altered', 'integer', count(altered), 'Live records that have changed since they were first copied.'],
+    ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
+    ['last_verification', 'text', asText(lastVerification('verdict')), 'Its result: equal or differs.'],
+    // Tables and views of a resource stay after it is removed from the profile or the settings.
+    [
+      'is_copied',
+      'boolean',
+      `(known."resource" IN (${names}))`,
+      'False if it is no longer copied: the rows of its last run stay.',
+    ],
+  ];
+  const description = 'How fresh and how large the copy is, one row per resource.';
+  return sourceView('sync_freshness', description, columns, FRESHNESS_FROM);
 }
 
 /** Selects the times of live records. The first non-null of several fields counts, as in the copy itself. */
-function newestOf(
+function newestTimes(
   { resource, tables: [table], profile }: ViewedResource,
   dialect: ViewDialect,
   planned: PlannedViews,
@@ -216,9 +149,11 @@ function newestOf(
   const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
   if (table === undefined || view === undefined) return [];
   const timed = (columns: readonly Column[]): ViewColumn[] =>
-    columns.flatMap(({ name }) => view.columns.filter((shown) => shown.name === name && isTimed(shown)));
+    columns.flatMap(({ name }) =>
+      view.columns.filter((shown) => shown.name === name && ['timestamp', 'date'].includes(shown.type)),
+    );
   const updated = timed(updatedColumns(table.columns, profile));
-  const published = timed(table.columns).filter(({ name }) => PUBLISHED.test(name));
+  const published = timed(table.columns).filter(({ name }) => name.startsWith('published'));
   const columns = updated.length > 0 ? updated : published.slice(0, 1);
   if (columns.length === 0) return [];
   const times = columns.map(({ name, type }) => {
@@ -230,98 +165,80 @@ function newestOf(
   return [`SELECT ${time} FROM ${dialect.id(view.name)} AS t WHERE ${own} AND ${time} IS NOT NULL`];
 }
 
-const PUBLISHED = /^published/;
-
-function isTimed({ type }: ViewColumn): boolean {
-  return type === 'timestamp' || type === 'date';
-}
-
 /** `sync_dictionary`: every column of every copied table and managed view. */
 export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] {
-  const { resources, dialect } = model;
-  const tables = resources.flatMap((resource) => resource.tables.map(({ name }) => name));
-  // Views with another name than `<table>_live`, because that name was taken.
-  const renamed = tables.flatMap((table) => {
-    const view = planned.get(`${table}_live`)?.name;
-    return view === undefined || view === `${table}_live` ? [] : [[table, view] as const];
-  });
-  const columns = [
+  const { dialect } = model;
+  // True for these columns, given as `table.column`.
+  const isAmong = (columns: readonly string[]): string => {
+    const list = columns.map((column) => dialect.literal(column)).join(', ');
+    return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
+  };
+  const isPersonal = isAmong(personalColumns(model, planned));
+  const columns: SourceViewColumn[] = [
     ['table_name', 'text', 'd."table_name"', 'The table or view.'],
     ['column_name', 'text', 'd."column_name"', 'Its column.'],
     ['type', 'text', 'd."type"', 'The type of the column.'],
-    ['first_seen', 'timestamp', 'd."first_seen"', 'When the column came, UTC.'],
-    ['description', 'text', 'd."description"', 'What it holds.'],
-    ['source_path', 'text', 'd."source_path"', 'The way from the record of the service to the value, dotted.'],
+    ['first_seen', 'timestamp', 'd."first_seen"', 'When the column was added, UTC.'],
+    ['description', 'text', 'd."description"', 'What it contains.'],
+    ['source_path', 'text', 'd."source_path"', 'The path of the value in the record of the service, with dots.'],
     ['references', 'text', 'd."references"', 'The key that its values name, such as content.id.'],
-    ['is_key', 'boolean', markOf(dialect, keyColumns(model, planned)), 'True for the columns that name a row.'],
-    [
-      'is_personal',
-      'boolean',
-      markOf(dialect, personalColumns(model, planned)),
-      'True if the profile hashes or excludes the field.',
-    ],
-  ] as const;
+    ['is_key', 'boolean', isAmong(keyColumns(model, planned)), 'True for the columns that identify a row.'],
+    ['is_personal', 'boolean', isPersonal, 'True if the profile hashes or excludes the field.'],
+  ];
   // SQLite takes the types of a union from bare columns of the last part, or from casts in the first.
-  const parts = [ownColumns(dialect), tableColumns(dialect, renamed), viewColumns(dialect)];
-  const from = ` FROM (${parts.join(' UNION ALL ')}) AS d`;
-  return [ownView('sync_dictionary', 'Every column of the copied tables and of the views over them.', columns, from)];
-}
-
-/** An expression that is true for these columns, given as `table.column`. */
-function markOf(dialect: ViewDialect, columns: readonly string[]): string {
-  const list = columns.map((column) => dialect.literal(column)).join(', ');
-  return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
+  const parts = [ownColumns(dialect), tableColumns(model, planned), viewColumns(dialect)];
+  const description = 'Every column of the copied tables and of the views over them.';
+  return sourceView('sync_dictionary', description, columns, ` FROM (${parts.join(' UNION ALL ')}) AS d`);
 }
 
 function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
-  const views = (name: string, ...kinds: string[]): string[] =>
-    kinds.flatMap((kind) => planned.get(`${name}_${kind}`)?.name ?? []);
+  const keyed = (names: readonly (string | undefined)[], key: readonly string[]): string[] =>
+    names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
+  const viewName = (name: string): string | undefined => planned.get(name)?.name;
   return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
-    const [key, name] = [own?.key ?? [], own?.name ?? ''];
+    const { key, name } = own ?? { key: [], name: '' };
     return [
-      ...keyed([name, ...views(name, 'live', 'summary')], key),
-      ...keyed(views(resource, 'history'), [...key, 'version']),
-      ...lists.flatMap((list) => keyed([list.name, ...views(list.name, 'live')], list.key)),
+      ...keyed([name, viewName(`${name}_live`), viewName(`${name}_summary`)], key),
+      ...keyed([viewName(`${resource}_history`)], [...key, 'version']),
+      ...lists.flatMap((list) => keyed([list.name, viewName(`${list.name}_live`)], list.key)),
     ];
   });
 }
 
-/** Combines each table or view with each column. */
-function keyed(names: readonly string[], key: readonly string[]): string[] {
-  return names.flatMap((name) => key.map((column) => `${name}.${column}`));
-}
-
 function personalColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   return resources.flatMap(({ resource, tables, profile: { fields } }) => {
-    const ofTables = tables.flatMap(({ name, columns }) =>
-      columns.flatMap((column) => (isHidden(pathText(column.path), fields) ? [`${name}.${column.name}`] : [])),
-    );
     const views = [...planned.values()].filter((view) => view.resource === resource);
-    const ofViews = views.flatMap(({ name, columns }) =>
-      columns.flatMap((column) => (isHidden(column.source, fields) ? [`${name}.${column.name}`] : [])),
-    );
-    return [...ofTables, ...ofViews];
+    const columns = [
+      ...tables.flatMap((table) => table.columns.map(({ name, path }) => ({ table, name, path: pathText(path) }))),
+      ...views.flatMap((table) => table.columns.map(({ name, source }) => ({ table, name, path: source }))),
+    ];
+    return columns.filter(({ path }) => isHidden(path, fields)).map(({ table, name }) => `${table.name}.${name}`);
   });
 }
 
 function viewColumns(dialect: ViewDialect): string {
-  return `SELECT v."view_name", v."column_name", ${typeWord(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
+  return `SELECT v."view_name", v."column_name", ${typeName(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
 }
 
-/** Descriptions of table columns are those of the live view. */
-function tableColumns(dialect: ViewDialect, renamed: readonly (readonly [table: string, view: string])[]): string {
-  const cases = renamed.map(([table, view]) => `WHEN ${dialect.literal(table)} THEN ${dialect.literal(view)}`);
+/** Descriptions of table columns are those of the live view, which has another name if that was taken. */
+function tableColumns({ resources, dialect }: ViewModel, planned: PlannedViews): string {
   const usual = `c."table_name" || '_live'`;
+  const cases = resources.flatMap(({ tables }) =>
+    tables.flatMap(({ name }) => {
+      const view = planned.get(`${name}_live`)?.name ?? `${name}_live`;
+      return view === `${name}_live` ? [] : [`WHEN ${dialect.literal(name)} THEN ${dialect.literal(view)}`];
+    }),
+  );
   const live = cases.length === 0 ? usual : `CASE c."table_name" ${cases.join(' ')} ELSE ${usual} END`;
-  return `SELECT c."table_name", c."column_name", ${typeWord(dialect, 'c."type"')}, c."first_seen", CAST(coalesce(l."description", c."comment") AS TEXT), l."source_path", l."refers_to" FROM "_sync_columns" AS c LEFT JOIN "_sync_view_columns" AS l ON l."view_name" = ${live} AND l."column_name" = c."column_name"`;
+  return `SELECT c."table_name", c."column_name", ${typeName(dialect, 'c."type"')}, c."first_seen", CAST(coalesce(l."description", c."comment") AS TEXT), l."source_path", l."refers_to" FROM "_sync_columns" AS c LEFT JOIN "_sync_view_columns" AS l ON l."view_name" = ${live} AND l."column_name" = c."column_name"`;
 }
 
 function ownColumns(dialect: ViewDialect): string {
-  const text = (value: string): string => `CAST(${dialect.literal(value)} AS TEXT)`;
+  const text = (value: string): string => asText(dialect.literal(value));
   const rows = OWN_COLUMNS.map(
     ({ name, type, comment }) =>
       `SELECT ${text(name)} AS "column_name", ${text(dialect.types[type])} AS "type", ${text(comment)} AS "description"`,
   );
-  const nothing = 'CAST(NULL AS TEXT)';
+  const nothing = asText('NULL');
   return `SELECT t."table_name", o."column_name", o."type", t."first_seen", o."description", ${nothing} AS "source_path", ${nothing} AS "references" FROM "_sync_columns" AS t CROSS JOIN (${rows.join(' UNION ALL ')}) AS o WHERE t."table_path" = '[]' AND t."role" = 'key'`;
 }

@@ -17,7 +17,7 @@ const until = ({ clock }: Stage, hour: number, minute: number): number => {
 
 /** The stage's clock runs fast: the middle of an hour is far enough from everything that is due. */
 async function atHalfPast(stage: Stage, hour: number): Promise<void> {
-  stage.clock.jump(until(stage, hour, 30));
+  stage.clock.push(until(stage, hour, 30));
 }
 
 describe('sync --due', () => {
@@ -37,7 +37,7 @@ describe('sync --due', () => {
     onStage({ source: { schedule: EVERY_HOUR } }, async (stage) => {
       await atHalfPast(stage, 8);
       await stage.sync('--due');
-      stage.clock.jump(5 * HOUR);
+      stage.clock.push(5 * HOUR);
       const caughtUp = await stage.sync('--due');
       expect(modesOf(caughtUp)).toEqual({ content: 'incremental', images: 'incremental', analytics: 'incremental' });
       expect((await stage.sync('--due')).report.resources).toEqual([]);

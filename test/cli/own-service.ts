@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { checkCommand } from '../../src/cli/check.ts';
 import type { CliContext } from '../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
-import { tellError } from '../../src/cli/command/output.ts';
+import { printError } from '../../src/cli/command/output.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { serve, type Stage } from '../http/stage.ts';
 import { collector } from '../support/collector.ts';
@@ -100,7 +100,7 @@ async function atTerminal(make: (context: CliContext) => Command, args: readonly
       .exitOverride()
       .parseAsync([...args, '--log-level', 'silent'], { from: 'user' });
   } catch (error) {
-    await tellError(context, error);
+    await printError(context, error);
     code = 2;
   }
   return { code, text: screen.text() + live.text() };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { toTypableCommands } from '../../src/observe/started-as.ts';
-import { runCommand, startCommand, type Ended } from '../support/command.ts';
+import { type Ended, runCommand, startCommand } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
 const { version }: { version: string } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
@@ -56,7 +56,7 @@ describe('the command line', () => {
       'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config explain demo';
     expect(names.join(' ')).toBe(listed);
     const grouped =
-      'probe health pause resume retry reload dictionary grants rebuild alerts backup restore copy sandbox';
+      'probe health pause resume retry dictionary grants rebuild alerts backup restore copy sandbox';
     names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import path from 'node:path';
 import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -123,9 +124,7 @@ describe('an export to a bucket', () => {
   it('refuses a prefix with other objects', async () => {
     const env = await bucketServer();
     const place = bucket(env, 'x');
-    const sink = await place.create('thesis.txt');
-    await sink.write(Buffer.from('x'));
-    await sink.close();
+    await place.write('thesis.txt', Readable.from([Buffer.from('x')]));
     const stage = await ownStage(SQLITE, [{ id: 'a', views: 1 }]);
     const args = ['export', 'csv', `s3://${BUCKET}/x`, '--config', stage.config];
     expect(await runCommand(args, stage.folder, env)).toMatchObject({

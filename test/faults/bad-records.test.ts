@@ -87,14 +87,14 @@ describe('a record that cannot become a row is set aside, and its page goes on',
     await onStage({}, async (stage) => {
       list(stage, [...GOOD, withField('mended', nested(200)), withId('null'), withId('""')]);
       await stage.backfill('content');
-      stage.clock.jump(60_000);
+      stage.clock.push(60_000);
       expect((await stage.backfill('content')).code).toBe(3);
       expect((await rejectsIn(stage)).map(({ resolved_at }) => resolved_at)).toEqual([null, null, null]);
       expect(await stage.query('SELECT count(*) AS n FROM _sync_rejects WHERE last_seen > first_seen')).toEqual([
         { n: 3 },
       ]);
 
-      stage.clock.jump(60_000);
+      stage.clock.push(60_000);
       list(stage, [...GOOD, withField('mended', '[1]'), withId('""')]);
       const ended = await stage.backfill('content');
       expect(reportOf(ended)).toMatchObject({ status: 'partial', inserted: 1, rejected: 1 });
@@ -108,7 +108,7 @@ describe('a record that cannot become a row is set aside, and its page goes on',
       const put = (minute: number, value: string): void => {
         const time = new Date(Date.UTC(2030, 0, 1, 0, minute)).toISOString();
         stage.sandbox.store.put('content', `{"id":"x","updated_at":"${time}","v":${value}}`);
-        stage.clock.jump(60_000);
+        stage.clock.push(60_000);
       };
       const row = () => stage.query(`SELECT v, _version FROM content WHERE id = 'x'`);
       put(0, '"first"');

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import type { CliContext } from '../../src/cli/command/context.ts';
-import { tellError } from '../../src/cli/command/output.ts';
+import { printError } from '../../src/cli/command/output.ts';
 import { statusCommand } from '../../src/cli/status.ts';
 import { deliveriesCommand } from '../../src/cli/deliveries.ts';
 import { inMemory } from '../cli/in-process.ts';
@@ -173,7 +173,7 @@ async function printedBy(
   await make(context)
     .exitOverride()
     .parseAsync([...args], { from: 'user' })
-    .catch((error: unknown) => tellError(context, error));
+    .catch((error: unknown) => printError(context, error));
   return `$ ${args.join(' ')}\n${ended().stdout}${ended().stderr}`;
 }
 

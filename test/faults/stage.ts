@@ -6,7 +6,6 @@ import { expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { exitCodeOfError } from '../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
-import type { Clock } from '../../src/model/clock.ts';
 import { messageOf, SyncError } from '../../src/model/errors.ts';
 import type { ResourceReport, RunReport } from '../../src/sync/report.ts';
 import { inMemory } from '../cli/in-process.ts';
@@ -14,6 +13,7 @@ import type { FaultScript } from '../sandbox/service/faults/fault-script.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/service/sandbox.ts';
 import { differences } from '../support/compare-copy.ts';
 import { SQLITE, type TestDatabase, USUAL } from '../support/databases.ts';
+import { type PushedClock, pushedClock } from '../support/hurried-clock.ts';
 import { IS_LONG } from '../support/length.ts';
 import { copyPrepared } from '../support/made-databases.ts';
 
@@ -51,7 +51,8 @@ export interface Ended {
 /** A content service, a configured copy of the product in this process, and a folder that holds all that it writes. */
 export interface Stage {
   readonly sandbox: Sandbox;
-  readonly clock: FastClock;
+  /** Shared by the product and the service: waits are over twenty times as soon. Deadlines of requests are not. */
+  readonly clock: PushedClock;
   readonly folder: string;
   backfill(...args: string[]): Promise<Ended>;
   sync(...args: string[]): Promise<Ended>;
@@ -67,12 +68,14 @@ export interface Stage {
   written(): string;
 }
 
+/** How many of its seconds pass in one of the machine's. */
+const SPEED = 20;
 const RECORDS = { content: 16, images: 6, analytics: 6 };
 const EMPTY_REPORT: RunReport = { source: 'blog', run_id: '', status: 'failed', resources: [] };
 
 /** Sets the stage, plays, and clears it away, whatever happens. */
 export async function onStage(options: StageOptions, play: (stage: Stage) => Promise<void>): Promise<void> {
-  const clock = new FastClock();
+  const clock = pushedClock(new Date().toISOString(), SPEED);
   const generate = options.sandbox?.data === undefined ? { ...RECORDS, ...options.records } : {};
   const sandbox = await startSandbox({ clock, generate, ...options.sandbox });
   const folder = mkdtempSync(path.join(tmpdir(), 'content-sync-fault-'));
@@ -84,7 +87,7 @@ export async function onStage(options: StageOptions, play: (stage: Stage) => Pro
   }
 }
 
-async function stageIn(folder: string, sandbox: Sandbox, clock: FastClock, options: StageOptions): Promise<Stage> {
+async function stageIn(folder: string, sandbox: Sandbox, clock: PushedClock, options: StageOptions): Promise<Stage> {
   let all = '';
   const database = options.database ?? USUAL;
   if (database === SQLITE) await copyPrepared(path.join(folder, 'blog.db'));
@@ -136,7 +139,12 @@ function writeSettings({ folder, warehouse, sandbox }: Place, options: StageOpti
 
 const COMMANDS = { backfill: backfillCommand, sync: syncCommand, check: checkCommand } as const;
 
-async function runCommand(name: keyof typeof COMMANDS, args: string[], cwd: string, clock: FastClock): Promise<Ended> {
+async function runCommand(
+  name: keyof typeof COMMANDS,
+  args: string[],
+  cwd: string,
+  clock: PushedClock,
+): Promise<Ended> {
   const { context, ended } = inMemory(cwd, { clock });
   context.json = true;
   let error: unknown = null;
@@ -211,52 +219,6 @@ export function requestsFor(stage: Stage, resource: Resource | 'oauth'): number 
 export function useOauth(stage: Stage): void {
   const { clientId: client_id, clientSecret: client_secret } = stage.sandbox.oauth;
   stage.configure({ source: { auth: { type: 'oauth', client_id, client_secret } } });
-}
-
-/** How many of its seconds pass in one of the machine's. */
-const SPEED = 20;
-
-/**
- * A clock on which waits are over twenty times as soon, shared by the product and the service that it talks to: what
- * one of them is told to wait is what the other one measures. Deadlines of requests stay on the machine's own clock.
- */
-class FastClock implements Clock {
-  private readonly start = Date.now();
-  private readonly origin = performance.now();
-  private jumped = 0;
-  private readonly sleepers = new Set<() => void>();
-
-  now(): number {
-    return this.start + this.monotonic();
-  }
-
-  monotonic(): number {
-    return (performance.now() - this.origin) * SPEED + this.jumped;
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.max(0, ms) / SPEED);
-    const onAbort = (): void => reject(signal?.reason);
-    if (signal?.aborted === true) onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
-    this.sleepers.add(resolve);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      this.sleepers.delete(resolve);
-      signal?.removeEventListener('abort', onAbort);
-    });
-  }
-
-  /** Ends every wait that is under way. */
-  wake(): void {
-    for (const resolve of this.sleepers) resolve();
-  }
-
-  /** Time passes between two runs. */
-  jump(ms: number): void {
-    this.jumped += ms;
-  }
 }
 
 /** The body of a listing of one page, the records as they are. */

@@ -7,7 +7,7 @@ import { portOf } from './port-of.ts';
 import { sampled } from '../support/length.ts';
 
 /** Time limits that a silent or dripping service runs into at once. */
-const impatient = { profile: { http: { headers_timeout: '500ms', timeout: '900ms', attempts: 3, concurrency: 4 } } };
+const impatient = { profile: { http: { headers_timeout: '800ms', timeout: '1500ms', attempts: 2, concurrency: 4 } } };
 
 const patient = { profile: { http: { headers_timeout: '30s', timeout: '30s', attempts: 3, concurrency: 4 } } };
 

@@ -3,36 +3,25 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
-import { type Ended, runCommand, startCommand } from '../support/command.ts';
+import { type Ended, runCommand } from '../support/command.ts';
 import { asOtherClient, POSTGRES, postgresDatabase } from '../support/databases.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { filesIn, type Leak, leakFinder } from './canaries.ts';
-import { startServe } from './serve-stage.ts';
 import { createServer, type Socket } from 'node:net';
 import { portOf } from './port-of.ts';
 
 const CLEARTEXT = message('R', Buffer.from([0, 0, 0, 3]));
-const SCRAM = message('R', Buffer.from('\0\0\0\nSCRAM-SHA-256\0\0'));
-const SCRAM_CHALLENGE = message('R', Buffer.from('\0\0\0\vr=nonce,s=c2FsdA==,i=4096'));
 
-/**
- * Asks for the password as it is, and refuses it with a message that gives it back: the worst that a server can do. Or
- * asks for the proof of it, as servers do by default.
- */
-async function startRefusingPostgres({ isScram = false }: { isScram?: boolean } = {}): Promise<{
-  port: number;
-  passwords: string[];
-}> {
+/** Asks for the password as it is, and refuses it with a message that gives it back: the worst that a server can do. */
+async function startRefusingPostgres(): Promise<{ port: number; passwords: string[] }> {
   const passwords: string[] = [];
   const server = createServer((socket) => {
     let isAsked = false;
     socket
       .on('error', () => undefined)
       .on('data', (bytes) => {
-        if (!isAsked) socket.write(isScram ? SCRAM : CLEARTEXT);
-        // Who has no password says nothing more; a real server waits for its authentication_timeout.
-        else if (isScram) socket.end(SCRAM_CHALLENGE);
-        else refuse(socket, passwords, bytes);
+        if (isAsked) refuse(socket, passwords, bytes);
+        else socket.write(CLEARTEXT);
         isAsked = true;
       });
   });
@@ -64,7 +53,7 @@ const freshPassword = (): string => `pos${randomBytes(4).toString('hex')}/canary
 interface Stage {
   folder: string;
   password: string;
-  run: (args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<Ended>;
+  run: (args: readonly string[]) => Promise<Ended>;
   /** What they have printed so far. */
   printed: () => string;
   /** Where the password was found in what the commands have printed and written. */
@@ -72,13 +61,13 @@ interface Stage {
 }
 
 /** A config whose warehouse is what `address` makes of the password, and the real command line. */
-async function stageWith(address: (password: string) => string, more: object = {}): Promise<Stage> {
+async function stageWith(address: (password: string) => string): Promise<Stage> {
   const folder = tempFolder();
   const password = freshPassword();
   const sandbox = await startSandbox({ apiKey: 'key', generate: { content: 4, images: 1, analytics: 1 } });
   onTestFinished(() => sandbox.close());
   const blog = { base_url: sandbox.url, auth: { type: 'api_key', key: 'key' }, profile: 'content-service' };
-  const config = { warehouse: address(password), sources: { blog }, log: { level: 'trace' }, ...more };
+  const config = { warehouse: address(password), sources: { blog }, log: { level: 'trace' } };
   writeFileSync(path.join(folder, 'config.yaml'), JSON.stringify(config));
   const encoded = encodeURIComponent(password);
   const find = leakFinder({ password, encoded });
@@ -86,10 +75,8 @@ async function stageWith(address: (password: string) => string, more: object = {
   return {
     folder,
     password,
-    run: async (args, env) => {
-      // Of the environment the driver reads what is its own.
-      const words = [...args, '-c', 'config.yaml'];
-      const ended = await (env === undefined ? runCommand(words, folder) : startCommand(words, folder, env).ended);
+    run: async (args) => {
+      const ended = await runCommand([...args, '-c', 'config.yaml'], folder);
       printed += ended.stdout + ended.stderr;
       return ended;
     },
@@ -136,17 +123,6 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
     await asOtherClient(url, (client) => client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
   });
 
-  it('F211 is on no page of serve', async () => {
-    const url = await postgresDatabase();
-    const serve = { port: 0 };
-    const stage = await stageWith((password) => withUser(url, 'postgres', password), { serve });
-    const serving = await startServe(stage.folder, { isHere: true });
-    for (const page of ['/', '/status.json', '/metrics', '/readyz']) await serving.ask({ path: page });
-    expect(serving.answered()).toContain('?schema=blog');
-    await serving.stop();
-    expect(stage.leaks(['answers', serving.answered()], ['log', serving.written()])).toEqual([]);
-  });
-
   it('F211 is not given back where the server refuses it, and says it aloud', async () => {
     const refusing = await startRefusingPostgres();
     const stage = await stageWith((password) => withUser(`postgres://127.0.0.1:${refusing.port}/c`, 'app', password));
@@ -183,21 +159,5 @@ describe.runIf(POSTGRES.missing === null)("F211 the warehouse's password", () =>
         expect(stage.leaks()).toEqual([]);
       }),
     );
-  });
-
-  it('F211 may come from PGPASSWORD alone, and is then as secret', async () => {
-    const refusing = await startRefusingPostgres();
-    const stage = await stageWith(() => `postgres://app@127.0.0.1:${refusing.port}/c`);
-    const { code, stderr } = await stage.run(['backfill'], { PGPASSWORD: stage.password });
-    expect([code, stderr]).toEqual([2, expect.stringContaining('for user "app" with ***')]);
-    expect(refusing.passwords).toContain(stage.password);
-    expect(stage.leaks()).toEqual([]);
-  });
-
-  it('is asked for where there is none', async () => {
-    const { port } = await startRefusingPostgres({ isScram: true });
-    const stage = await stageWith(() => `postgres://app@127.0.0.1:${port}/c`);
-    const { code, stderr } = await stage.run(['status']);
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/warehouse_refused\]\n.*check user, password/)]);
   });
 });

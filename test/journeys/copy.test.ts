@@ -140,16 +140,6 @@ describe.skipIf(POSTGRES.missing !== null)('copy to Postgres', () => {
     expect(await unlike(story, `${to}?schema=blog`)).toEqual([]);
   }, 240_000);
 
-  it('waits for nobody: it says who is at work on the SQLite warehouse', async () => {
-    const { story, to } = await stage();
-    story.sandbox.faults.add({ fault: 'silence', resource: 'content' });
-    const busy = await story.startUntil(story.sandbox.requests.total + 1, 'sync');
-    const refused = await copy(story, to);
-    busy.kill('SIGKILL');
-    expect(refused).toMatchObject({ code: 1 });
-    expect(refused.stderr).toContain(`pid ${busy.pid} on`);
-  });
-
   it('says what is wrong with where it is to go, and never the password', async () => {
     const { story, to } = await stage();
     const url = new URL(to);

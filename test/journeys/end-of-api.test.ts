@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { eitherDatabase, USUAL } from '../support/databases.ts';
+import { eitherDatabase } from '../support/databases.ts';
 import { journey, type Journey, type RunChoices } from '../support/journey.ts';
-import { openServingStage } from '../support/serving.ts';
 
 const DAY = 86_400_000;
 const RECORDS = { content: 20, images: 5, analytics: 5 };
@@ -103,29 +102,5 @@ describe('the version of every request', () => {
     expect((await stage.run('backfill', { resources: ['content'], attempted })).status).toBe('ok');
     expect(asked.length).toBeGreaterThan(2);
     for (const url of asked) expect(url.match(/api-version=2024-01 a/g)).toHaveLength(1);
-  });
-});
-
-describe('serve', { timeout: 120_000 }, () => {
-  it('shows it on the page, in status.json and in the metrics', async () => {
-    const stage = await openServingStage({ database: USUAL, sandbox: { generate: RECORDS }, isInside: true });
-    try {
-      stage.sandbox.faults.add({ fault: 'header', resource: 'content', headers: HEADERS });
-      const serving = await stage.serve();
-      await stage.fresh(serving);
-      const { sources, attention } = await serving.status();
-      expect(sources[0]?.api).toMatchObject({ version: '/v1', lifetime: { days_left: 40 } });
-      const sentence = SAID.slice(0, 1).toUpperCase() + SAID.slice(1);
-      const found = { severity: 'look', source: 'blog', resource: null, what: sentence, next: NEXT, command: null };
-      expect(attention).toEqual([found]);
-      expect((await serving.page('/')).body).toContain('/v1, 40 days left');
-      const metrics = (await serving.page('/metrics')).body;
-      expect(metrics).toContain('content_sync_api_deprecated{source="blog"} 1');
-      expect(metrics).toContain(
-        `content_sync_api_sunset_timestamp_seconds{source="blog"} ${Math.floor(SUNSET.getTime() / 1_000)}`,
-      );
-    } finally {
-      await stage.close();
-    }
   });
 });

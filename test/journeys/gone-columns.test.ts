@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ask } from '../support/asking.ts';
 import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 
 type Fields = Record<string, unknown>;
@@ -31,25 +32,11 @@ function without(field: string): Change {
 /** What a service does to its records, and the entries of `sync_schema_log` that name columns without values. */
 const CHANGES: readonly [what: string, change: Change, log: readonly string[]][] = [
   ['leaves a field out', without('title'), ['gone report.title']],
-  [
-    'renames a field',
-    ({ title, ...rest }) => ({ ...rest, headline: title }),
-    ['gone report.title'],
-  ],
+  ['renames a field', ({ title, ...rest }) => ({ ...rest, headline: title }), ['gone report.title']],
   [
     'turns an object into a list',
     ({ seo, ...rest }) => ({ ...rest, seo: [seo] }),
     ['renamed? report.seo_note report.seo', 'renamed? report.seo_words report.seo'],
-  ],
-  [
-    'turns a list into an object',
-    ({ labels, ...rest }) => ({ ...rest, labels: { first: String(labels) } }),
-    ['renamed? report_labels.value report.labels'],
-  ],
-  [
-    'nests an object deeper',
-    ({ seo, ...rest }) => ({ ...rest, meta: { seo } }),
-    ['renamed? report.seo_note report.meta_seo_note', 'renamed? report.seo_words report.meta_seo_words'],
   ],
   [
     'writes a time in another way',
@@ -60,8 +47,15 @@ const CHANGES: readonly [what: string, change: Change, log: readonly string[]][]
 ];
 
 const CASES = EITHER.flatMap((database) =>
-  CHANGES.flatMap(([what, change, log]) =>
-    (['full', 'incremental'] as const).map((mode) => ({ database, name: database.name, what, change, log, mode })),
+  CHANGES.flatMap(([what, change, log], at) =>
+    sampled(['full', 'incremental'] as const, 2, at).map((mode) => ({
+      database,
+      name: database.name,
+      what,
+      change,
+      log,
+      mode,
+    })),
   ),
 );
 

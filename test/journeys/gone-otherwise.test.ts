@@ -35,20 +35,13 @@ async function withoutOne(database: TestDatabase, alone: Reply) {
 
 const OTHER: Readonly<Record<string, Reply>> = {
   'null for the record': { body: { data: null } },
-  'an empty body': { body: '' },
   'status 204': { status: 204, body: '' },
-  'an empty object': { body: {} },
-  'an empty list': { body: { data: [] } },
   'a redirect to a page': { status: 302, headers: { location: '/home' }, body: '' },
-  'a redirect to another record': { status: 301, headers: { location: '/v1/report/r7' }, body: '' },
   'a redirect to another origin': { status: 302, headers: { location: 'http://127.0.0.1:1/login' }, body: '' },
   'another record': { body: { data: { id: 'r7', title: 'Title 7' } } },
 };
 
-const REFUSED: Readonly<Record<string, Reply>> = {
-  'status 403': { status: 403, body: { error: 'no' } },
-  'status 500': { status: 500, body: { error: 'no' } },
-};
+const REFUSED: Reply = { status: 403, body: { error: 'no' } };
 
 const EITHER = eitherDatabase(import.meta.filename);
 
@@ -62,8 +55,8 @@ describe.for(EITHER)('a record that left the listing, on $name', (database) => {
     expect(await stage.isLive()).toBe(false);
   });
 
-  it.for(Object.keys(REFUSED))('stays if it answers %s, until an operator confirms the delete', async (way) => {
-    const stage = await withoutOne(database, REFUSED[way] ?? {});
+  it('stays if it answers status 403, until an operator confirms the delete', async () => {
+    const stage = await withoutOne(database, REFUSED);
     for (let scan = 1; scan <= 2; scan += 1) {
       expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', deleted: 0 });
     }
@@ -74,7 +67,7 @@ describe.for(EITHER)('a record that left the listing, on $name', (database) => {
   });
 
   it('stays if it still exists, even after an operator confirmed the delete', async () => {
-    const stage = await withoutOne(database, REFUSED['status 403'] ?? {});
+    const stage = await withoutOne(database, REFUSED);
     await stage.run('backfill');
     await stage.write("UPDATE _sync_suspects SET state = 'released'");
     stage.service.unlisted.add('r3');

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkCommand } from '../../src/cli/check.ts';
-import { runInProcess } from '../cli/in-process.ts';
 import { ask } from '../support/asking.ts';
-import { DATABASES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { DATABASES, type TestDatabase } from '../support/databases.ts';
 import { clockShowing } from '../support/hurried-clock.ts';
 import type { Journey } from '../support/journey.ts';
 import { ownService } from '../support/own-service.ts';
@@ -88,35 +86,6 @@ describe.for(DATABASES)('times that name no zone, on $name', (database) => {
     expect(await copied()).toHaveLength(4);
     await stage.run('sync');
     expect(asked()).toBe('2026-10-25T04:15:00');
-  });
-
-  it('cannot get another zone behind the back of the rows that are there', async () => {
-    const { stage, state, all } = await wallClock(database, { times: {} });
-    state.rows = [{ id: 'a', modified: '2026-07-10T12:00:00' }];
-    await stage.run('backfill');
-    const asked = stage.service.requests.length;
-    stage.setReport({ updated: 'modified', incremental: FILTER, times: ZURICH });
-    await expect(stage.run('sync')).rejects.toMatchObject({ code: 'profile_changed' });
-    expect(stage.service.requests).toHaveLength(asked);
-    expect((await stage.run('backfill', { restart: true })).status).toBe('ok');
-    expect(await all('SELECT modified FROM report')).toEqual([{ modified: '2026-07-10 10:00:00' }]);
-  });
-});
-
-describe('content-sync check', () => {
-  it('tells that a time without a zone is not UTC, and is content when the profile says so', async () => {
-    const rows = [{ id: 'a', modified: '2026-07-10T12:00:05', modified_gmt: '2026-07-10T10:00:05' }];
-    for (const [times, said] of [
-      [{}, /FAIL {2}report times: modified names no zone and is read as UTC, but stands \+02:00 from modified_gmt/],
-      [ZURICH, /warn {2}report times: times names the field visits\.at/],
-      [{ modified: 'Europe/Zurich' }, /ok {4}report listing/],
-    ] as const) {
-      const { stage, state } = await wallClock(SQLITE, { times, incremental: null });
-      state.rows = rows;
-      const { stdout } = await runInProcess(checkCommand, ['--config', stage.config], stage.folder);
-      expect(stdout).toMatch(said);
-      expect(stdout.includes('FAIL')).toBe(!('modified' in times));
-    }
   });
 });
 

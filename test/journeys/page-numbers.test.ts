@@ -65,9 +65,8 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
   const zeros: [what: string, zero: Numbering['zero']][] = [
     ['the first page', firstAgain],
     ['the whole listing', (records) => ({ body: { data: records } })],
-    ['an empty page', () => ({ body: { data: [] } })],
     ['something else', () => ({ body: { message: 'pages begin at 1' } })],
-    ...[403, 404, 500].map((status): [string, Numbering['zero']] => [`a ${status}`, () => ({ status })]),
+    ['a 404', () => ({ status: 404 })],
   ];
   it.for(zeros)('is page 1 of a service that makes of page 0 %s', async ([, zero]) => {
     const stage = await stageOf(database, { from: 1, count: 12, ...(zero === undefined ? {} : { zero }) });

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ask } from '../support/asking.ts';
 import { DATABASES } from '../support/databases.ts';
+import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 
 const NONE = { content: null, images: null, analytics: null };
@@ -19,8 +20,8 @@ async function postsService(database: (typeof DATABASES)[number]) {
   return stage;
 }
 
-const REMOVALS = DATABASES.flatMap((database) =>
-  (['the profile', 'the settings'] as const).map((place) => ({ database, name: database.name, place })),
+const REMOVALS = DATABASES.flatMap((database, at) =>
+  sampled(['the profile', 'the settings'] as const, 2, at).map((place) => ({ database, name: database.name, place })),
 );
 
 describe.for(REMOVALS)('$name: a resource that is removed from $place', ({ database, place }) => {

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { USUAL } from '../support/databases.ts';
-import { sampled } from '../support/length.ts';
 import {
   nextDay,
-  reportService,
-  reportStage,
   type ReportBehaviour,
+  reportService,
   type ReportService,
+  reportStage,
 } from '../support/report-service.ts';
 
 const HOUR = 3_600_000;
@@ -21,31 +20,6 @@ function fortyDays(behaviour: ReportBehaviour = {}): ReportService {
 }
 
 describe('an answer for a range of reports', () => {
-  const TOO_LARGE: [what: string, behaviour: ReportBehaviour, windows: Record<string, unknown>, most: number][] = [
-    ['holds as much as the service lists', { cap: 60 }, { most: 60 }, 16],
-    ['is refused as too large', { largest: { days: 6, status: 413 } }, { too_large: { status: [413] } }, 20],
-    ['is given up by the service', { largest: { days: 6, status: 504 } }, { too_large: { status: [504] } }, 20],
-  ];
-
-  it.each(sampled(TOO_LARGE, 2))('is cut in two where it %s', async (_, behaviour, windows, most) => {
-    const stage = await reportStage(USUAL, fortyDays(behaviour), windows);
-    const first = await stage.walk('backfill');
-    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
-    expect(await stage.unlike()).toEqual([]);
-    expect(first.asked.filter((range) => !range.includes('+')).length).toBeLessThanOrEqual(most);
-    // What is known of the windows is enough for the first request of the next run.
-    stage.reports.now += 24 * HOUR;
-    expect((await stage.walk()).asked).toHaveLength(1);
-  });
-
-  it('is cut in two where the sums that are told show that it was cut short without a word', async () => {
-    const stage = await reportStage(USUAL, fortyDays({ cap: 60, totalsAll: true }), {});
-    const first = await stage.walk('backfill');
-    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
-    expect(await stage.unlike()).toEqual([]);
-    expect(first.asked.filter((range) => !range.includes('+')).length).toBeLessThanOrEqual(20);
-  });
-
   it('is told of a window that alone holds as much as the service lists', async () => {
     const reports = fortyDays({ cap: 12 });
     for (let page = 0; page < 20; page += 1) reports.put('2026-01-20', `/many${page}`, null, 1);
@@ -79,6 +53,25 @@ describe('an answer for a range of reports', () => {
     expect(await stage.unlike()).toEqual([]);
   });
 
+  it('is asked for without today by a service that refuses a day that is not over, and told of it', async () => {
+    const reports = fortyDays({ refusesToday: true });
+    const stage = await reportStage(USUAL, reports, { largest: '10d' });
+    const first = await stage.walk('backfill');
+    const refused = { code: 'window_unfinished', message: expect.stringContaining('2026-02-09') };
+    expect(first).toMatchObject({ status: 'ok', inserted: 195, warnings: [refused] });
+    expect(first.asked.slice(0, 3)).toEqual([
+      '2026-02-01..2026-02-10',
+      '2026-02-01..2026-02-09',
+      '2026-02-01..2026-02-08',
+    ]);
+    reports.now += 24 * HOUR;
+    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 5, asked: { length: 2 } });
+    expect(await stage.unlike()).toEqual([]);
+    // A refusal of days that are over is not taken for that.
+    reports.behaviour.fails = () => 400;
+    expect(await stage.walk()).toMatchObject({ status: 'failed', error: { code: 'bad_request' } });
+  });
+
   it('is stored but for the window that the service refuses, which is named and requested again', async () => {
     const reports = fortyDays();
     const stage = await reportStage(USUAL, reports, { largest: '1d' });
@@ -106,34 +99,6 @@ describe('an answer for a range of reports', () => {
     expect(first).toMatchObject({ status: 'failed', error: { code: 'window_outside', hint } });
     // At most the newest range, of which the service has nothing but its own days.
     expect((await stage.windows()).length).toBeLessThan(6);
-  });
-
-  it('is asked for without tomorrow by a service that refuses days to come, also by the next run', async () => {
-    const stage = await reportStage(USUAL, fortyDays({ refusesTomorrow: true }), { largest: '10d' });
-    const first = await stage.walk('backfill');
-    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
-    expect(first.asked.slice(0, 2)).toEqual(['2026-02-01..2026-02-10', '2026-02-01..2026-02-09']);
-    stage.reports.now += 24 * HOUR;
-    expect((await stage.walk()).asked).toEqual(['2026-02-06..2026-02-10']);
-  });
-
-  it('is asked for without today by a service that refuses a day that is not over, and told of it', async () => {
-    const reports = fortyDays({ refusesToday: true });
-    const stage = await reportStage(USUAL, reports, { largest: '10d' });
-    const first = await stage.walk('backfill');
-    const refused = { code: 'window_unfinished', message: expect.stringContaining('2026-02-09') };
-    expect(first).toMatchObject({ status: 'ok', inserted: 195, warnings: [refused] });
-    expect(first.asked.slice(0, 3)).toEqual([
-      '2026-02-01..2026-02-10',
-      '2026-02-01..2026-02-09',
-      '2026-02-01..2026-02-08',
-    ]);
-    reports.now += 24 * HOUR;
-    expect(await stage.walk()).toMatchObject({ status: 'ok', inserted: 5, asked: { length: 2 } });
-    expect(await stage.unlike()).toEqual([]);
-    // A refusal of days that are over is not taken for that.
-    reports.behaviour.fails = () => 400;
-    expect(await stage.walk()).toMatchObject({ status: 'failed', error: { code: 'bad_request' } });
   });
 
   it('tells sums that are not those of its rows: asked for again, then told, unless that is accepted', async () => {
@@ -175,25 +140,6 @@ describe('an answer for a range of reports', () => {
       '2026-02-02',
       '2026-02-09',
     ]);
-  });
-
-  it.each<[granularity: string, asked: string[]]>([
-    ['week', ['2026-01-19..2026-02-10', '2025-12-29..2026-01-18']],
-    ['month', ['2026-02-01..2026-02-10', '2026-01-01..2026-01-31']],
-  ])('is one of whole windows where these are a %s, up to tomorrow', async (granularity, asked) => {
-    const stage = await reportStage(
-      USUAL,
-      fortyDays(),
-      { granularity, largest: '28d' },
-      { fields: { page: { style: 'cursor', size: 500 } } },
-    );
-    const first = await stage.walk('backfill');
-    expect(first).toMatchObject({ status: 'ok', inserted: 200 });
-    expect(first.asked).toEqual(asked);
-    stage.reports.now += HOUR;
-    stage.reports.put('2026-02-05', '/p1', 'search', 99);
-    expect(await stage.walk()).toMatchObject({ status: 'ok', updated: 1 });
-    expect(await stage.unlike()).toEqual([]);
   });
 });
 

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Command, runCommand, startCommand } from '../support/command.ts';
 import { POSTGRES } from '../support/databases.ts';
-import { eventBody, type Serving, servingStage, type ServingStage, until } from '../support/serving.ts';
 import { longOrShort } from '../support/length.ts';
+import { eventBody, type Serving, servingStage, type ServingStage, until } from '../support/serving.ts';
 
 /** How many workers there are beside two processes of `serve`, and how large their pages are. */
 interface WorkersPlan {
@@ -106,7 +106,7 @@ export async function becomesRows(stage: ServingStage, [first, second]: readonly
 
 /** One that is told to stop in the middle of a walk gives it to another, which goes on at the same page. */
 export async function handsOver(plan: WorkersPlan): Promise<void> {
-  const { stage, workers, serves } = await together(plan, 400);
+  const { stage, workers, serves } = await together(plan, 250);
   // Whichever of them walks: a serve does walks too, and who takes what is a matter of milliseconds.
   const commands = [...workers, ...serves.map(({ command }) => command)];
   const walking = async () => {

@@ -1,8 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { advanceResource, endResource, type ProgressSnapshot, type ResourceProgress, startResource, waitingResource } from '../../src/observe/progress.ts';
 import { createTerminalProgress, progressLines } from '../../src/observe/terminal-progress.ts';
-import type { ProgressSnapshot, ResourceProgress } from '../../src/observe/progress.ts';
-import { advanceResource, endResource, startResource, waitingResource } from '../../src/observe/progress.ts';
 
 const ESC = '\u001b';
 
@@ -27,9 +26,9 @@ const snapshot: ProgressSnapshot = {
 describe('the lines', () => {
   it('at 80 columns', () => {
     expect(progressLines(snapshot, 80)).toEqual([
-      'content    ━━━━━━──────  15,000/30,000  1,000/s  10.0 req/s  limit 50%  ETA 15s',
-      'images                                                                  waiting',
-      'analytics                        3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
+      'content    15,000/30,000  50%  1,000/s  10.0 req/s  limit 50%  ETA 15s',
+      'images     waiting',
+      'analytics  3,000  1,000/s  10.0 req/s  limit 50%  ok 3s',
       '180 requests  1 limited  limit 20.0/s  paused for 12s',
     ]);
   });

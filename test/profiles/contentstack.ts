@@ -1,7 +1,7 @@
 import type { Reply } from '../pagination/listing-server.ts';
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import {
-  found,
+  foundIn,
   named,
   NOT_FOUND,
   numeric,
@@ -80,10 +80,8 @@ export function contentstack(): DocumentedService {
       if (url.pathname === '/v3/content_types') {
         return { body: { content_types: types.slice(numeric(url, 'skip', 0)), count: types.length } };
       }
-      return found(
-        types.find(({ uid }) => url.pathname === `/v3/content_types/${uid}`),
-        (content_type) => ({ content_type }),
-      );
+      const uid = url.pathname.replace('/v3/content_types/', '');
+      return foundIn(types, uid, (content_type) => ({ content_type }), 'uid');
     },
   };
 }

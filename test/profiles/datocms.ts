@@ -1,4 +1,4 @@
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import {
   found,
   named,

@@ -1,6 +1,6 @@
 import type { Asked, Reply } from '../pagination/listing-server.ts';
 import type { Json } from '../support/expected-rows.ts';
-import type { JsonObject, TrueRecord } from '../services/live-service.ts';
+import type { JsonObject, TrueRecord } from '../services/service-stage.ts';
 
 /** A service that answers as its documentation says, by code that knows nothing of the profile. */
 export interface DocumentedService {
@@ -105,6 +105,19 @@ export function truthOf(records: readonly JsonObject[], key: (record: JsonObject
 /** The record, or how the service says that there is none. */
 export function found(record: JsonObject | undefined, wrap: (record: JsonObject) => unknown): Reply {
   return record === undefined ? { status: 404, body: { error: 'not found' } } : { body: wrap(record) };
+}
+
+/** The one of the records whose field has this value. */
+export function foundIn(
+  records: readonly JsonObject[],
+  value: unknown,
+  wrap: (record: JsonObject) => unknown = (record) => record,
+  field = 'id',
+): Reply {
+  return found(
+    records.find((record) => record[field] === value),
+    wrap,
+  );
 }
 
 /** True if the request has this header. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startListing } from '../pagination/listing-server.ts';
-import { liveStage } from '../services/live-stage.ts';
+import { serviceStage } from '../services/service-stage.ts';
 import { eitherDatabase } from '../support/databases.ts';
 import { contentful } from './contentful.ts';
 import { contentstack } from './contentstack.ts';
@@ -43,7 +43,7 @@ describe.for(CASES)('$name, as it is documented, on $database.name', ({ make, ba
     );
     const baseUrl = new URL(base, server.url).href.replace(/\/$/, '');
     const { profile, resources = {} } = service;
-    const stage = await liveStage({ baseUrl, auth: auth(service), profile, resources }, database, AT_ONCE);
+    const stage = await serviceStage({ baseUrl, auth: auth(service), profile, resources }, database, AT_ONCE);
     const run = async (command: 'sync' | 'backfill') => {
       const { status, resources: parts } = await stage.run(command);
       const told = parts.flatMap(({ resource, error, warnings = [] }) =>

@@ -1,5 +1,5 @@
 import type { Asked, Reply } from '../pagination/listing-server.ts';
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import {
   found,
   named,

@@ -46,24 +46,4 @@ describe('what a profile advises to write', () => {
     const profile = profileWith(name, block);
     expect(Object.keys(profile?.resources ?? {})).toEqual(expect.arrayContaining(Object.keys(resources)));
   });
-
-  it('has another environment in all requests of Contentstack', () => {
-    const [block = ''] = advised('contentstack');
-    const { entries, assets } = profileWith('contentstack', block)?.resources ?? {};
-    expect([entries, assets].flatMap((one) => [one?.query['environment'], one?.feed?.query['environment']])).toEqual([
-      'NAME',
-      'NAME',
-      'NAME',
-      'NAME',
-    ]);
-  });
-
-  it('has drafts in the listing and alone, of Storyblok', () => {
-    const { stories } = profileWith('storyblok', advised('storyblok')[0] ?? '')?.resources ?? {};
-    expect(stories).toMatchObject({
-      query: { version: 'draft', sort_by: 'created_at:asc' },
-      item_query: { version: 'draft' },
-      incremental: { param: 'updated_at_gt', format: 'yyyy-MM-dd HH:mm' },
-    });
-  });
 });

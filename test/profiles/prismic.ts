@@ -1,4 +1,4 @@
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import { named, NOT_FOUND, numeric, Shelf, timeOf, truthOf, type DocumentedService } from './documented-service.ts';
 
 /** The moment in a predicate by date; NaN for any other predicate. */

@@ -1,7 +1,8 @@
 import type { Reply } from '../pagination/listing-server.ts';
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import {
   found,
+  foundIn,
   NOT_FOUND,
   numberIn,
   numeric,
@@ -56,23 +57,9 @@ export function shopifyArticles(): DocumentedService {
   const articles = [1, 2, 3].map((n) => Object.assign({ id: 700 + n, blog_id: BLOG, title: `Article ${n}` }, times));
   const answers: [RegExp, (url: URL, id: string) => Reply][] = [
     [/^\/blogs\.json$/, (url) => listed(url, 'blogs', blogs)],
-    [
-      /^\/blogs\/(\d+)\.json$/,
-      (_, id) =>
-        found(
-          blogs.find((one) => one.id === Number(id)),
-          (blog) => ({ blog }),
-        ),
-    ],
+    [/^\/blogs\/(\d+)\.json$/, (_, id) => foundIn(blogs, Number(id), (blog) => ({ blog }))],
     [/^\/blogs\/\d+\/articles\.json$/, (url) => listed(url, 'articles', articles)],
-    [
-      /^\/blogs\/\d+\/articles\/(\d+)\.json$/,
-      (_, id) =>
-        found(
-          articles.find((one) => one.id === Number(id)),
-          (article) => ({ article }),
-        ),
-    ],
+    [/^\/blogs\/\d+\/articles\/(\d+)\.json$/, (_, id) => foundIn(articles, Number(id), (article) => ({ article }))],
     [/^\/pages\.json$/, (url) => listed(url, 'pages', shelf.rows())],
     [/^\/pages\/(\d+)\.json$/, (_, id) => found(shelf.one(numberIn(id) - 5000), (page) => ({ page }))],
     [/^\/events\.json$/, (url) => listed(url, 'events', events(shelf, url))],

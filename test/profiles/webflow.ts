@@ -1,6 +1,7 @@
-import type { JsonObject } from '../services/live-service.ts';
+import type { JsonObject } from '../services/service-stage.ts';
 import {
   found,
+  foundIn,
   named,
   NOT_FOUND,
   numberIn,
@@ -46,19 +47,9 @@ export function webflow(): DocumentedService {
       const [, version, what, id, below, item] = url.pathname.split('/');
       if (version !== 'v2') return NOT_FOUND;
       if (what === 'sites' && below === 'collections') return { body: { collections } };
-      if (what === 'sites')
-        return id === undefined
-          ? { body: { sites } }
-          : found(
-              sites.find((one) => one.id === id),
-              (one) => one,
-            );
+      if (what === 'sites') return id === undefined ? { body: { sites } } : foundIn(sites, id);
       if (what !== 'collections') return NOT_FOUND;
-      if (below === undefined)
-        return found(
-          collections.find((one) => one.id === id),
-          (one) => ({ ...one, fields: [] }),
-        );
+      if (below === undefined) return foundIn(collections, id, (one) => ({ ...one, fields: [] }));
       if (item !== undefined) return found(shelf.one(numberIn(item.slice(4))), (one) => one);
       const [offset, limit] = [numeric(url, 'offset', 0), Math.min(numeric(url, 'limit', 100), 100)];
       const all = items(id);

@@ -50,7 +50,7 @@ it('tells the delay of deliveries that are done, and changes only where a row ch
   const event = { resource: 'content', deliveries: 2, delayMs: 300 };
   activity.delivered({ ...event, outcome: 'loaded' });
   activity.delivered({ ...event, outcome: 'unchanged' });
-  activity.delivered({ ...event, outcome: 'put off' });
+  activity.delivered({ ...event, outcome: 'deferred' });
   activity.delivered({ ...event, outcome: 'ignored' });
   expect(activity.changes.webhook.total(Date.now()).count).toBe(1);
   expect((await samples('content_sync_webhook_delay_seconds_count')).map(({ value }) => value)).toStrictEqual([4]);

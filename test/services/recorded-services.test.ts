@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
 import { eitherDatabase } from '../support/databases.ts';
-import { liveStage } from './live-stage.ts';
+import { serviceStage } from './service-stage.ts';
 import { readRecording, startReplay } from './recording.ts';
 
 const FOLDER = path.join(import.meta.dirname, 'recorded');
@@ -15,7 +15,7 @@ describe.each(RECORDED)('%s, as it was recorded', (name) => {
     const recording = readRecording(name);
     const secrets = Object.values(recording.auth).map(String);
     const replay = await startReplay(secrets);
-    const stage = await liveStage({ ...recording, baseUrl: replay.url }, database);
+    const stage = await serviceStage({ ...recording, baseUrl: replay.url }, database);
     for (const run of recording.runs) {
       replay.play(run);
       const report = await stage.run(run.command, { clock: clockAt(replay.now) });

@@ -88,14 +88,12 @@ export function beginCommand(args: readonly string[], { cwd, env }: Omit<Command
 
 /**
  * Starts the command line inside this process and waits for nothing, for what goes on until it is stopped: to start a
- * process of its own takes longer than most of what is asked of a `serve`. It is told what signals would tell it: SIGHUP
- * to read its settings again, and every other one to end. It is that of the build, which shares no module with ours, and
+ * process of its own takes longer than most of what is asked of a `serve`. Every signal ends it. It is that of the build, which shares no module with ours, and
  * owns what it works on as this very process: nothing else here may work on the same warehouse.
  */
 export async function insideCommand(args: readonly string[], cwd: string, clock?: Clock): Promise<Command> {
   const [stdout, stderr] = [new TextSink(), new TextSink()];
   const stopping = new AbortController();
-  const listeners: (() => void)[] = [];
   const ended = (await builtCli())(args, {
     version: '0.0.0',
     env: { ...process.env },
@@ -106,11 +104,9 @@ export async function insideCommand(args: readonly string[], cwd: string, clock?
     ...(clock === undefined ? {} : { clock }),
     secrets: [],
     umask: () => undefined,
-    reloads: (listener) => listeners.push(listener),
   }).then((code) => ({ code, signal: null, stdout: stdout.text, stderr: stderr.text }));
   const kill = (signal: NodeJS.Signals): boolean => {
-    if (signal === 'SIGHUP') listeners.forEach((listener) => listener());
-    else stopping.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
+    stopping.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
     return true;
   };
   return { pid: process.pid, ended, said: () => stdout.text, logged: () => stderr.text, kill };

@@ -5,7 +5,7 @@ import type { Clock } from '../../src/model/clock.ts';
 import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
 import { readTables } from '../../src/database/state/column-catalog.ts';
 import {
-  type GoneRecord,
+  type DeletedRecord,
   softDelete,
   type SoftDeleteOutcome,
   type EvidenceSource,
@@ -19,7 +19,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or soft-deleted. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Soft-deletes without asking for the records themselves. */
-  softDelete(gone: readonly GoneRecord[], witness?: EvidenceSource): Promise<SoftDeleteOutcome>;
+  softDelete(gone: readonly DeletedRecord[], source?: EvidenceSource): Promise<SoftDeleteOutcome>;
   context: ResourceContext;
   close(): Promise<void>;
 }
@@ -49,13 +49,12 @@ export async function eventsFor(
   );
   return {
     context,
-    softDelete: (gone, witness = 'untold') =>
-      softDelete(context, gone, { witness, reason: 'event', isReleased: false }),
+    softDelete: (gone, source = 'none') => softDelete(context, gone, { source, reason: 'event', isReleased: false }),
     told: async (id) => {
       const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {
         const gone = [{ key: id, confirmedAt: answer.requestedAt }];
-        await softDelete(context, gone, { witness: 'untold', reason: 'event', isReleased: false });
+        await softDelete(context, gone, { source: 'none', reason: 'event', isReleased: false });
         return 'gone';
       }
       const loader = await openPageLoader(context, { acceptsOlder: true });

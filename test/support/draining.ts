@@ -73,7 +73,7 @@ export async function draining(
     persist: () => Promise.resolve(),
     secrets: [],
     refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
-    walk: (resource, command) => walkOf(app, resource, command, signal),
+    scan: (resource, command) => walkOf(app, resource, command, signal),
     clock,
     attempts: 8,
     keepMs: 7 * 86_400_000,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { App } from '../../src/server/app.ts';
-import { saveObjects } from '../../src/database/state/file-contents.ts';
+import { saveObject } from '../../src/database/state/file-contents.ts';
 import { insertFiles } from '../../src/database/state/files.ts';
 import type { FileObjectRow, FileRow } from '../../src/database/own-tables.ts';
 
@@ -45,5 +45,8 @@ export async function putFiles({ warehouse }: Pick<App, 'warehouse'>, rows: read
     if (store === null || sha256 === null || bytes === null || type === null || fetched_at === null) return [];
     return [{ store, sha256, bytes, type, width, height, stored_at: fetched_at, checked_at: null, missing: 0 }];
   });
-  await warehouse.apply([...insertFiles(warehouse.own, rows), ...saveObjects(warehouse.own, objects)]);
+  await warehouse.apply([
+    ...insertFiles(warehouse.own, rows),
+    ...objects.flatMap((object) => saveObject(warehouse.own, object)),
+  ]);
 }

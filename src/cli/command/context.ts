@@ -27,12 +27,8 @@ export interface CliContext extends ReportOutput, ErrorOutput {
   cwd: string;
   /** Answers to questions come from here if it is a terminal. */
   stdin: Readable & { isTTY?: boolean };
-  /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT or SIGTERM. */
+  /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT, SIGTERM or SIGHUP. */
   signal: AbortSignal;
-  /** Calls the listener on every SIGHUP, which requests a reload of the settings. */
-  reloads?: (listener: () => void) => void;
-  /** Reads `.env` again into `env`. Throws `ConfigError` if it cannot be read. */
-  rereadEnv?: () => void;
   clock: Clock;
   /** True if the command uses no secret of the settings, so that those may be missing. */
   secretsOptional?: boolean;

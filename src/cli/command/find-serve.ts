@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
+import { sharedDatabase } from '../../database/databases.ts';
 import { ConfigError, type SyncError } from '../../model/errors.ts';
-import { findLeader, findSocket, type ServeConnection } from '../../server/controls/serve-connection.ts';
+import type { ServeConnection } from '../../server/controls/serve-connection.ts';
 import { errorOf, type ControlAnswer, type ControlRequest } from '../../server/controls/control-request.ts';
 import type { CliContext } from './context.ts';
 import type { ChosenSource } from './sources.ts';
@@ -11,8 +12,12 @@ export async function findServe(
   { clock }: CliContext,
   { control, source }: ChosenSource,
 ): Promise<ServeConnection | null> {
+  const hasSocket = control !== null && existsSync(control);
+  if (!hasSocket && sharedDatabase(source.warehouse) === null) return null;
+  // Loaded only if a `serve` may run.
+  const { findLeader, findSocket } = await import('../../server/controls/serve-connection.ts');
   const by = caller();
-  const socket = control === null || !existsSync(control) ? null : await findSocket(control, by);
+  const socket = hasSocket ? await findSocket(control, by) : null;
   // A `serve` on another machine is reached through the database.
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }

@@ -49,7 +49,7 @@ export function alignedLines(
  * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
  * the command prints JSON.
  */
-export async function tellError(
+export async function printError(
   { stderr, secrets, json = false }: ErrorOutput,
   error: unknown,
   source?: string,

@@ -15,7 +15,7 @@ import {
   exitCodeOfError,
   worstExitCode,
 } from './context.ts';
-import { tellError } from './output.ts';
+import { printError } from './output.ts';
 
 /** Options of every command for configured sources. */
 export interface SourceOptions {
@@ -66,14 +66,14 @@ export async function forEachSource(
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
   const sources = chooseSources(context, settings, options, names);
-  const codes = await tellRefused(context, settings);
+  const codes = await reportRefused(context, settings);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
       codes.push((await work(chosen, settings)) ?? EXIT_CODES.ok);
     } catch (error) {
       if (isAlone) throw error;
-      await tellError(context, error, chosen.source.name);
+      await printError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
     if (context.signal.aborted) codes.push(EXIT_CODES.interrupted);
@@ -113,27 +113,14 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
       hint: `it has ${names.join(', ')}`,
     });
   }
-  // At a second reading most of them are known.
-  context.secrets.push(...settings.secrets.filter((secret) => !context.secrets.includes(secret)));
+  context.secrets.push(...settings.secrets);
   context.umask(umaskOf(settings.file_mode));
   return settings;
 }
 
-/** What `read` returns after the environment's own file was read again; if that throws, the environment stays as it was. */
-export function reloadedSettings(context: CliContext, read: () => Settings): Settings {
-  const { env } = context;
-  try {
-    context.rereadEnv?.();
-    return read();
-  } catch (error) {
-    context.env = env;
-    throw error;
-  }
-}
-
 /** Reports the sources that were left out; returns the exit code of each. */
-export async function tellRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
-  for (const source of refused) await tellError(context, settingsError(source), source.name);
+export async function reportRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
+  for (const source of refused) await printError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
 }
 

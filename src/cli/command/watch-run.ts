@@ -2,7 +2,14 @@ import type { Logger } from 'pino';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
-import { advanceResource, endResource, type GovernorProgress, type ResourceProgress, startResource, waitingResource } from '../../observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  type GovernorProgress,
+  type ResourceProgress,
+  startResource,
+  waitingResource,
+} from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import type { App, AppOptions } from '../../server/app.ts';
 import { logRuns } from '../../server/log-runs.ts';

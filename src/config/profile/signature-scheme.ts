@@ -1,3 +1,4 @@
+// The grammar of `webhooks.signature`: how a service signs its webhooks.
 import { z } from 'zod';
 import { challengeSchema, deliveryFieldSchema, duration } from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';

@@ -1,3 +1,4 @@
+// How the text of a webhook secret becomes a key.
 import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
 
 /** One secret of a webhook; several may hold at once while the sender changes over. */

@@ -1,3 +1,4 @@
+// The grammar of `webhooks` in a profile: signature, and where an event names its record.
 import { z } from 'zod';
 import {
   bodyPath,

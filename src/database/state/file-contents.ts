@@ -114,24 +114,15 @@ export function foundObjects(
   return inParts(hashes).map((part) => intact.where('sha256', 'in', part).compile());
 }
 
-/** Those of these contents that a store has according to the warehouse, by hash. */
-export async function storedObjects(
-  own: Kysely<OwnTables>,
-  store: string,
-  hashes: readonly string[],
-): Promise<Map<string, FileObjectRow>> {
-  const found = new Map<string, FileObjectRow>();
-  const rows = own.selectFrom('_sync_file_objects').selectAll().where('store', '=', store).where('missing', '=', 0);
-  for (const part of inParts(hashes)) {
-    for (const row of await rows.where('sha256', 'in', part).execute()) found.set(row.sha256, row);
-  }
-  return found;
+/** The objects with these hashes that stores have according to the warehouse. */
+export async function storedObjects(own: Kysely<OwnTables>, hashes: readonly string[]): Promise<FileObjectRow[]> {
+  const rows = own.selectFrom('_sync_file_objects').selectAll().where('missing', '=', 0);
+  const parts = inParts(hashes).map((part) => rows.where('sha256', 'in', part).execute());
+  return (await Promise.all(parts)).flat();
 }
 
-export function saveObjects(own: Kysely<OwnTables>, rows: readonly FileObjectRow[]): CompiledQuery[] {
-  // No statement may write a row twice.
-  const distinct = [...new Map(rows.map((row) => [`${row.store} ${row.sha256}`, row])).values()];
-  return upsertRows(own, '_sync_file_objects', distinct, ['store', 'sha256'], ['missing']);
+export function saveObject(own: Kysely<OwnTables>, row: FileObjectRow): CompiledQuery[] {
+  return upsertRows(own, '_sync_file_objects', [row], ['store', 'sha256'], ['missing']);
 }
 
 /** Counts the earlier contents of a resource that ended before a time. */

@@ -20,12 +20,6 @@ export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]):
   return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start'], columns);
 }
 
-/** Removes windows that are no longer part of the resource. */
-export function forgetWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
-  const all = own.deleteFrom('_sync_windows').where('resource', '=', resource);
-  return inParts(starts).map((part) => all.where('window_start', 'in', part).compile());
-}
-
 /** A window with a held response, which an operator may have released. */
 type HeldWindow = Pick<WindowRow, 'resource' | 'window_start' | 'held' | 'released_at'> & { held_at: TimestampText };
 

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { createWriteStream, readFileSync } from 'node:fs';
+import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { isOtherRunning, processNamespace } from '../../database/state/leases.ts';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
-import { isOtherRunning, processNamespace } from '../../database/state/leases.ts';
-import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
+import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
 
 /** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
@@ -32,20 +33,18 @@ function lockableFolder(folder: string): ExportPlace {
     isLocked: true,
     list: () => withFolderErrors(folder, () => listFiles(folder, '')),
     readManifest: () => withFolderErrors(folder, () => readIfExists(at(MANIFEST))),
-    create: (name) =>
-      withFolderErrors(folder, async () => {
+    write: (name, body) =>
+      withFolderErrors(at(name), async () => {
         await lockOnce();
         await makeFolder(path.dirname(at(name)));
-        return openSink(at(name));
+        await pipeline(body, createWriteStream(at(name), { flush: true }));
       }),
     putManifest: (text, previous) =>
       withFolderErrors(folder, async () => {
         await lockOnce();
         if ((await readIfExists(at(MANIFEST))) !== previous) throw exportBusy(folder, '');
         await syncFolders(folder);
-        const next = await openSink(at(NEXT_MANIFEST));
-        await next.write(Buffer.from(text));
-        await next.close();
+        await writeFile(at(NEXT_MANIFEST), text, { flush: true });
         await rename(at(NEXT_MANIFEST), at(MANIFEST));
         await syncFolder(folder);
       }),
@@ -89,25 +88,6 @@ function readHolder(file: string): { pid: number; host: string } | null {
   }
 }
 
-async function openSink(file: string): Promise<FileSink> {
-  const handle = await open(file, 'w');
-  return {
-    write: (bytes) =>
-      withFolderErrors(file, async () => {
-        for (let done = 0; done < bytes.length;) done += (await handle.write(bytes, done)).bytesWritten;
-      }),
-    close: () =>
-      withFolderErrors(file, async () => {
-        await handle.sync();
-        await handle.close();
-      }),
-    abort: async () => {
-      await handle.close().catch(() => undefined);
-      await rm(file, { force: true }).catch(() => undefined);
-    },
-  };
-}
-
 async function readIfExists(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');
@@ -149,17 +129,7 @@ async function syncFolders(folder: string): Promise<void> {
   await syncFolder(folder);
 }
 
-const UNUSABLE_CODES = new Set([
-  'EACCES',
-  'ENOENT',
-  'EPERM',
-  'EROFS',
-  'ENOTDIR',
-  'EEXIST',
-  'ENAMETOOLONG',
-  'EISDIR',
-  'ELOOP',
-]);
+const UNUSABLE_CODES = new Set('EACCES ENOENT EPERM EROFS ENOTDIR EEXIST ENAMETOOLONG EISDIR ELOOP'.split(' '));
 const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** Turns errors of the file system into `SyncError`s with a hint. */
@@ -175,10 +145,10 @@ async function withFolderErrors<T>(shown: string, work: () => Promise<T>): Promi
         cause: error,
       });
     }
-    const hint = FULL_CODES.has(code)
-      ? 'make room on its volume and run the same command again: the files that the manifest lists are complete'
-      : 'check the volume, then run the same command again: the files that the manifest lists are complete';
-    const name = FULL_CODES.has(code) ? 'export_full' : 'export_failed';
+    const [name, fix] = FULL_CODES.has(code)
+      ? ['export_full', 'make room on its volume']
+      : ['export_failed', 'check the volume'];
+    const hint = `${fix}, then run the same command again: the files that the manifest lists are complete`;
     throw new SyncError(name, `${shown}: ${messageOf(error)}`, { recovery: 'stop', hint, cause: error });
   }
 }

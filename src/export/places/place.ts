@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { SyncError } from '../../model/errors.ts';
 
 /** A file in a place. */
@@ -6,14 +7,6 @@ export interface PlacedFile {
   path: string;
   /** Epoch milliseconds. */
   changedAt: number;
-}
-
-/** Writes one file, which may be missing or incomplete before `close`. */
-export interface FileSink {
-  write(bytes: Uint8Array): Promise<void>;
-  close(): Promise<void>;
-  /** Removes what was written, if possible. Never throws. */
-  abort(): Promise<void>;
 }
 
 /** The destination of an export. All methods throw `SyncError`, or `ConfigError` if the place cannot be used. */
@@ -26,7 +19,8 @@ export interface ExportPlace {
   list(): Promise<PlacedFile[]>;
   /** Returns null if there is no manifest. */
   readManifest(): Promise<string | null>;
-  create(path: string): Promise<FileSink>;
+  /** Writes a file, which is missing or incomplete if this throws. */
+  write(path: string, body: Readable): Promise<void>;
   /** Replaces `previous` atomically. Throws `export_busy` if another export has replaced it. */
   putManifest(text: string, previous: string | null): Promise<void>;
   /** Removes files; missing ones are no error. */

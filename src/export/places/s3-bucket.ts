@@ -1,8 +1,7 @@
-import { PassThrough } from 'node:stream';
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
 import { bucketAccess, type BucketAccess, BucketClient, type BucketWords } from '../../object-store/bucket.ts';
-import { exportBusy, MANIFEST, type FileSink, type ExportPlace, type PlacedFile } from './place.ts';
+import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
@@ -48,7 +47,7 @@ export function openBucket(
       known = found === null ? null : { text: await textIn(found.body), etag: found.etag };
       return known?.text ?? null;
     },
-    create: (path) => Promise.resolve(upload(client, prefix + path)),
+    write: (path, body) => client.upload(prefix + path, body),
     putManifest: async (text, previous) => {
       if (previous !== (known?.text ?? null)) throw exportBusy(shown, '');
       await putManifest(client, { key, text, etag: known?.etag ?? null, shown });
@@ -83,25 +82,4 @@ async function putManifest(
   // An earlier attempt without a response may have written it.
   const there = await client.get(key);
   if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');
-}
-
-function upload(client: BucketClient, key: string): FileSink {
-  const body = new PassThrough();
-  const uploaded = client.upload(key, body);
-  // The next write, or `close`, reports the failure.
-  uploaded.catch(() => body.destroy());
-  return {
-    write: async (bytes) => {
-      const written = new Promise<void>((resolve) => body.write(bytes, () => resolve()));
-      await Promise.race([written, uploaded]);
-    },
-    close: async () => {
-      body.end();
-      await uploaded;
-    },
-    abort: async () => {
-      body.destroy();
-      await uploaded.catch(() => undefined);
-    },
-  };
 }

@@ -37,35 +37,39 @@ interface LastPage {
   /** Distinct records so far; null if unknown. */
   distinct: number | null;
   /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
-  kept: number;
+  fullPageSize: number;
 }
 
 /**
  * Verifies that a listing ends with this page. If the service merely names no next page, a smaller page is requested,
  * after which there must be one. Throws if the response says that more records exist than were received.
  */
-export async function verifyEnd(listing: ListingParts, last: LastPage): Promise<VerifiedEnd & { kept: number }> {
-  const { read, step, distinct, kept } = last;
-  const verified = (proof: EndProof) => ({ proof, fault: null, kept });
+export async function verifyEnd(
+  listing: ListingParts,
+  last: LastPage,
+): Promise<VerifiedEnd & { fullPageSize: number }> {
+  const { read, step, distinct, fullPageSize } = last;
+  const verified = (proof: EndProof) => ({ proof, fault: null, fullPageSize });
   const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
   const ties = tieFault(listing.resource);
-  if (ties !== null) return hasAll ? verified('total') : { proof: null, fault: ties, kept };
+  if (ties !== null) return hasAll ? verified('total') : { proof: null, fault: ties, fullPageSize };
   // A page past the last one may name a next one for ever.
   if (read.records.length === 0) return verified(step.end ?? 'empty');
   const { more } = read.signals;
   if (step.end !== null || hasAll) {
     if (more === null) return verified(step.end ?? 'total');
     const where = `The last page by page.style ${listing.resource.page.style} says that more follows at ${more}`;
-    return { proof: null, fault: missingFault(where, UNNAMED), kept };
+    return { proof: null, fault: missingFault(where, UNNAMED), fullPageSize };
   }
   const result = more === null ? await requestSmallerPage(listing, read) : 'names_none';
   // The service names a next page after fewer records, so it has none after these.
-  if (result === 'names_next') return { ...verified('signal'), kept: Math.max(kept, read.records.length) };
+  if (result === 'names_next')
+    return { ...verified('signal'), fullPageSize: Math.max(fullPageSize, read.records.length) };
   const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
-  const mayGoOn = result === 'names_none' || isFull(read, listing.resource.page, kept);
+  const mayGoOn = result === 'names_none' || isFull(read, listing.resource.page, fullPageSize);
   if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, read.request);
-  return { proof: null, fault, kept };
+  return { proof: null, fault, fullPageSize };
 }
 
 const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
@@ -83,9 +87,13 @@ function tieFault({ page, id, partition }: ReadableResource): PageFault | null {
 }
 
 /** True if more records are likely: the page is full, or the service reports a larger total. */
-function isFull({ records, total }: ReadPage, page: ReadableResource['page'], kept: number): boolean {
+function isFull({ records, total }: ReadPage, page: ReadableResource['page'], fullPageSize: number): boolean {
   const received = records.length;
-  return total !== null || (kept > 0 && received >= kept) || (page.size_param !== null && received >= page.size);
+  return (
+    total !== null ||
+    (fullPageSize > 0 && received >= fullPageSize) ||
+    (page.size_param !== null && received >= page.size)
+  );
 }
 
 /** Requests the same page with one record less: a service that names next pages names one then. */
@@ -100,7 +108,11 @@ async function requestSmallerPage(
   const smaller = withPlaces(read.request, { [param]: wanted });
   const cut = await readUnlessRefused(ask, smaller, resource);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
-  const step = stepAfter(listing, { ...cut, total: null, pages: null }, { isEmpty: false, seen: wanted, kept: 0 });
+  const step = stepAfter(
+    listing,
+    { ...cut, total: null, pages: null },
+    { isEmpty: false, seen: wanted, fullPageSize: 0 },
+  );
   // A page that names itself names no next page.
   return 'next' in step && !isSamePosition(step.next, smaller) ? 'names_next' : 'names_none';
 }
@@ -109,7 +121,7 @@ async function requestSmallerPage(
 export function stepAfter(
   { style, first, baseUrl }: ListingParts,
   { request, answer, records, total, pages }: ReadPage,
-  known: Pick<AnsweredPage, 'isEmpty' | 'seen' | 'kept'>,
+  known: Pick<AnsweredPage, 'isEmpty' | 'seen' | 'fullPageSize'>,
 ): NextStep | PageFault {
   const { headers, json, withheld, url: answeredUrl } = answer;
   const isFirst = isSamePosition(request, first);
@@ -141,7 +153,7 @@ interface PastEndPage {
   last: ReadPage;
   received: number | null;
   /** Records on the largest page so far, in this scan or an earlier one. */
-  kept: number;
+  fullPageSize: number;
   /** True if the scan reached the total of the service. */
   isComplete: boolean;
 }
@@ -151,7 +163,7 @@ interface PastEndPage {
  * service; after a page shorter than the others, or cut the same way by another page size, it is the end.
  */
 export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): Promise<VerifiedEnd> {
-  const { sign, last, kept, isComplete } = past;
+  const { sign, last, fullPageSize, isComplete } = past;
   const { style, resource } = listing;
   const { page } = resource;
   if (isComplete) return { proof: 'total', fault: null };
@@ -159,7 +171,7 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): P
   if (ties !== null) return { proof: null, fault: ties };
   if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
   const count = last.records.length;
-  if (style.ahead !== null && count < kept) return { proof: 'short', fault: null };
+  if (style.ahead !== null && count < fullPageSize) return { proof: 'short', fault: null };
   if (sign === 'refused') return { proof: null, fault: UNVERIFIED.refused };
   const isOnly = past.received === count;
   const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
@@ -172,9 +184,9 @@ const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
 async function isShortBySize({ resource, style, ask }: ListingParts, past: PastEndPage): Promise<boolean> {
-  const { last, received, kept } = past;
+  const { last, received, fullPageSize } = past;
   if (received === null) return false;
-  const sizes = Array.from({ length: MAX_SIZES }, (_, less) => kept - 1 - less);
+  const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
   const lastBySize = size === undefined ? null : (style.ahead?.holding(last.request, received, size) ?? null);
   if (size === undefined || lastBySize === null) return false;
@@ -211,7 +223,7 @@ interface OwnNext {
   read: ReadPage;
   before: ReadPage | null;
   /** Records on the largest page that named another one; 0 if none did. */
-  kept: number;
+  fullPageSize: number;
 }
 
 /**
@@ -219,12 +231,12 @@ interface OwnNext {
  * that named a next page, or if the profile declares it. Its records must be new: if the service does not know the
  * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
  */
-export function stepFromOwn(step: NextStep, { page, read, before, kept }: OwnNext): NextStep {
+export function stepFromOwn(step: NextStep, { page, read, before, fullPageSize }: OwnNext): NextStep {
   if (!('next' in step) || !isSamePosition(step.next, read.request)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };
   const isNew = before === null || lastKnown(read.keys, before.keys) === -1;
-  if (received < kept && isNew) return { end: 'short' };
+  if (received < fullPageSize && isNew) return { end: 'short' };
   if (!declaredEnd(page).unchanged_cursor) return step;
   if (before !== null) return isNew ? { end: 'unchanged' } : step;
   const isAlone = received === 1 && page.size_param !== null && page.size > 1;
@@ -239,7 +251,7 @@ const OWN_FIRST: PageFault = {
 
 /** Whether pages are known to be numbered as the profile says. All listings of a scan share it. */
 export interface Numbering {
-  isProved: boolean;
+  isVerified: boolean;
 }
 
 interface NumberedListing extends ListingParts {
@@ -273,7 +285,7 @@ export const MIN_OVERLAPPING_PAGE = 20;
  */
 export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
   const { numbering, style, resource, ask, state } = listing;
-  if (numbering === undefined || numbering.isProved || style.ahead === null || state.distinct === null) return null;
+  if (numbering === undefined || numbering.isVerified || style.ahead === null || state.distinct === null) return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
   const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
@@ -285,7 +297,7 @@ export async function verifyNumbering(last: ScannedPage, listing: NumberedListin
     if (fault !== null) throw pageError(fault, at);
   }
   // An empty listing shows nothing of its numbers.
-  numbering.isProved = state.distinct > 0;
+  numbering.isVerified = state.distinct > 0;
   return null;
 }
 
@@ -299,18 +311,18 @@ export function isNumberingFault(error: unknown): boolean {
 function numberingChecks(
   listing: NumberedListing,
   ahead: NonNullable<PageStyle['ahead']>,
-  { position, records, kept, end }: ScannedPage,
+  { position, records, fullPageSize, end }: ScannedPage,
 ): NumberingCheck[] {
   const { first, state } = listing;
   if (state.lastTotal !== null && state.distinct === state.lastTotal) {
     // A page shorter than the others is the last one, whatever the total counts.
-    if (records.length === 0 || records.length < kept) return [];
+    if (records.length === 0 || records.length < fullPageSize) return [];
     const next = ahead.after(position, records.length);
     return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
   }
   const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
   // Pages that overlap with the one before show by that where they begin.
-  const needsCheck = kept < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
+  const needsCheck = fullPageSize < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
   const sooner = needsCheck ? ahead.sooner(position, LAST_RECORDS) : null;
   const isElsewhere = sooner !== null && !isSamePosition(sooner, first);
   return [

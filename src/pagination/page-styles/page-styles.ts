@@ -46,7 +46,7 @@ export interface AnsweredPage {
   /** Number of all pages, as this response reports it. */
   pages: number | null;
   /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
-  kept: number;
+  fullPageSize: number;
 }
 
 /** The listing continues at `next`; or it ends, with what shows it; or the response says neither. */
@@ -98,9 +98,9 @@ function absentStep(
   facts: AnsweredPage,
   { place, field }: { place: string; field: string },
 ): NextStep {
-  if (facts.kept > 0 && facts.received < facts.kept) return { end: 'short' };
-  if (facts.kept > 0 && profile.absent_is_end) return { end: 'signal' };
-  const isFirst = facts.kept === 0;
+  if (facts.fullPageSize > 0 && facts.received < facts.fullPageSize) return { end: 'short' };
+  if (facts.fullPageSize > 0 && profile.absent_is_end) return { end: 'signal' };
+  const isFirst = facts.fullPageSize === 0;
   return {
     end: null,
     fault: missingFault(
@@ -201,7 +201,7 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 /** An empty page is the end, whatever it says of more. */
 function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
-  const { received, kept, position, isFirst } = facts;
+  const { received, fullPageSize, position, isFirst } = facts;
   const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
   if (received === 0) return more === true ? emptyFault(profile) : { end: 'empty' };
@@ -213,7 +213,7 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
   const order = [...(sent === undefined ? [] : [sent]), ...found.map(textOf)];
   if (!isStrict(order)) return unsortedFault(profile);
   if (more === false) return { end: 'signal' };
-  if (end?.short_page === true && received < size && kept >= size) return { end: 'short' };
+  if (end?.short_page === true && received < size && fullPageSize >= size) return { end: 'short' };
   return cursorStep(profile, position, { token: last, from: cursor_field });
 }
 
@@ -347,12 +347,14 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
-  { received, isEmpty, total, kept }: AnsweredPage,
+  { received, isEmpty, total, fullPageSize }: AnsweredPage,
 ): 'more' | 'gap' | { end: EndProof } {
   const isKnown = total !== null && seen !== null;
   if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
   if (isKnown && received < size && seen === total) return { end: 'total' };
-  return end?.short_page === true && total === null && received < size && kept >= size ? { end: 'short' } : 'more';
+  return end?.short_page === true && total === null && received < size && fullPageSize >= size
+    ? { end: 'short' }
+    : 'more';
 }
 
 function gapFault(seen: number, total: number | null): PageFault {

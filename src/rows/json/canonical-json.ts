@@ -1,24 +1,14 @@
 import type { JsonValue } from '../../model/json.ts';
-import { isExact, parseJson } from './parse-json.ts';
+import { isExact, parseJson, significand } from './parse-json.ts';
 
-const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/;
+const DECIMAL = /^([+-]?)(?=\d|\.\d|$)\d*\.?\d*(?:[eE][+-]?\d+)?$/;
 
 /** One spelling for equal numbers: `1.10`, `1.1` and `110E-2` are `11e-1`. Anything else stays as it is. */
 export function canonicalDecimal(text: string): string {
-  const [match, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? [];
+  const [match, sign] = DECIMAL.exec(text) ?? [];
   if (match === undefined) return text;
-  const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const significant = digits.slice(0, significantEnd(digits));
-  if (significant === '') return '0';
-  const power = Number(exponent) - fraction.length + digits.length - significant.length;
-  return `${sign === '-' ? '-' : ''}${significant}e${power}`;
-}
-
-/** Backwards: a pattern would try each run of zeros within the number from each of its places. */
-function significantEnd(digits: string): number {
-  let end = digits.length;
-  while (end > 0 && digits[end - 1] === '0') end--;
-  return end;
+  const digits = significand(text.replace('+', ''));
+  return digits === '0e0' ? '0' : `${sign === '-' ? '-' : ''}${digits}`;
 }
 
 /**

@@ -55,7 +55,7 @@ function printable(message: string, text: string): string {
 }
 
 /** Deeper levels become null: a record that deep is rejected in any case, and nothing may overflow the stack. */
-const MOST_LEVELS = 500;
+const MAX_LEVELS = 500;
 
 const MINUS = 45;
 const ZERO = 48;
@@ -83,7 +83,7 @@ function parseByHand(text: string, numberOf: (source: string) => JsonValue): Jso
 function readValue(reader: Reader): JsonValue {
   const { bytes, at } = reader;
   const first = bytes[at] ?? 0;
-  if ((first === OPEN_BRACE || first === OPEN_BRACKET) && reader.level < MOST_LEVELS) {
+  if ((first === OPEN_BRACE || first === OPEN_BRACKET) && reader.level < MAX_LEVELS) {
     reader.level += 1;
     const container = first === OPEN_BRACE ? readObject(reader) : readArray(reader);
     reader.level -= 1;
@@ -173,19 +173,23 @@ export function fitsDouble(source: string): boolean {
 }
 
 /** The digits without leading and trailing zeros, and their power of ten: equal for equal values. */
-function significand(source: string): string {
-  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
-  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+export function significand(source: string): string {
+  const { whole, fraction, exponent } = splitNumber(source);
   const digits = whole + fraction;
   let start = 0;
   let end = digits.length;
   while (digits[start] === '0') start++;
   while (end > start && digits[end - 1] === '0') end--;
   if (start === end) return '0e0';
-  return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
+  return `${digits.slice(start, end)}e${exponent - fraction.length + digits.length - end}`;
 }
 
-const MIN_LONG_DIGITS = 16;
+function splitNumber(source: string): { whole: string; fraction: string; exponent: number } {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  return { whole, fraction, exponent: Number(exponent) };
+}
+
 /** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
 const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
 const HUGE_EXPONENT = /\d[eE][+-]?\d{3}/;
@@ -199,12 +203,12 @@ export function hasInexactNumber(text: string): boolean {
 
 /** Looks at every sixteenth character, which is in every run of sixteen: the expression alone takes as long as parsing. */
 function hasLongDigits(text: string): boolean {
-  for (let at = MIN_LONG_DIGITS - 1; at < text.length; at += MIN_LONG_DIGITS) {
+  for (let at = LONG_DIGITS - 1; at < text.length; at += LONG_DIGITS) {
     let [start, end] = [at, at];
     while (isDigitOrPoint(text.charCodeAt(start))) start -= 1;
     if (start === at) continue;
     while (isDigitOrPoint(text.charCodeAt(end))) end += 1;
-    if (end - start > MIN_LONG_DIGITS) return true;
+    if (end - start > LONG_DIGITS) return true;
   }
   return false;
 }
@@ -279,8 +283,8 @@ function literalEnd(bytes: Uint8Array, start: number): number {
 }
 
 /** Digits before and after the point that Postgres's jsonb (its numeric) holds. */
-const MOST_WHOLE = 131_072;
-const MOST_FRACTION = 16_383;
+const MAX_WHOLE_DIGITS = 131_072;
+const MAX_FRACTION_DIGITS = 16_383;
 /** A number with fewer digits in a row and a smaller exponent is never affected. */
 const LONG = 10_000;
 const EXPONENT = /[eE][+-]?\d{5}/;
@@ -308,7 +312,6 @@ function hugeAsText(_key: string, value: JsonValue): JsonValue {
 }
 
 function fitsJsonb(source: string): boolean {
-  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
-  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
-  return whole.length + Number(exponent) <= MOST_WHOLE && fraction.length - Number(exponent) <= MOST_FRACTION;
+  const { whole, fraction, exponent } = splitNumber(source);
+  return whole.length + exponent <= MAX_WHOLE_DIGITS && fraction.length - exponent <= MAX_FRACTION_DIGITS;
 }

@@ -14,6 +14,8 @@ import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
 
+// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
+
 /** The channels, and the address of the page. */
 interface AlertSettings {
   channels: AlertsSettings;
@@ -160,7 +162,7 @@ class AlertChannel {
   async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, told: store.rows(channel), pending: this.#pending, now, isOnce };
+    const input = { channel, settings, judgement, reported: store.rows(channel), pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.#save(keep);
@@ -171,7 +173,7 @@ class AlertChannel {
       await this.#save(reportedRows(begun, input));
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
-      await this.#save(over.map((row) => ({ ...row, over_at: now })));
+      await this.#save(over.map((row) => Object.assign({}, row, { over_at: now })));
     }
   }
 

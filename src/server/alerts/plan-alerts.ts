@@ -1,9 +1,11 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
-import type { SentAlert } from '../../database/state/server-state.ts';
+import type { SentAlert, SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
 import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+
+// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 
 /** Something that a channel may report; times in epoch milliseconds. */
 export interface Condition {
@@ -110,7 +112,7 @@ export interface AlertsInput {
   settings: ChannelSettings;
   judgement: Judgement;
   /** What this channel has reported. */
-  told: readonly SentAlert[];
+  reported: readonly SentAlert[];
   /** When each change that is not reported yet was first seen, by `keyOf`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
   now: number;
@@ -153,13 +155,13 @@ function keyOfCondition(condition: Condition): string {
  * per interval, and its end. Pure.
  */
 export function planAlerts(input: AlertsInput): PlannedAlerts {
-  const { settings, judgement, told, now, isOnce } = input;
-  const rows = new Map(told.map((row) => [keyOf(row), row]));
+  const { settings, judgement, reported, now, isOnce } = input;
+  const rows = new Map(reported.map((row) => [keyOf(row), row]));
   const present = coveredConditions(settings, judgement.conditions);
   const presentKeys = new Set(present.map(keyOfCondition));
   const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(keyOfCondition(condition)), input));
-  const gone = told.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
+  const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
   const isSilent = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source) || (ENDLESS.has(kind) && judgement.knownSources.has(source));
@@ -175,7 +177,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   return {
     begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
     over: isGathered(ends, END_WAITS) ? ended : [],
-    keep: [...gone.filter(isSilent).map((row) => ({ ...row, over_at: now })), ...firstMarks(input, rows)],
+    keep: [...gone.filter(isSilent).map((row) => Object.assign({}, row, { over_at: now })), ...firstMarks(input, rows)],
     pending: new Map([...begins, ...ends]),
   };
 }
@@ -221,8 +223,8 @@ function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): S
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
-export function reportedRows(begun: readonly Condition[], { channel, told, now }: AlertsInput): SentAlert[] {
-  const open = new Map(told.filter(isOpen).map((row) => [keyOf(row), row]));
+export function reportedRows(begun: readonly Condition[], { channel, reported, now }: AlertsInput): SentAlert[] {
+  const open = new Map(reported.filter(isOpen).map((row) => [keyOf(row), row]));
   return begun
     .toSorted((a, b) => a.since - b.since)
     .map((condition) => {

@@ -10,7 +10,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
 import { repeatUntilAborted, unlessAborted, waitAtMost } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
-import { type Control, type ControlEnd, controlRequestSchema, done, failed } from '../controls/control-request.ts';
+import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
@@ -55,10 +55,8 @@ const RETRIES_INTERVAL_MS = 2_000;
 /** Requested syncs are in progress until they end, and must not block a pause. */
 const MAX_CONTROLS = 1_000;
 
-/** A source for as long as this process serves it with the same settings. */
+/** A source that this process serves. */
 interface JoinedSource extends WatchedSource {
-  /** Aborted when it leaves. */
-  leaving: AbortController;
   uses: Set<Promise<unknown>>;
 }
 
@@ -115,19 +113,8 @@ export class ClusterWork {
   /** Starts to serve a source. */
   join(watched: WatchedSource): void {
     const name = queueName(watched.source.warehouse);
-    this.#joined.set(name, { ...watched, leaving: new AbortController(), uses: new Set() });
+    this.#joined.set(name, { ...watched, uses: new Set() });
     this.queue.welcome(name);
-  }
-
-  /** Gives back the items of a source, and closes it. */
-  async leave(name: string): Promise<void> {
-    this.#supervisors.delete(name);
-    const joined = this.#joined.get(name);
-    if (joined === undefined) return;
-    this.#joined.delete(name);
-    joined.leaving.abort(interruptedError('the settings of the source have changed'));
-    await settled(joined);
-    await this.#apps.end(name);
   }
 
   /** Tells a source's supervisor from now on whether this process leads the source. */
@@ -232,24 +219,24 @@ export class ClusterWork {
   #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<ScanItemResult>> {
     const { source, resource } = item;
     const { clock, secrets } = this.#options;
-    return this.#whileJoined(source, signal, async ({ watcher }, until) => {
+    return this.#whileJoined(source, signal, async ({ watcher }) => {
       try {
         return await this.#use(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
-            performScan({ app: open.app, clock, watcher, secrets }, item, until),
+            performScan({ app: open.app, clock, watcher, secrets }, item, signal),
           ),
         );
       } catch (error) {
-        if (until.aborted) throw error;
+        if (signal.aborted) throw error;
         return { is: 'done', result: failedWith(error, secrets) };
       }
     });
   }
 
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
-    return this.#whileJoined(source, signal, async (_, until) => {
+    return this.#whileJoined(source, signal, async () => {
       await this.#use(source, (open) =>
-        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(DRAIN_LINGER_MS, until)),
+        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(DRAIN_LINGER_MS, signal)),
       );
       return { is: 'done', result: null };
     });
@@ -263,14 +250,8 @@ export class ClusterWork {
     try {
       const request = controlRequestSchema.parse(item.request);
       // The source may have another name in the settings of the process that asks.
-      const own = 'source' in request ? { ...request, source: supervisor.source.name } : request;
+      const own = { ...request, source: supervisor.source.name };
       const origin = { via: 'database', by: item.by } as const;
-      if (own.action === 'reload') {
-        // It may close the queue that this item is in.
-        void control(own, origin);
-        const answer = done('the settings are being read again; the log says what changed');
-        return { is: 'done', result: { answer, report: null } };
-      }
       const { answer, report } = await unlessAborted(control(own, origin), signal);
       return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
     } catch (error) {
@@ -279,19 +260,18 @@ export class ClusterWork {
     }
   }
 
-  /** Processes an item until it is done; returns it to the queue if the signal is aborted or the source leaves. */
+  /** Processes an item until it is done; returns it to the queue if the signal is aborted. */
   async #whileJoined<T>(
     name: string,
     signal: AbortSignal,
-    work: (joined: JoinedSource, until: AbortSignal) => Promise<WorkEnd<T>>,
+    work: (joined: JoinedSource) => Promise<WorkEnd<T>>,
   ): Promise<WorkEnd<T>> {
     const joined = this.#joined.get(name);
     if (joined === undefined) return { is: 'foreign' };
-    const until = AbortSignal.any([signal, joined.leaving.signal]);
     try {
-      return await track(joined, work(joined, until));
+      return await track(joined, work(joined));
     } catch (error) {
-      if (until.aborted) return { is: 'back', afterMs: 0 };
+      if (signal.aborted) return { is: 'back', afterMs: 0 };
       throw error;
     }
   }
@@ -315,7 +295,7 @@ export class ClusterWork {
     } finally {
       const isLast = drain.leave(user);
       if (isLast) this.#drains.delete(name);
-      const until = AbortSignal.any([this.#stopping.signal, joined.leaving.signal]);
+      const until = this.#stopping.signal;
       const end = async (): Promise<void> => {
         if (isLast) await drain.close();
         await drain.queueMissed(until);

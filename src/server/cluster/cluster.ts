@@ -41,17 +41,6 @@ export class Cluster {
     work.join(watched);
   }
 
-  /** Stops working on a source, and closes its database after its last source. Its supervisor, if any, must be stopped too. */
-  async leave(source: SourceSettings): Promise<void> {
-    const id = databaseId(source);
-    const work = this.#works.get(id);
-    await work?.leave(queueName(source.warehouse));
-    // Its other sources may leave at the same time.
-    if (work === undefined || work.names.length > 0 || this.#works.get(id) !== work) return;
-    this.#works.delete(id);
-    await work.stop();
-  }
-
   /** True if each database answers within some seconds. */
   async reachable(): Promise<boolean> {
     const probes = Promise.all(Array.from(this.#works.values(), ({ queue }) => queue.probe()));

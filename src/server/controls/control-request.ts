@@ -4,19 +4,14 @@ import type { RunReport } from '../../sync/report.ts';
 
 const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
 const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source if absent' });
-const ids = z.array(z.string().min(1)).optional().meta({ description: 'Only these; all that wait if absent' });
 const now = z.literal(true).optional().meta({ description: 'Forget a wait that the service has stated' });
 
-/** A request to a running process, from the command line or from its page. */
+/** A request to a running process, from the command line. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
   z.strictObject({ action: z.literal('pause'), source, resource }),
   z.strictObject({ action: z.literal('resume'), source, resource }),
   z.strictObject({ action: z.literal('retry'), source, resource, now }),
-  z.strictObject({ action: z.literal('replay'), source, ids }),
-  z.strictObject({ action: z.literal('confirm'), source, resource, ids }),
-  z.strictObject({ action: z.literal('discard'), source, resource, ids }),
-  z.strictObject({ action: z.literal('reload') }),
 ]);
 
 export type ControlRequest = z.output<typeof controlRequestSchema>;
@@ -35,8 +30,8 @@ export const controlBodySchema = z.strictObject({
 /** The caller, for the audit log. */
 export interface ControlOrigin {
   /** How the request came. */
-  via: 'command' | 'page' | 'signal' | 'database';
-  /** The user's name on the page, or the user and process of the command; null if that is not known. */
+  via: 'command' | 'database';
+  /** The user and process of the command; null if that is not known. */
   by: string | null;
 }
 

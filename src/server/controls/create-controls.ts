@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { parentOf } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import { lastRun } from '../../database/state/runs.ts';
@@ -9,7 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import { formatAge, countOf } from '../../observe/figures.ts';
-import { overallStatus, type RunReport } from '../../sync/report.ts';
+import type { RunReport } from '../../sync/report.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import { forwardToLeader } from './serve-connection.ts';
@@ -25,14 +24,12 @@ import {
   refused,
   type RequestOf,
 } from './control-request.ts';
-import { decideDeletes, decidedText } from './decide-deletes.ts';
-import { hurryDeliveries, replayDeliveries, replayedText } from './replay-deliveries.ts';
+import { hurryDeliveries } from './replay-deliveries.ts';
+import { syncTogether } from './sync-together.ts';
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
   supervisor: (source: string) => SourceSupervisor | undefined;
-  /** Reads the config again. */
-  reload: (origin: ControlOrigin) => Promise<ControlAnswer>;
   clock: Clock;
   log: Logger;
 }
@@ -53,10 +50,9 @@ export function createControls(options: ControlsOptions): Control {
 }
 
 async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
-  if (request.action === 'reload') return { answer: await options.reload(origin), report: null };
   const supervisor = options.supervisor(request.source);
   if (supervisor === undefined) {
-    const hint = 'see the names in the config; after a change of it, content-sync reload';
+    const hint = 'see the names in the config; after a change of it, restart serve';
     const message = `the running process keeps no source "${request.source}"`;
     return { answer: refused('unknown_source', message, hint), report: null };
   }
@@ -112,7 +108,7 @@ function chooseResources({ name, resources }: SourceSettings, resource: string |
 /** Throws what the warehouse throws. */
 async function carryOut(
   parts: ControlParts,
-  request: Exclude<ControlRequest, { action: 'sync' | 'reload' }>,
+  request: Exclude<ControlRequest, { action: 'sync' }>,
   origin: ControlOrigin,
 ): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, what } = parts;
@@ -131,20 +127,8 @@ async function carryOut(
       supervisor.work.wake();
       return done(`${what}: resumed (${paused.join(', ')})`);
     }
-    case 'retry':
+    default:
       return retry(parts, request);
-    case 'replay':
-      return replay(parts, request);
-    default: {
-      const { name: source } = supervisor.source;
-      const { action: decision, ids = [] } = request;
-      const stored = await decideDeletes(warehouse, { source, resources, decision, ids });
-      supervisor.work.wake();
-      const left = 'the running serve does it within 10s';
-      const decided =
-        decision === 'confirm' ? stored.map((each) => Object.assign(each, { left: each.left ?? left })) : stored;
-      return done(decidedText(decided), { source, resources: decided });
-    }
   }
 }
 
@@ -182,19 +166,6 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   return done(`${what}: tried again now: ${retried.join(', ')}`);
 }
 
-async function replay({ supervisor, clock }: ControlParts, { ids }: RequestOf<'replay'>): Promise<ControlAnswer> {
-  const { name, warehouse, webhook } = supervisor.source;
-  if (webhook === null) {
-    return refused('usage', `source ${name} receives no webhooks`, 'set webhook.secrets in its settings');
-  }
-  const { replayed, unknown } = await replayDeliveries(warehouse, clock, ids ?? null);
-  supervisor.work.wake();
-  const result = { source: name, replayed, unknown };
-  if (unknown.length === 0) return done(`${name}: ${replayedText(replayed)}`, result);
-  const hint = 'content-sync deliveries list shows those that are stored';
-  return { ...refused('usage', `${name}: there is no delivery ${unknown.join(', ')}`, hint), result };
-}
-
 /** A process that has just started opens its sources within moments. */
 const OPENING_TIMEOUT_MS = 15_000;
 const CHECK_INTERVAL_MS = 100;
@@ -217,34 +188,12 @@ async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Prom
   const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
   const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
   const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const walk = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
-  return { answer, report: together(supervisor.source, resources, walk) };
+  const scan = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
+  return { answer, report: syncTogether(supervisor.source, resources, scan) };
 }
 
 async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<Scheduler | null> {
   const until = clock.monotonic() + OPENING_TIMEOUT_MS;
   while (supervisor.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
   return supervisor.scheduler;
-}
-
-/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
-export async function together(
-  source: SourceSettings,
-  resources: readonly string[],
-  walk: (resource: string) => Promise<RunReport>,
-): Promise<RunReport> {
-  const begun = new Map<string, Promise<RunReport>>();
-  const begin = (resource: string): Promise<RunReport> => {
-    const parent = parentOf(source.profile.resources[resource]);
-    const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
-    const known = begun.get(resource);
-    if (known !== undefined) return known;
-    const report = before === null ? walk(resource) : before.catch(() => undefined).then(() => walk(resource));
-    begun.set(resource, report);
-    return report;
-  };
-  const reports = await Promise.all(resources.map(begin));
-  const status = overallStatus(reports.map((report) => report.status));
-  const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
-  return { source: source.name, run_id: runId, status, resources: reports.flatMap((report) => report.resources) };
 }

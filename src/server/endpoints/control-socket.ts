@@ -37,7 +37,7 @@ export async function openControlSocket({
     connectionsCheckingInterval: 1_000,
   };
   const server = createServer(limits, async (request, response) => {
-    const bindings = { client: 'control socket', isLocal: true, readBody: () => readBody(request) };
+    const bindings = { client: 'control socket', readCommand: () => readBody(request) };
     try {
       await sendResponse(await pages(toRequest(request), bindings), response);
     } catch {

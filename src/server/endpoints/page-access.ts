@@ -15,8 +15,8 @@ export type PageAccess = 'granted' | 'anonymous' | 'wrong' | 'busy' | 'other_hos
 export type AccessCheck = (headers: Headers, client: string) => Promise<PageAccess>;
 
 export interface AccessOptions {
-  /** Returns the current settings; without `auth`, everybody may see everything. */
-  serve: () => ServeSettings;
+  /** Without `auth`, everybody may see everything. */
+  serve: ServeSettings;
   clock: Clock;
   /** Called for each wrong name or password, with the number in the last minutes. */
   refused: (lately: number) => void;
@@ -55,8 +55,8 @@ export function createAccessCheck({ serve, clock, refused }: AccessOptions): Acc
     return 'wrong';
   }
 
+  const { auth, host, hosts } = serve;
   return async (headers, client) => {
-    const { auth, host, hosts } = serve();
     if (auth === undefined)
       return isTrustedHost(headers.get('host') ?? '', [...hosts, host]) ? 'granted' : 'other_host';
     const header = headers.get('authorization');

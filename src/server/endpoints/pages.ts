@@ -3,13 +3,13 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { pagePathOf, type PageView } from '../page/page-frame.ts';
+import { pagePathOf } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import type { DetailsAsked, SourceDetails } from '../status/source-details.ts';
-import { answerCommand, CONTROL_PATH, type ControlEndpoint } from './control-endpoint.ts';
+import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
+import { answerCommand, CONTROL_PATH } from './answer-command.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
@@ -24,21 +24,19 @@ export interface WorkerPagesOptions {
 
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
-  details: (asked: DetailsAsked) => Promise<SourceDetails | null>;
+  details: (asked: DetailsQuery) => Promise<SourceDetails | null>;
   /** Executes commands of the control socket. */
   control: Control;
-  /** Null without authentication: then nothing can be controlled over the port. */
-  controls: () => ControlEndpoint | null;
+  /** True if the pages show bodies of records and deliveries. */
+  showsBodies: boolean;
 }
 
 /** What the HTTP server passes along with a request. */
 export interface PageBindings {
   /** Address of the client. */
   client: string;
-  /** True on the control socket, whose clients may see and do everything. */
-  isLocal?: boolean;
-  /** Reads the body; null if the server refuses it. */
-  readBody: () => Promise<string | null>;
+  /** Reads a command; null if it is too long. Only on the control socket, whose clients may see and do everything. */
+  readCommand?: () => Promise<string | null>;
 }
 
 /** Never rejects. */
@@ -73,7 +71,9 @@ export function createPages(options: PagesOptions): Pages {
   app.get('/sources/*', async ({ req }, next) => (pagePathOf(req.path) === null ? noSuchPage() : await next()));
   app.get('/sources/*', guarded(sourcePage(options)));
   app.get('/status.json', guarded(statusJson(options)));
-  app.post(CONTROL_PATH, controlPage(options, guarded));
+  app.post(CONTROL_PATH, async ({ env }) =>
+    env.readCommand === undefined ? noSuchPage() : answerCommand(options.control, await env.readCommand()),
+  );
   return async (request, bindings) => app.fetch(request, bindings);
 }
 
@@ -93,7 +93,7 @@ function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
   });
   const compressed = compress();
   // Commands read lines as they come.
-  app.use((context, next) => (context.env.isLocal === true ? next() : compressed(context, next)));
+  app.use((context, next) => (context.env.readCommand !== undefined ? next() : compressed(context, next)));
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
@@ -120,7 +120,7 @@ function guardBy(check: AccessCheck) {
 }
 
 async function accessOf(check: AccessCheck, { req, env }: PageContext): Promise<PageAccess> {
-  return env.isLocal === true ? 'granted' : check(req.raw.headers, env.client);
+  return env.readCommand !== undefined ? 'granted' : check(req.raw.headers, env.client);
 }
 
 const REFUSALS: Readonly<Record<Exclude<PageAccess, 'granted'>, () => Response>> = {
@@ -134,63 +134,44 @@ function askForPassword(): Response {
   return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-/** Reads the body only if the client may send one. */
-function controlPage({ control, controls }: PagesOptions, guarded: (page: PageHandler) => PageHandler): PageHandler {
-  return async (context) => {
-    const { req, env } = context;
-    if (env.isLocal === true) return answerCommand(control, await env.readBody());
-    const endpoint = controls();
-    if (endpoint === null) return noSuchPage();
-    return guarded(async () => {
-      const body = await env.readBody();
-      return body === null ? new Response(null, { status: 400 }) : endpoint.execute({ headers: req.raw.headers, body });
-    })(context);
-  };
-}
-
 /** A page about sources. */
 function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
-    const controls = options.controls();
     const nonce = randomBytes(18).toString('base64');
-    const told = controls?.findResult(req.query('told') ?? '') ?? null;
-    const page = await renderPage(options, req.path, { nonce, may: controls !== null, told });
+    const page = await renderPage(options, req.path, nonce);
     if (page === null) return noSuchPage();
     // The only image is the icon of the tab.
-    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`;
+    const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'none'`;
     return new Response(page, {
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
-        // With no-referrer browsers send their forms without an origin.
-        'referrer-policy': 'same-origin',
       },
     });
   };
 }
 
 /** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, address: string, view: PageView): Promise<string | null> {
+async function renderPage(options: PagesOptions, address: string, nonce: string): Promise<string | null> {
   const path = pagePathOf(address);
   if (path === null) return null;
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') return renderStatusPage(snapshot, view);
+  if (path.page === 'overview') return renderStatusPage(snapshot, nonce);
   const { source: name } = path;
   if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? renderRefusedPage(snapshot, name, view) : null;
+    return path.page === 'source' ? renderRefusedPage(snapshot, name, nonce) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
     const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return renderRunPage(snapshot, name, path.run, run, view);
+    return renderRunPage(snapshot, name, path.run, run, nonce);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
-  // Contents of records are shown only with authentication.
-  const details = await options.details({ source: name, resource, bodies: view.may });
-  return details && renderSourcePage(snapshot, source, status ?? null, details, view);
+  const details = await options.details({ source: name, resource, bodies: options.showsBodies });
+  return details && renderSourcePage(snapshot, source, status ?? null, details, nonce);
 }
 
 function statusJson({ snapshot }: PagesOptions): PageHandler {

@@ -1,3 +1,4 @@
+// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 import type { DeliveryRow, Settlement } from '../../database/inbox.ts';
 import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';

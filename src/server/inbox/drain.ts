@@ -1,3 +1,4 @@
+// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 import PQueue from 'p-queue';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -20,8 +21,8 @@ import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
 
-/** `walked`: served by a scan of the resource. `put off`: tried again later. */
-export type DrainOutcome = RefetchOutcome | 'walked' | 'ignored' | 'dead' | 'put off';
+/** `scanned`: served by a scan of the resource. `deferred`: tried again later. */
+export type DrainOutcome = RefetchOutcome | 'scanned' | 'ignored' | 'dead' | 'deferred';
 
 /** Deliveries for one record or resource that ended together. */
 export interface DrainEvent {
@@ -48,7 +49,7 @@ export interface DrainOptions extends EventRules {
   secrets: readonly string[];
   refetch: Refetch;
   /** Starts an incremental (`sync`) or full (`backfill`) scan; resolves if it ended well or `partial`, else throws. */
-  walk: (resource: string, command: SyncCommand) => Promise<void>;
+  scan: (resource: string, command: SyncCommand) => Promise<void>;
   clock: Clock;
   /** Failed readings caused by the record before a delivery is dead. */
   attempts: number;
@@ -120,7 +121,7 @@ export class Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    const { clock, concurrency, refetch, attempts, walk, pollMs = POLL_MS } = options;
+    const { clock, concurrency, refetch, attempts, scan, pollMs = POLL_MS } = options;
     const { signal } = this.#stopping;
     const threw = ({ resource, key }: KeyedWork, error: unknown): void =>
       options.watcher.failed(error, { resource, key });
@@ -139,7 +140,7 @@ export class Drain {
       ...SCAN_PACE,
       concurrencyPerResource: 1,
       keyOf: () => '',
-      perform: ({ resource }) => walk(resource, 'sync').then(() => 'walked'),
+      perform: ({ resource }) => scan(resource, 'sync').then(() => 'scanned'),
       done: this.#done,
     });
     void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
@@ -245,7 +246,7 @@ export class Drain {
   #serve(pending: PendingTarget): void {
     const { key, isDelete, resource } = pending.target;
     const fullScanBegan = this.#fullScanBegan.get(resource) ?? -Infinity;
-    if (isDelete && fullScanBegan > pending.delivery.receivedAt) this.#done([pending], 'walked');
+    if (isDelete && fullScanBegan > pending.delivery.receivedAt) this.#done([pending], 'scanned');
     else if (key !== null) this.#reads.add(pending);
     else if (isDelete) this.#waitForFullScan([pending]);
     else this.#scans.add(pending);
@@ -279,12 +280,12 @@ export class Drain {
   }
 
   #requestFullScan(resource: string): void {
-    const { clock, walk, watcher } = this.#options;
+    const { clock, scan, watcher } = this.#options;
     const { signal } = this.#stopping;
-    const scan = async (): Promise<void> => {
+    const scanFully = async (): Promise<void> => {
       const began = clock.now();
       try {
-        await walk(resource, 'backfill');
+        await scan(resource, 'backfill');
         this.#fullScanBegan.set(resource, began);
       } catch (error) {
         if (!signal.aborted) watcher.failed(error, { resource, key: '' });
@@ -292,7 +293,7 @@ export class Drain {
       await sleepOrAbort(clock, FULL_SCAN_INTERVAL_MS, signal);
       this.#fullScans.delete(resource);
     };
-    if (!this.#fullScans.has(resource)) this.#fullScans.set(resource, scan());
+    if (!this.#fullScans.has(resource)) this.#fullScans.set(resource, scanFully());
   }
 
   readonly #done = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {
@@ -320,7 +321,7 @@ export class Drain {
     const { fault, seq } = delivery;
     if (row.state === 'waiting' && fault !== null && isForOthers(fault)) this.#left.set(seq, fault.until ?? now);
     else this.#store(row);
-    if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'put off', [delivery]);
+    if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
   /** The next look finds those that were left until `now` again, if they still wait. */

@@ -1,3 +1,4 @@
+// Erases stored deliveries about records that a user had erased (content-sync forget).
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';

@@ -1,3 +1,4 @@
+// Limits how often one record is fetched or one resource scanned, however many deliveries ask for it.
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';

@@ -1,3 +1,4 @@
+// Fetches a record for the events that name it, and decides whether the response is new enough for each of them.
 import { type Expectation, type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
 import type { KeyedWork } from './paced-work.ts';
 import type { PendingTarget } from './delivery-progress.ts';

@@ -1,9 +1,8 @@
 import { countOf, countText, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-import { reloadButton } from './controls.ts';
 import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
-import { framed, sectionView, type PageView } from './page-frame.ts';
+import { framed, sectionView } from './page-frame.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
@@ -13,7 +12,7 @@ const MAX_FULL_SOURCES = 6;
 const MAX_FINDINGS = 8;
 
 /** Renders the status page: a few sources in full, or a table of many. */
-export function renderStatusPage(snapshot: StatusSnapshot, view: PageView): string {
+export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
   const found = attentionOf(snapshot);
   const headline = headlineOf(snapshot, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
@@ -22,9 +21,8 @@ export function renderStatusPage(snapshot: StatusSnapshot, view: PageView): stri
   const frame = { title, tone: headline.tone, path: '', trail: [], snapshot };
   const content = markup`${summary(headline)}
 ${findingList(found, count, isFew)}
-${reloadButton(view.may)}
-${isFew ? fewSources(snapshot, view) : sourceTable(snapshot, found)}`;
-  return framed(frame, view, content);
+${isFew ? fewSources(snapshot) : sourceTable(snapshot, found)}`;
+  return framed(frame, nonce, content);
 }
 
 function findingList(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
@@ -37,11 +35,11 @@ function findingList(found: readonly Attention[], sources: number, isFew: boolea
   return attentionList(shown, '', sources > 1, more);
 }
 
-function fewSources(snapshot: StatusSnapshot, page: PageView): Markup {
+function fewSources(snapshot: StatusSnapshot): Markup {
   const { sources, refused } = snapshot;
   if (sources.length + refused.length === 0)
-    return markup`<section class="source"><p class="empty">There is no source. Add one under <code>sources</code> in the config, then reload it: <code>content-sync reload</code>.</p></section>`;
-  const view = sectionView(snapshot, '', page);
+    return markup`<section class="source"><p class="empty">There is no source. Add one under <code>sources</code> in the config, then restart this process.</p></section>`;
+  const view = sectionView(snapshot, '');
   return markup`${sources.map((source) => sourceSection(source, view))}${refused.map(refusedSection)}`;
 }
 

@@ -1,8 +1,7 @@
 import { raw } from 'hono/html';
 import { SOURCE_NAME } from '../../config/settings.ts';
-import type { ControlAnswer } from '../controls/control-request.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import { icon, markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts';
+import { markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { STYLESHEET } from './stylesheet.ts';
 
@@ -29,33 +28,21 @@ export function pagePathOf(path: string): PagePath | null {
   return RESOURCE_NAME.test(resource) ? { page: 'resource', source, resource } : null;
 }
 
-/** What every page needs of its request. */
-export interface PageView {
-  /** Nonce of the page's Content-Security-Policy. */
-  nonce: string;
-  /** True if the reader may control the process: then the page has its form. */
-  may: boolean;
-  /** The result of a control request on the previous page. */
-  told: ControlAnswer | null;
-}
-
 /** What the sections of a page need. */
 export interface SectionView {
   /** Epoch milliseconds. */
   now: number;
   /** Relative path to the overview. */
   root: string;
-  /** True if the reader may control the process. */
-  may: boolean;
   /** The time that the figures of traffic cover. */
   period: 'last hour' | 'since start';
 }
 
 const HOUR_MS = 3_600_000;
 
-export function sectionView({ at, started_at }: StatusSnapshot, path: string, { may }: PageView): SectionView {
+export function sectionView({ at, started_at }: StatusSnapshot, path: string): SectionView {
   const period = at - started_at < HOUR_MS ? 'since start' : 'last hour';
-  return { now: at, root: rootOf(path), may, period };
+  return { now: at, root: rootOf(path), period };
 }
 
 /** All addresses are relative, because a proxy may serve the page under a path. */
@@ -73,8 +60,11 @@ interface Frame {
   snapshot: StatusSnapshot;
 }
 
-/** Renders a page with header, footer and the script that keeps it up to date. It loads nothing else. */
-export function framed(frame: Frame, { nonce, may, told }: PageView, content: Markup): string {
+/**
+ * Renders a page with header, footer and the script that keeps it up to date. It loads nothing else; `nonce` is that of
+ * its Content-Security-Policy.
+ */
+export function framed(frame: Frame, nonce: string, content: Markup): string {
   const { title, tone, path, trail, snapshot } = frame;
   const { at, started_at, stopping, version } = snapshot;
   const [tab, root, iso] = [tabIcon(tone), rootOf(path), new Date(at).toISOString()];
@@ -83,9 +73,6 @@ export function framed(frame: Frame, { nonce, may, told }: PageView, content: Ma
     const isHere = index === trail.length - 1;
     return markup`<span class="step">${isHere ? step : markup`<a href="${root}sources/${encodeURIComponent(step)}">${step}</a>`}</span>`;
   });
-  const form =
-    may &&
-    markup`<form id="control" method="post" action="${root}control" hidden><input type="hidden" name="back" value="${path}"></form>`;
   const asOf = markup`<time id="as-of" datetime="${iso}" data-as="zoned">${iso.slice(0, 19).replace('T', ' ')} UTC</time>`;
   const page = markup`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript><title>${title}</title>
@@ -95,19 +82,12 @@ export function framed(frame: Frame, { nonce, may, told }: PageView, content: Ma
 <body><p id="lost" role="alert" hidden></p>
 <main data-title="${title}" data-icon="${tab}"><header><h1>${name}${steps}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
 <p>as of ${asOf}</p></header>
-${told && controlResult(told)}
-${form}
 ${content}
 <footer><p>content-sync ${version} · running for ${timeAs('for', started_at, at)} · <span id="zone">all times UTC</span></p>
 <nav aria-label="The same for programs"><a href="${root}status.json">status.json</a> <a href="${root}metrics">metrics</a>
 <a href="${root}readyz">readyz</a></nav></footer></main>
 <script nonce="${nonce}">${raw(REFRESH_SCRIPT)}</script></body></html>`;
   return page.toString();
-}
-
-function controlResult({ done, message, hint }: ControlAnswer): Markup {
-  const severity = done ? 'fine' : 'late';
-  return markup`<p id="told" class="told ${severity}" role="status">${icon(severity)}<span>${message}${hint && markup` <span class="hint">→ ${hint}</span>`}</span></p>`;
 }
 
 /** A section of a page with a heading. */

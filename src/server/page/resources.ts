@@ -156,9 +156,7 @@ interface NamedRun extends PastRun {
   resource: string;
 }
 
-type CountField = Extract<{ [K in keyof PastRun]: PastRun[K] extends number ? K : never }[keyof PastRun], string>;
-
-const COUNTS: readonly (readonly [title: string, field: CountField])[] = [
+const COUNTS = [
   ['Pages', 'pages'],
   ['New', 'inserted'],
   ['Changed', 'updated'],
@@ -168,7 +166,7 @@ const COUNTS: readonly (readonly [title: string, field: CountField])[] = [
   ['Rejected', 'rejected'],
   ['Requests', 'requests'],
   ['429', 'limited'],
-];
+] as const;
 
 /** The latest runs of all resources of a source. */
 export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
@@ -184,10 +182,7 @@ export function runsTable(source: string, runs: readonly NamedRun[], { now, root
   const base = `${root}sources/${encodeURIComponent(source)}/runs`;
   const counts = COUNTS.map(([title]) => [title, 'number'] as const);
   const columns: TableColumn[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
-  const rows = runs.flatMap((run, at) => [
-    runCells(run, `${base}/${run.run_id}`, now),
-    ...errorRow(run, runs.slice(0, at)),
-  ]);
+  const rows = runs.flatMap((run) => [runCells(run, `${base}/${run.run_id}`, now), ...errorRow(run)]);
   return dataTable({ id: `${source}-runs`, label: `Last runs of ${source}`, kind: 'runs', columns, rows });
 }
 
@@ -203,15 +198,9 @@ function runCells(run: NamedRun, href: string, now: number) {
   ];
 }
 
-/** Why a run failed; a repeated reason is written once. */
-function errorRow({ resource, error }: NamedRun, newer: readonly NamedRun[]): Markup[] {
+/** Why a run failed. */
+function errorRow({ error }: NamedRun): Markup[] {
   if (error === null) return [];
-  const next = newer.findLast((run) => run.resource === resource)?.error;
-  const isRepeated = next?.code === error.code && next.message === error.message;
-  const text = isRepeated
-    ? markup`<span class="hint">the same</span>`
-    : markup`${error.message}${hintLine(error.hint)}`;
-  return [
-    markup`<tr class="why"><td></td><td colspan="${COUNTS.length + 4}"><code>${error.code}</code> ${text}</td></tr>`,
-  ];
+  const text = markup`<code>${error.code}</code> ${error.message}${hintLine(error.hint)}`;
+  return [markup`<tr class="why"><td></td><td colspan="${COUNTS.length + 4}">${text}</td></tr>`];
 }

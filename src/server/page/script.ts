@@ -6,8 +6,8 @@ export const RELOAD_SECONDS = 60;
 /**
  * Runs in the browser. It writes times in the reader's zone, by the clock of the server, and updates ages. It fetches
  * the page again and replaces the parts that changed, so that scroll position, open folds and focus stay;
- * only `main` is parsed, because this page's policy forbids the rest. It waits while the tab is hidden, text is selected
- * or the pointer is over buttons, and reports a lost connection.
+ * only `main` is parsed, because this page's policy forbids the rest. It waits while the tab is hidden or text is selected,
+ * and reports a lost connection.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
@@ -42,9 +42,9 @@ export const REFRESH_SCRIPT = `(() => {
     byId('zone').textContent = 'all times in ' + (Intl.DateTimeFormat().resolvedOptions().timeZone || 'your zone');
   };
   const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
-  const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed) || (matchMedia('(hover: hover)').matches && document.querySelector('.controls:hover') !== null); };
+  const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed); };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
-  const reach = 'a[href],button,summary,[tabindex]';
+  const reach = 'a[href],summary,[tabindex]';
   const keep = (old) => {
     const folded = new Map([...old.querySelectorAll('details[id]')].map((e) => [e.id, e.open]));
     const scrolled = [...old.querySelectorAll('.wide[id]')].map((e) => [e.id, e.scrollLeft]);

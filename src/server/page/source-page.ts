@@ -4,9 +4,19 @@ import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import { type DeliveryDetails, type RejectDetails, runFacts, type SourceDetails } from '../status/source-details.ts';
-import { controlBar, replayButton } from './controls.ts';
-import { countCell, dataTable, icon, linesOf, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
-import { framed, type PageView, panel, sectionView, type SectionView } from './page-frame.ts';
+import {
+  countCell,
+  dataTable,
+  icon,
+  linesOf,
+  listed,
+  markup,
+  type Markup,
+  type PageTone,
+  problemNote,
+  timeAs,
+} from './markup.ts';
+import { framed, panel, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
 
@@ -16,22 +26,22 @@ export function renderSourcePage(
   source: SourceStatus,
   resource: ResourceStatus | null,
   details: SourceDetails,
-  page: PageView,
+  nonce: string,
 ): string {
   const trail = [source.source, ...(resource === null ? [] : [resource.resource])];
   const shown = resource === null ? source : { ...source, resources: [resource] };
   const only = { ...snapshot, sources: [shown], refused: [] };
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
-  const view = sectionView(snapshot, path, page);
-  const content = markup`${headOf(only, view, resource === null)}
+  const view = sectionView(snapshot, path);
+  const content = markup`${attentionOn(only, view, resource === null)}
 ${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
 ${detailPanels(shown, details, view)}`;
-  return framed(frameOf(only, path, trail), page, content);
+  return framed(frameOf(only, path, trail), nonce, content);
 }
 
 function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
   const name = shown.source;
-  return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2>${controlBar(shown, status, view.may)}</div>
+  return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2></div>
 ${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
 }
 
@@ -41,12 +51,12 @@ export function renderRunPage(
   name: string,
   id: string,
   { problem, run }: SourceDetails,
-  page: PageView,
+  nonce: string,
 ): string {
   const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
   const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
   const title = `${name} / run ${id} · content-sync`;
-  return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, page, markup`${content}`);
+  return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, nonce, markup`${content}`);
 }
 
 function runPanel(part: RunDetails): Markup {
@@ -60,10 +70,10 @@ function runPanel(part: RunDetails): Markup {
 }
 
 /** Renders the page of a source whose settings cannot be used. */
-export function renderRefusedPage(snapshot: StatusSnapshot, name: string, page: PageView): string {
+export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce: string): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
   const content = markup`${summary(headlineOf(only, attentionOf(only)))}${only.refused.map(refusedSection)}`;
-  return framed(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), page, content);
+  return framed(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), nonce, content);
 }
 
 function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
@@ -74,7 +84,7 @@ function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
 }
 
 /** The state and what needs attention, of the source or resource in `only`. */
-function headOf(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
+function attentionOn(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
   const all = attentionOf(only);
   const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
   return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
@@ -131,7 +141,7 @@ function deliveryTable(
   source: string,
   deliveries: readonly DeliveryDetails[],
   webhooks: WebhookStatus,
-  { now, may }: SectionView,
+  { now }: SectionView,
 ): Markup {
   const rows = deliveries.map((one, at) => [
     one.received_at === null ? NONE : timeAs('moment', one.received_at, now),
@@ -139,10 +149,12 @@ function deliveryTable(
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
     reasonOf(one, now),
-    markup`${one.state === 'dead' ? replayButton(source, String(one.seq), may) : null}${bodyFold(`delivery-${at}`, one.body, one.length, formatBytes(one.length))}`,
+    bodyFold(`delivery-${at}`, one.body, one.length, formatBytes(one.length)),
   ]);
   const columns = ['Received', 'State', 'Event', 'Record', ['Reason', 'text'], ['Body', 'record']] as const;
-  const replay = webhooks.dead > 0 ? markup`<div class="controls">${replayButton(source, null, may)}</div>` : null;
+  const command = `content-sync deliveries replay --source ${source} --dead`;
+  const replay =
+    webhooks.dead > 0 ? markup`<pre><code>${command}   # processes dead deliveries again</code></pre>` : null;
   const table =
     rows.length === 0
       ? markup`<p class="empty">None has come yet. The service has to post them to <code>${webhooks.path}</code>.</p>`
@@ -157,10 +169,10 @@ function stateWord(tone: PageTone, word: string): Markup {
 function refusedCounts({ refused_by }: WebhookStatus): Markup {
   const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
-  const told = reasons
+  const counts = reasons
     .toSorted((a, b) => b[1] - a[1])
     .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
-  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${told}</p>`;
+  return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${counts}</p>`;
 }
 
 function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {

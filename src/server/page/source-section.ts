@@ -9,7 +9,6 @@ import {
 } from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
-import { controlBar, heldControls, replayButton } from './controls.ts';
 import { timeAs, hintLine, icon, listed, markup, problemNote, type Markup } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 import { resourceTable, runTable } from './resources.ts';
@@ -29,11 +28,11 @@ export function sourceSection(source: SourceStatus, view: SectionView): Markup {
 /** A source with its facts, controls, resources and traffic; `more` follows them. */
 export function sectionOf(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
   const { problem } = source.warehouse;
-  const { now, root, may } = view;
+  const { now, root } = view;
   const name = source.source;
   const link = root === '' ? markup`<a href="sources/${encodeURIComponent(name)}">${name}</a>` : name;
   return markup`<section class="source${problem === null ? '' : ' stale'}" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${link}</h2>
-${factLine(source, now)}${controlBar(source, null, may)}</div>
+${factLine(source, now)}</div>
 ${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, problem)}
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
 <h3 class="hidden">Traffic</h3>${trafficFigures(source, view)}
@@ -105,8 +104,8 @@ function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatu
   return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
 }
 
-/** Deletes that wait for a decision, with the commands and buttons for it. */
-export function heldDeletes({ source, resources }: SourceStatus, { now, may }: SectionView): Markup | null {
+/** Deletes that wait for a decision, with the commands for it. */
+export function heldDeletes({ source, resources }: SourceStatus, { now }: SectionView): Markup | null {
   const held = resources.filter(({ suspects }) => suspects.held > 0);
   if (held.length === 0) return null;
   const rows = held.map(({ resource, rows, suspects: { held, held_since, held_why } }) => {
@@ -114,7 +113,7 @@ export function heldDeletes({ source, resources }: SourceStatus, { now, may }: S
     const since = held_since === null ? null : markup`, since ${timeAs('moment', held_since, now)}`;
     const name = `--source ${source} ${resource}`;
     return markup`<li><b>${resource}</b>: ${countText(held)}${of}${since}${held_why && markup`<br><span class="hint">${held_why}</span>`}
-${heldControls(source, resource, may)}<pre><code>content-sync deletes list ${name}
+<pre><code>content-sync deletes list ${name}
 content-sync deletes confirm ${name}   # they are gone
 content-sync deletes discard ${name}   # they are not</code></pre></li>`;
   });
@@ -155,7 +154,6 @@ function sparkline(title: string, values: readonly (number | null)[], marks: rea
 
 function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {
   const { minutes, allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
-  const isKnown = minutes.some((minute) => minute.used !== null);
   const isPaused = paused_until !== null && paused_until > now;
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
@@ -164,16 +162,16 @@ function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Mar
     ...(isPaused ? [markup`paused, resumes ${timeAs('in', paused_until, now)}`] : []),
   ];
   const plot = sparkline(
-    isKnown ? 'Part of the limit used per minute; marked where requests were refused' : 'Requests per minute',
-    minutes.map((minute) => (isKnown ? minute.used : minute.requests)),
+    'Requests per minute; marked where some were refused',
+    minutes.map((minute) => minute.requests),
     minutes.map((minute) => minute.limited > 0),
   );
-  const value = isKnown && used !== null ? formatPercent(used) : countText(requests);
-  return figure(`${isKnown ? 'Limit used' : 'Requests'} ${period}`, value, notes, plot);
+  if (used === null) return figure(`Requests ${period}`, countText(requests), notes, plot);
+  return figure(`Limit used ${period}`, formatPercent(used), notes, plot);
 }
 
-function webhookFigures({ source, changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
-  const { now, may, period } = view;
+function webhookFigures({ changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
+  const { now, period } = view;
   const { minutes, received, refused, last_received_at: last } = webhooks;
   const { delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const receivedPlot = sparkline(
@@ -196,9 +194,8 @@ function webhookFigures({ source, changes }: SourceStatus, webhooks: WebhookStat
     'Delay from a webhook to its row, 95th percentile per minute',
     minutes.map((minute) => minute.p95_ms),
   );
-  const replay = dead > 0 ? replayButton(source, null, may) : null;
   return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes, receivedPlot)}
-${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, delayPlot, replay)}`;
+${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, delayPlot)}`;
 }
 
 function knownDelay(ms: number | null): string {

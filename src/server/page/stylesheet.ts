@@ -96,25 +96,7 @@ footer{display:flex;flex-wrap:wrap;justify-content:space-between;gap:6px 20px;ma
 footer nav a{margin-left:14px}
 h1 a{text-decoration:none}
 .step::before{content:"/";margin:0 7px;color:var(--quiet);font-weight:400}
-.told{position:fixed;bottom:12px;left:12px;right:12px;z-index:3;display:flex;gap:10px;max-width:900px;margin:0 auto;padding:10px 16px;border:1px solid var(--line);border-radius:8px;background:var(--fine-bg);font-weight:600}
-.told.late{background:var(--late-bg)}
-.told .icon{margin-top:4px}
 .more{color:var(--quiet)}
-.controls{position:relative;display:flex;flex-wrap:wrap;align-items:flex-start;gap:6px}
-.title .controls{margin-left:auto}
-main>.controls{margin-top:10px;justify-content:flex-end}
-.source>.controls,li>.controls,figcaption>button{margin:6px 0}
-figcaption>button{display:block}
-.record button{display:block;margin-bottom:4px}
-button,.fold>summary{margin:0;padding:3px 10px;border:1px solid var(--field);border-radius:6px;background:var(--soft);color:inherit;font:inherit;font-size:12.5px;line-height:1.5;cursor:pointer}
-button:disabled{color:var(--quiet);border-color:var(--line);cursor:default}
-button:enabled:hover,.fold>summary:hover{border-color:var(--text)}
-.fold{padding:0}
-.fold+.fold,.notes+.fold{margin:0;border:0}
-.fold>summary{list-style:none;display:block}
-.fold>summary::-webkit-details-marker{display:none}
-.fold p{position:absolute;z-index:2;top:100%;left:0;right:0;margin-top:4px;padding:8px 12px;border:1px solid var(--field);border-radius:6px;background:var(--panel)}
-.fold button{margin-top:6px;display:block;border-color:var(--late);color:var(--late)}
 .sources{font-size:13px;line-height:1.3}
 .sources td,.sources th{padding:3px 12px 3px 0;white-space:nowrap}
 .sources tbody th{font-weight:600}

@@ -1,3 +1,4 @@
+// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
@@ -71,10 +72,10 @@ export class BodyBudget {
   }
 }
 
-export const FORM_TYPE = 'application/x-www-form-urlencoded';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** The media type of a `Content-Type`, without its parameters. */
-export function mediaTypeIn(contentType = ''): string {
+function mediaTypeIn(contentType = ''): string {
   const [type = ''] = contentType.split(';', 1);
   return type.trim().toLowerCase();
 }

@@ -1,3 +1,4 @@
+// Stores deliveries that arrive at about the same time in one transaction.
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';

@@ -1,3 +1,4 @@
+// Removes secrets and hidden fields from a delivery before it is stored.
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';

@@ -2,63 +2,41 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { CONTROL_PATH } from '../endpoints/control-endpoint.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import { FORM_TYPE, mediaTypeIn } from './body.ts';
 import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
+
+// Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
 
-type RequestRoute = { kind: 'webhook'; source: string } | { kind: 'health' } | { kind: 'page' } | { kind: 'none' };
-
-/** `page` for every other valid path, which may not exist. */
-export function routeOf(target: string): RequestRoute {
-  const path = pathIn(target);
-  const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
-  if (source !== undefined) return { kind: 'webhook', source };
-  if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) return { kind: 'none' };
-  return path === '/healthz' ? { kind: 'health' } : { kind: 'page' };
-}
-
-function pathIn(target: string): string {
+function pathIn(target = ''): string {
   return target.split('?', 1)[0] ?? '';
 }
 
 /** Handles requests whose headers have arrived. Never throws. */
 export function requestHandler(context: ReceiverContext): (request: IncomingMessage, response: ServerResponse) => void {
-  const { note, limits, formRefused } = context;
+  const { note, limits } = context;
   const page = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let refusal: RefusalReason | null = null;
-    const readForm = async (): Promise<string | null> => {
-      const form = await readFormBody(request, context);
-      if (typeof form === 'string') return form;
-      refusal = form.reason;
-      formRefused(null, refusal);
-      return null;
-    };
-    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '', readBody: readForm });
-    if (refusal !== null) return sendRefusal(refusal, request, response);
-    // A body that was not read must not be parsed as the next request.
-    if (request.method === 'POST' && !request.complete) response.shouldKeepAlive = false;
+    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '' });
     response.setTimeout(limits.idleMs, () => response.destroy());
     await sendResponse(made, response);
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const route = routeOf(request.url ?? '');
+    const path = pathIn(request.url);
+    const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
     const refuse = (reason: RefusalReason): void => sendRefusal(reason, request, response);
     try {
       if ((request.headersDistinct['host']?.length ?? 0) > 1) refuse('host');
-      else if (route.kind === 'webhook')
-        sendOutcome(await receiveWebhook(request, route.source, context), request, response);
-      else if (route.kind === 'none') refuse('not_found');
+      else if (source !== undefined) sendOutcome(await receiveWebhook(request, source, context), request, response);
+      else if (!PLAIN_PATH.test(path) || path.startsWith('/webhooks')) refuse('not_found');
       else if (!hasPageMethod(request, response)) refuse('method');
-      else if (route.kind === 'page') await answerPage(request, response);
+      else if (path !== '/healthz') await answerPage(request, response);
       else await sendResponse(textResponse(200, 'ok', HEALTH_HEADERS), response);
     } catch (error) {
       note({ level: 'error', event: 'request_failed', error: messageOf(error) });
@@ -73,26 +51,10 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
 const HEALTH_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Sets `Allow` if the method is refused. */
-function hasPageMethod({ method = '', url = '' }: IncomingMessage, response: ServerResponse): boolean {
-  const methods = pathIn(url) === CONTROL_PATH ? ['POST'] : ['GET', 'HEAD'];
-  if (methods.includes(method)) return true;
-  response.setHeader('allow', methods.join(', '));
+function hasPageMethod({ method = '' }: IncomingMessage, response: ServerResponse): boolean {
+  if (['GET', 'HEAD'].includes(method)) return true;
+  response.setHeader('allow', 'GET, HEAD');
   return false;
-}
-
-/** Reads the small body that is posted to the page. */
-async function readFormBody(
-  request: IncomingMessage,
-  { budget, limits }: ReceiverContext,
-): Promise<string | { reason: RefusalReason }> {
-  const { 'content-type': type, 'content-encoding': coding, 'content-length': length } = request.headers;
-  const isForm = [FORM_TYPE, 'application/json'].includes(mediaTypeIn(type)) && coding === undefined;
-  if (!isForm) return { reason: 'content_type' };
-  if (Number(length ?? 0) > limits.formBytes) return { reason: 'too_large' };
-  using received = await budget.read(request, limits.formBytes);
-  const { body } = received;
-  if (typeof body !== 'string') return body.toString();
-  return { reason: body === 'gone' ? 'failed' : body };
 }
 
 const RETRY_SOON = { 'retry-after': '2' };

@@ -1,3 +1,4 @@
+// The HTTP server itself, with limits on what an unknown sender may take of it.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { ConfigError } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+// What a receiver is set up with: its sources, its limits, and the log of refused requests.
 import type { Clock } from '../../model/clock.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import type { WebhookProfile } from '../../config/profile/webhooks.ts';
@@ -45,8 +46,6 @@ export const RECEIVER_LIMITS = {
   storeMs: 800,
   /** Deliveries of a source that wait to be stored. */
   stored: 10_000,
-  /** A form of the page. */
-  formBytes: 16_384,
   /** Time to make a page, and pages that are made in parallel. */
   pageMs: 5_000,
   pages: 32,

@@ -1,15 +1,23 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { type Inbox, type InboxEffect, type InboxFigures, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
+import {
+  type Inbox,
+  type InboxEffect,
+  type InboxFigures,
+  isArrival,
+  type NewDelivery,
+  sizeOf,
+} from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../source-supervisor.ts';
-import { createCachedReader } from '../status/cached-reader.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
+
+// The inbox of one source as the receiver uses it.
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -26,19 +34,17 @@ const PURGE_PAUSE_MS = 100;
 /** Dead deliveries, which a user should look at, are kept this many times longer. */
 const DEAD_FACTOR = 4;
 /** Counting a long queue is slow: it takes at most 1/50 of the time. */
-const COUNT_LIMITS = { keepMs: 0, keepTimes: 50, patienceMs: 5_000 };
+const COUNT_PAUSE_FACTOR = 49;
 /** Between two attempts to open the inbox, as while its disk is not mounted. */
 const REOPEN_MS = 5_000;
 
 /** The inbox of one source: opens it, stores deliveries in groups, limits what waits, and removes what is old. */
 export class SourceInbox implements ReceivedInbox {
-  /** Counts again if the last count is old enough. Does not throw. */
-  readonly recentFigures: () => Promise<unknown>;
   readonly #options: SourceInboxOptions;
   readonly #commits: GroupCommit;
   readonly #stop = new AbortController();
-  #purging: Promise<void> | null = null;
-  #source: ReceivedSource;
+  #upkeep: Promise<unknown> | null = null;
+  readonly #source: ReceivedSource;
   #inbox: Promise<Inbox> | null = null;
   /** The error of the last attempt to open it. */
   #problem: unknown = null;
@@ -56,7 +62,6 @@ export class SourceInbox implements ReceivedInbox {
     this.#source = source;
     const write = (deliveries: readonly NewDelivery[]): Promise<InboxEffect[]> => this.#write(deliveries);
     this.#commits = new GroupCommit({ write, clock, timeoutMs: limits.storeMs, maxWaiting: limits.stored });
-    this.recentFigures = createCachedReader(this.figures, { clock, ...COUNT_LIMITS });
   }
 
   /** Does not throw: an inbox that cannot be opened has a `problem`, and is opened again when it is used. */
@@ -64,7 +69,7 @@ export class SourceInbox implements ReceivedInbox {
     await this.#opened().catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.#note('error', 'inbox_refuses', error);
     });
-    this.#purging ??= this.#keepPurging();
+    this.#upkeep ??= Promise.all([this.#keepPurging(), this.#keepCounting()]);
   }
 
   /** Why it could not be opened; null if it is open, or was not used yet. */
@@ -81,8 +86,6 @@ export class SourceInbox implements ReceivedInbox {
     const { max_waiting, max_waiting_size } = this.#source.webhook;
     const [others, added] = [this.#others, this.#added];
     if (others.rows + added.rows >= max_waiting || others.bytes + added.bytes + bytes > max_waiting_size) {
-      // If many were processed since the last count, the next delivery is accepted.
-      void this.recentFigures();
       throw full(this.#source);
     }
     added.rows += 1;
@@ -109,15 +112,10 @@ export class SourceInbox implements ReceivedInbox {
 
   readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
 
-  /** Applies new settings; the inbox must be the same. */
-  use(source: ReceivedSource): void {
-    this.#source = source;
-  }
-
   /** Commits what waits, and closes. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([this.#commits.idle(), this.#purging]);
+    await Promise.all([this.#commits.idle(), this.#upkeep]);
     const inbox = await this.#inbox?.catch(() => null);
     this.#inbox = Promise.reject(new SyncError('inbox_closed', 'it is closed', { recovery: 'stop' }));
     this.#inbox.catch(() => undefined);
@@ -165,6 +163,17 @@ export class SourceInbox implements ReceivedInbox {
   #note(level: ReceiverNote['level'], event: string, error?: unknown): void {
     const { name: source } = this.#source;
     this.#options.note({ level, event, source, ...(error === undefined ? {} : { error: messageOf(error) }) });
+  }
+
+  /** Counts what waits about once per second. If that fails, the last count is used. */
+  async #keepCounting(): Promise<void> {
+    const { clock, limits } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      const began = clock.monotonic();
+      await this.figures().catch(() => undefined);
+      const pauseMs = Math.max(limits.countMs, COUNT_PAUSE_FACTOR * (clock.monotonic() - began));
+      await sleepOrAbort(clock, pauseMs, this.#stop.signal);
+    }
   }
 
   /** Removes old deliveries, in small steps so that no delivery waits for it. Retries errors in the next round. */

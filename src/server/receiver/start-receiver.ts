@@ -6,16 +6,11 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import {
-  createRefusalLog,
-  type ReceivedSource,
-  RECEIVER_LIMITS,
-  type ReceiverLimits,
-  type ReceiverNote,
-  type RefusalLog,
-} from './setup.ts';
+import { createRefusalLog, type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type Answered, type Recipient, recipientOf } from './webhook.ts';
+
+// Starts the HTTP server that stores webhook deliveries and serves the pages.
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -40,12 +35,6 @@ export interface Receiver {
   /** Its address: `http://127.0.0.1:8080`. */
   url: string;
   inbox(source: string): ReceivedInbox;
-  /** Uses these settings for the source from now on. Throws `ConfigError`, and changes nothing, if they cannot be used. */
-  receive(source: ReceivedSource): Promise<void>;
-  /** Accepts no delivery for the source any more, and closes its inbox. */
-  forget(source: string): Promise<void>;
-  /** Counts the waiting deliveries of all inboxes, which happens about once per second. */
-  count(): Promise<void>;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
@@ -54,11 +43,8 @@ export interface Receiver {
 const OPENED_AT_ONCE = 4;
 /** Inboxes that are not open after this time are opened later: a slow database must not delay the start. */
 const OPENING_MS = 15_000;
-/** Deliveries need connections too. */
-const COUNTED_AT_ONCE = 2;
 
 interface OpenRecipient {
-  source: ReceivedSource;
   inbox: SourceInbox;
   recipient: Recipient;
 }
@@ -70,26 +56,35 @@ interface OpenRecipient {
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
   const { clock, serve, setting = 'serve', secrets = [], onArrival: arrived, onNote: note } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const recipients = new Map<string, OpenRecipient>();
-  const inboxes = (): SourceInbox[] => Array.from(recipients.values(), ({ inbox }) => inbox);
-  const prepare = (source: ReceivedSource): OpenRecipient => {
-    const inbox = new SourceInbox({ clock, arrived, note, limits, source });
-    return { source, inbox, recipient: recipientOf(source, secrets, inbox.store) };
-  };
-  // If an inbox cannot be read, its last count is used.
-  const count = (): Promise<unknown> =>
-    pMap(inboxes(), (inbox) => inbox.recentFigures(), { concurrency: COUNTED_AT_ONCE });
+  const recipients = new Map(
+    options.sources.map((source): [string, OpenRecipient] => {
+      const inbox = new SourceInbox({ clock, arrived, note, limits, source });
+      return [source.name, { inbox, recipient: recipientOf(source, secrets, inbox.store) }];
+    }),
+  );
+  const inboxes = Array.from(recipients.values(), ({ inbox }) => inbox);
+  const logRefusal = createRefusalLog(
+    (refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }),
+    clock,
+  );
 
   await using opened = new AsyncDisposableStack();
-  opened.defer(async () => void (await Promise.all(inboxes().map((inbox) => inbox.close()))));
-  for (const source of options.sources) recipients.set(source.name, prepare(source));
-  await openInboxes(inboxes(), clock);
+  opened.defer(async () => void (await Promise.all(inboxes.map((inbox) => inbox.close()))));
+  await openInboxes(inboxes, clock);
 
-  const server = createReceiverServer(limits, createHandler(options, limits, recipients));
+  const handle = requestHandler({
+    clock,
+    limits,
+    budget: new BodyBudget(limits.bodyBytes),
+    pages: options.pages,
+    recipients,
+    answered: options.onAnswer,
+    note,
+    deliveryRefused: logRefusal,
+  });
+  const server = createReceiverServer(limits, handle);
   const port = await listen(server, serve, setting);
   opened.defer(() => closeServer(server, limits.closeMs));
-  const timer = setInterval(() => void count(), limits.countMs);
-  opened.defer(() => clearInterval(timer));
 
   const { host } = serve;
   const open = opened.move();
@@ -100,48 +95,8 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
       if (inbox === undefined) throw new Error(`no webhooks are received for ${name}`);
       return inbox;
     },
-    receive: async (source) => {
-      const old = recipients.get(source.name);
-      // The entry is replaced in one step: each delivery is handled by the old settings or by the new ones.
-      if (old !== undefined && old.source.inbox === source.inbox) {
-        const recipient = recipientOf(source, secrets, old.inbox.store);
-        old.inbox.use(source);
-        recipients.set(source.name, { inbox: old.inbox, source, recipient });
-        return;
-      }
-      const received = prepare(source);
-      await received.inbox.open();
-      recipients.set(source.name, received);
-      await old?.inbox.close();
-    },
-    forget: async (name) => {
-      const old = recipients.get(name);
-      recipients.delete(name);
-      await old?.inbox.close();
-    },
-    count: async () => void (await count()),
     close: () => open.disposeAsync(),
   };
-}
-
-function createHandler(
-  { clock, pages, onAnswer: answered, onNote: note }: ReceiverOptions,
-  limits: ReceiverLimits,
-  recipients: ReadonlyMap<string, OpenRecipient>,
-) {
-  const refusalLog = (event: string): RefusalLog =>
-    createRefusalLog((refusal) => note({ level: 'warn', event, ...refusal }), clock);
-  return requestHandler({
-    clock,
-    limits,
-    budget: new BodyBudget(limits.bodyBytes),
-    pages,
-    recipients,
-    answered,
-    note,
-    deliveryRefused: refusalLog('delivery_refused'),
-    formRefused: refusalLog('control_refused'),
-  });
 }
 
 /** Throws if no inbox can be opened. */

@@ -1,16 +1,18 @@
 import type { IncomingMessage } from 'node:http';
+import { eventFieldsOf } from '../../config/profile/webhooks.ts';
+import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { eventFieldsOf } from '../../config/profile/webhooks.ts';
+import type { Pages } from '../endpoints/pages.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
-import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
-import type { Pages } from '../endpoints/pages.ts';
 import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
+
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 
 /** How deliveries of one source are handled, prepared once. */
 export interface Recipient {
@@ -29,7 +31,7 @@ export interface Recipient {
 export function recipientOf(
   source: ReceivedSource,
   maskedSecrets: readonly string[],
-  store: Recipient['store'] = neverStore,
+  store: Recipient['store'],
 ): Recipient {
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
@@ -44,22 +46,6 @@ export function recipientOf(
     mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
     store,
   };
-}
-
-function neverStore(): Promise<never> {
-  return Promise.reject(new Error('this recipient has no inbox'));
-}
-
-/**
- * Answers for sources that do not exist: takes as long as a source that does and accepts nothing, so that the time of the
- * response shows nothing.
- */
-function dummyRecipient(recipient: Recipient): Recipient {
-  const verify: Verify = (delivery, now) => {
-    recipient.verify(delivery, now);
-    return { ok: false, reason: 'no_secret' };
-  };
-  return { ...recipient, verify, challenge: () => null, store: neverStore };
 }
 
 /** Status codes of refusals; a fault of the signature is 401. */
@@ -110,7 +96,6 @@ export interface ReceiverContext {
   answered: Answered;
   note: (note: ReceiverNote) => void;
   deliveryRefused: RefusalLog;
-  formRefused: RefusalLog;
 }
 
 /** Why an inbox did not store a delivery, by the code of its error. */
@@ -127,21 +112,16 @@ export async function receiveWebhook(
 ): Promise<DeliveryOutcome> {
   const { clock, recipients, answered, note, deliveryRefused } = context;
   const began = clock.monotonic();
-  const known = recipients.get(name)?.recipient;
-  const [example] = recipients.values();
-  const recipient = known ?? (example && dummyRecipient(example.recipient));
-  if (recipient === undefined) return refused('unknown_source');
+  const recipient = recipients.get(name)?.recipient;
+  if (recipient === undefined) {
+    deliveryRefused(null, 'unknown_source');
+    return refused('unknown_source');
+  }
   const outcome = await receive(request, recipient, context).catch((error: unknown) => {
     if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
     note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
     return refused('failed');
   });
-  if (known === undefined) {
-    if (outcome.result === 'gone') return outcome;
-    // Whatever the reason of the dummy, the response only says that there is no such source.
-    deliveryRefused(null, 'unknown_source');
-    return refused('unknown_source');
-  }
   const result = outcome.result === 'refused' ? outcome.reason : outcome.result;
   if (outcome.result === 'refused') deliveryRefused(name, outcome.reason);
   answered(name, result, (clock.monotonic() - began) / 1_000);

@@ -1,3 +1,4 @@
+// Answers the requests by which a sender tests the address of a webhook.
 import { createHmac } from 'node:crypto';
 import { challengeSchema, type EchoChallenge } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';

@@ -1,3 +1,4 @@
+// A webhook request as it was received, and reading its fields, times and patterns.
 import { createHash } from 'node:crypto';
 import type { DeliveryField } from '../../config/profile/basic-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';

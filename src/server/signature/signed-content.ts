@@ -1,3 +1,4 @@
+// Assembles the bytes that a sender has signed, by the template of the signature scheme.
 import { createHash } from 'node:crypto';
 import type { SignatureScheme, TokenName } from '../../config/profile/signature-scheme.ts';
 import { type Delivery, onlyHeader, queryOf, type SignatureParts } from './delivery.ts';
@@ -28,14 +29,11 @@ const TOKEN_BYTES: Readonly<Record<TokenName, (facts: SignedFacts, name: string)
 };
 
 /**
- * Assembles the signed bytes; null if the delivery lacks any. If nothing is signed they are the body, so that a secret
- * that is sent along takes as long to check as a signature. The address is that of the settings with the query of the
+ * Assembles the signed bytes; null if the delivery lacks any. The address is that of the settings with the query of the
  * delivery: Host and X-Forwarded-* are ignored, because anyone can send them.
  */
 export function signedContent(facts: SignedFacts): Buffer[] | null {
-  const { signed } = facts.scheme;
-  if (signed.length === 0) return [facts.delivery.body];
-  const bytes = signed.map((segment) =>
+  const bytes = facts.scheme.signed.map((segment) =>
     typeof segment === 'string' ? Buffer.from(segment) : TOKEN_BYTES[segment.token](facts, segment.name),
   );
   return bytes.every((piece) => piece !== null) ? bytes : null;

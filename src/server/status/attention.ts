@@ -62,7 +62,7 @@ export function attentionOf(snapshot: StatusSnapshot): Attention[] {
 
 /** The same, with what alerts need. */
 export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
-  const { at, settings } = snapshot;
+  const { at } = snapshot;
   const found = snapshot.sources.flatMap((source) => [
     ...runChecks(SOURCE_CHECKS, source, null, at, source),
     ...source.resources.flatMap((status) => runChecks(RESOURCE_CHECKS, status, status.resource, at, source)),
@@ -71,12 +71,7 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
     const what = 'It is left out, because its settings cannot be used';
     return { ...down(what, problem.hint, { alert: 'failed' }), source, resource: null, check: 'refused' };
   });
-  const reloaded: FoundProblem[] = [];
-  if (settings !== null) {
-    const what = `The settings were read again ${formatAge(settings.at, at)} and cannot be used; the running settings stay: ${settings.message}`;
-    reloaded.push({ ...look(what, settings.hint), source: '', resource: null, check: 'settings' });
-  }
-  return [...refused, ...reloaded, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
+  return [...refused, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
   );
 }

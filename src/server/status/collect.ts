@@ -10,8 +10,8 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import { dueOf, timesOf } from '../schedule/due.ts';
 import { SourceActivity } from '../source-activity.ts';
 import { createCachedReader } from './cached-reader.ts';
-import type { AlertChannelStatus, RefusedStatus, SettingsStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { type DetailsAsked, readDetails, type SourceDetails } from './source-details.ts';
+import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { type DetailsQuery, readDetails, type SourceDetails } from './source-details.ts';
 import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
 import { countRows, readSource, type RowCount } from './stored.ts';
 
@@ -30,10 +30,8 @@ export interface CollectorOptions {
   startedAt: number;
   /** The sources that are served now. */
   sources: () => readonly StatusParts[];
-  /** Sources whose settings cannot be used. */
-  refused?: () => readonly RefusedSource[];
-  /** Why the settings that were read last are not used; null if they are. */
-  settings?: () => SettingsStatus | null;
+  /** Sources whose settings cannot be used; none if absent. */
+  refused?: readonly RefusedSource[];
   /** The state of the channels of `alerts`; none if absent. */
   alerts?: () => AlertChannelStatus[];
   stopping: () => boolean;
@@ -48,20 +46,17 @@ const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
 
 /** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
 export function createCollector(options: CollectorOptions) {
-  const { version, clock, startedAt, sources, stopping, refused = () => [], settings = () => null } = options;
+  const { version, clock, startedAt, sources, stopping, refused = [] } = options;
   let turns = Promise.resolve();
   // One read starts after the other, so that deliveries are stored in between.
   const turn = (): Promise<void> => (turns = turns.then(() => setImmediate()));
   const known = new Map<StatusParts, ReturnType<typeof createReaders>>();
-  const current = () => {
-    const all = new Set(sources());
-    for (const parts of known.keys()) if (!all.has(parts)) known.delete(parts);
-    return Array.from(all, (parts) => {
+  const current = () =>
+    sources().map((parts) => {
       const readers = known.get(parts) ?? createReaders(parts, clock, startedAt, turn);
       known.set(parts, readers);
       return { source: parts.source.name, readers };
     });
-  };
   return {
     /** The current status. Does not throw, and waits some seconds at most. */
     snapshot: async (): Promise<StatusSnapshot> => {
@@ -73,13 +68,12 @@ export function createCollector(options: CollectorOptions) {
         started_at: startedAt,
         stopping: stopping(),
         sources: read,
-        refused: refused().map(refusedStatus),
-        settings: settings(),
+        refused: refused.map(refusedStatus),
         ...(alerts.length === 0 ? {} : { alerts }),
       };
     },
     /** More about one source; null if there is no such source or resource. Does not throw. */
-    details: async (asked: DetailsAsked): Promise<SourceDetails | null> => {
+    details: async (asked: DetailsQuery): Promise<SourceDetails | null> => {
       const parts = sources().find(({ source }) => source.name === asked.source);
       const { resource } = asked;
       if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;

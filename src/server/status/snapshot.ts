@@ -23,8 +23,6 @@ export interface StatusSnapshot {
   sources: SourceStatus[];
   /** Sources whose settings cannot be used. */
   refused: RefusedStatus[];
-  /** Why the settings that were read last are not used; null if they are. */
-  settings: SettingsStatus | null;
   /** The channels of `alerts`; absent if none are configured. */
   alerts?: AlertChannelStatus[];
 }
@@ -37,10 +35,6 @@ export interface AlertChannelStatus {
   since: Time;
   /** Reported problems that have not ended. */
   open: number;
-}
-
-export interface SettingsStatus extends Problem {
-  at: number;
 }
 
 export interface RefusedStatus {
@@ -154,10 +148,10 @@ export interface LimitStatus {
   /** Of the last hour. */
   requests: number;
   limited: number;
-  /** The fraction of the limit used in the last hour, or since the start if that was later. */
+  /** The fraction of the limit used in the last hour, or since the start if that was later; null if it is not known. */
   used: number | null;
-  /** Oldest first, 60 of them. `used` is null if no limit is known. */
-  minutes: { at: number; requests: number; limited: number; used: number | null }[];
+  /** Oldest first, 60 of them. */
+  minutes: { at: number; requests: number; limited: number }[];
 }
 
 export interface WebhookStatus {

@@ -13,7 +13,7 @@ import { type StatusParts, toProblem } from './source-status.ts';
 import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
 
 /** What a page about one source, or one resource of it, shows besides its status. */
-export interface DetailsAsked {
+export interface DetailsQuery {
   source: string;
   /** Null for the whole source. */
   resource: string | null;
@@ -70,7 +70,7 @@ const TIMEOUT_MS = 3_000;
 const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [] };
 
 /** Does not throw, and waits some seconds at most. */
-export async function readDetails(parts: StatusParts, asked: DetailsAsked, clock: Clock): Promise<SourceDetails> {
+export async function readDetails(parts: StatusParts, asked: DetailsQuery, clock: Clock): Promise<SourceDetails> {
   try {
     const reading = parts.read(({ own }) => readAll(own, parts, asked));
     const read = await waitAtMost(clock, TIMEOUT_MS, reading);
@@ -84,7 +84,7 @@ export async function readDetails(parts: StatusParts, asked: DetailsAsked, clock
 async function readAll(
   own: Kysely<OwnTables>,
   { source, deliveries }: StatusParts,
-  { resource, run, bodies }: DetailsAsked,
+  { resource, run, bodies }: DetailsQuery,
 ): Promise<SourceDetails> {
   if (run !== undefined) return { ...NOTHING, run: await readRunDetails(own, run) };
   const resources = resource === null ? source.resources : [resource];

@@ -8,7 +8,6 @@ import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import type { SeriesMinute } from '../../observe/minute-series.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
@@ -111,7 +110,6 @@ function resourceStatus(
   const running = runningStatus(activity, resource, monotonic);
   const { parked_until: parked } = stored;
   const rows = counts.value?.get(resource);
-  const known = activity.lastError(resource);
   return {
     ...stored,
     resource,
@@ -125,9 +123,7 @@ function resourceStatus(
     runs: stored.runs.map((run) => {
       // Its process was killed.
       const isDead = run.status === 'running' && running === null && owner === null;
-      const isKnown = run.error?.code === known?.code && run.error?.message === known?.message;
-      const status = isDead ? 'interrupted' : run.status;
-      return Object.assign({}, run, { status, error: isKnown ? known : run.error });
+      return isDead ? Object.assign({}, run, { status: 'interrupted' }) : run;
     }),
   };
 }
@@ -142,42 +138,31 @@ function runningStatus(activity: SourceActivity, resource: string, monotonic: nu
   return { mode: scan.mode, ...times, pages, records, total, ...rates };
 }
 
-const MINUTE_MS = 60_000;
-/** A minute that has just begun is left out, because its use of the limit would jump. */
-const MIN_PART_MS = 10_000;
+const HOUR_MS = 3_600_000;
+/** Right after the start, the used part of the limit would jump. */
+const MIN_MEASURED_MS = 10_000;
 
 function limitStatus(
-  activity: SourceActivity,
+  { requests, limited }: SourceActivity,
   governor: RateLimiterMetrics | null,
   share: number,
-  times: Times,
+  { now, startedAt }: Times,
 ): LimitStatus {
-  const { now } = times;
-  const rates = activity.allowed.minutes(now);
-  const limited = activity.limited.minutes(now);
-  const known = governor?.allowedPerSecond ?? null;
-  const minutes = activity.requests.minutes(now).map((minute, index) => {
-    const rate = rates[index];
-    const allowed = rate === undefined || rate.count === 0 ? known : rate.sum / rate.count / 1_000;
-    const used = usedFraction(minute, allowed, times);
-    return { at: minute.at, requests: minute.count, limited: limited[index]?.count ?? 0, used };
-  });
-  const known60 = minutes.flatMap(({ used }) => used ?? []);
+  const allowed = governor?.allowedPerSecond ?? null;
+  const measuredMs = Math.min(HOUR_MS, now - startedAt);
+  const { count } = requests.total(now);
+  const refused = limited.minutes(now);
   return {
-    allowed_per_second: known,
+    allowed_per_second: allowed,
     share,
     paused_until: governor?.pausedUntil ?? null,
-    requests: activity.requests.total(now).count,
-    limited: activity.limited.total(now).count,
-    used: known60.length === 0 ? null : known60.reduce((sum, used) => sum + used, 0) / known60.length,
-    minutes,
+    requests: count,
+    limited: limited.total(now).count,
+    used: allowed === null || measuredMs < MIN_MEASURED_MS ? null : count / (allowed * (measuredMs / 1_000)),
+    minutes: requests.minutes(now).map((minute, index) => {
+      return { at: minute.at, requests: minute.count, limited: refused[index]?.count ?? 0 };
+    }),
   };
-}
-
-/** Null before the process began, in a minute that has just begun, and if no limit is known. */
-function usedFraction({ at, count }: SeriesMinute, rate: number | null, { now, startedAt }: Times): number | null {
-  const ms = Math.min(at + MINUTE_MS, now) - Math.max(at, startedAt);
-  return rate === null || ms < MIN_PART_MS ? null : count / (rate * (ms / 1_000));
 }
 
 const SLOW: Problem = {

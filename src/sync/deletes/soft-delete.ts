@@ -1,31 +1,25 @@
 import type { CompiledQuery } from 'kysely';
-import { readItem } from '../../pagination/read-item.ts';
+import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
+import { readCheckpoint } from '../../database/state/checkpoints.ts';
+import type { OwnedResource } from '../../database/state/owned-resource.ts';
+import { softDeleteStatements } from '../../database/state/stored-rows.ts';
+import { type CandidateFacts, forgetDeleteCandidates, markConfirmed, noteMissingRecords } from '../../database/state/suspects.ts';
+import { forgetSourceTexts } from '../../database/state/versions.ts';
+import type { StoredRow } from '../../database/warehouse.ts';
 import { keyOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Cell, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/vocabulary.ts';
+import { readItem } from '../../pagination/read-item.ts';
 import { parseInstant } from '../../rows/columns/timestamps.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
-import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import type { OwnedResource } from '../../database/state/owned-resource.ts';
-import { softDeleteStatements } from '../../database/state/stored-rows.ts';
-import {
-  forgetDeleteCandidates,
-  markConfirmed,
-  noteMissingRecords,
-  type CandidateFacts,
-} from '../../database/state/suspects.ts';
-import { forgetSourceTexts } from '../../database/state/versions.ts';
-import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
-import type { StoredRow } from '../../database/warehouse.ts';
-import { askListing } from '../single-record.ts';
-import type { FoundRecord } from '../single-record.ts';
 import type { ResourceContext } from '../resource-context.ts';
+import { askListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
 /** A record that the service no longer has. */
-export interface GoneRecord {
+export interface DeletedRecord {
   key: string;
   /** When it was requested; local epoch milliseconds. */
   confirmedAt: number;
@@ -39,15 +33,15 @@ interface RelistedRecord extends FoundRecord {
 }
 
 /**
- * Evidence for a delete. Besides a 404 or 410 for the record itself: `walked`: a complete scan did not list it; `told`: an
- * event or a feed of deletes names it; `untold`: nothing else. Without such a response: `stated`: the record itself says
+ * Evidence for a delete. Besides a 404 or 410 for the record itself: `scan`: a complete scan did not list it; `named`: an
+ * event or a feed of deletes names it; `none`: nothing else. Without such a response: `tombstone`: the record itself says
  * so; `scans`: enough complete scans did not list it.
  */
-export type EvidenceSource = 'walked' | 'told' | 'stated' | 'scans' | 'untold';
+export type EvidenceSource = 'scan' | 'named' | 'tombstone' | 'scans' | 'none';
 
 export interface DeleteEvidence {
   reason: DeleteCandidateRow['reason'];
-  witness: EvidenceSource;
+  source: EvidenceSource;
   /** True if an operator has confirmed the delete: then it is never held. */
   isReleased: boolean;
 }
@@ -87,7 +81,7 @@ export async function watchKeys<T>(
  */
 export async function softDelete(
   context: ResourceContext,
-  gone: readonly GoneRecord[],
+  gone: readonly DeletedRecord[],
   evidence: DeleteEvidence,
   lastSeen?: ReadonlyMap<string, number>,
 ): Promise<SoftDeleteOutcome> {
@@ -96,11 +90,11 @@ export async function softDelete(
     return watchKeys(owned, gone.map(keyOf), (begun) => softDelete(context, gone, evidence, begun));
   }
   if (gone.length === 0) return { deleted: [], held: [], listed: [], waiting: [], doubt: null };
-  const { reason, witness, isReleased } = evidence;
-  const needsNothing = isReleased || witness === 'stated' || witness === 'scans';
+  const { reason, source, isReleased } = evidence;
+  const needsNothing = isReleased || source === 'tombstone' || source === 'scans';
   const isSure = needsNothing || (profile.item === null && reason !== 'told');
   const lane = reason === 'event' ? 'refetch' : 'bulk';
-  const found = await compareWithListing(context, gone, isSure ? 'scans' : witness, lane);
+  const found = await compareWithListing(context, gone, isSure ? 'scans' : source, lane);
   // An operator's decision needs no control request, nor does a resource whose records cannot be fetched individually.
   const needsControl = !isSure && profile.item !== null && found.gone.length > 0;
   const doubt = needsControl ? await verifyItemPath(context, found.gone, lane) : null;
@@ -152,15 +146,15 @@ interface RowToDelete {
 interface SortedRecords {
   live: RowToDelete[];
   /** No row, a deleted one, or one that was written after the service was asked. */
-  absent: GoneRecord[];
+  absent: DeletedRecord[];
   /** A loader saw them after the service was asked: two responses that contradict each other. */
-  contested: GoneRecord[];
+  contested: DeletedRecord[];
 }
 
 async function sortByRow(
   { context: { warehouse, clock }, lastSeen }: DeleteAttempt,
   table: TableShape | undefined,
-  gone: readonly GoneRecord[],
+  gone: readonly DeletedRecord[],
 ): Promise<SortedRecords> {
   const now = timestampText(clock.now());
   const rows =
@@ -186,7 +180,7 @@ async function sortByRow(
 async function noteUndecided(
   attempt: DeleteAttempt,
   { absent, contested }: SortedRecords,
-  waiting: readonly GoneRecord[],
+  waiting: readonly DeletedRecord[],
   listed: readonly string[],
 ): Promise<void> {
   const { context, evidence, checkpoint } = attempt;
@@ -270,10 +264,10 @@ function candidateStatements(
 /** Records that cannot be fetched individually, sorted by whether they are listed. */
 interface ComparedRecords {
   /** Not listed, or reported as deleted by an event while the listing is too long to request. */
-  gone: GoneRecord[];
+  gone: DeletedRecord[];
   listed: RelistedRecord[];
   /** The listing is too long to request, and nothing else speaks for the delete. */
-  waiting: GoneRecord[];
+  waiting: DeletedRecord[];
 }
 
 /**
@@ -292,11 +286,11 @@ interface ComparedRecords {
  */
 async function compareWithListing(
   context: ResourceContext,
-  gone: readonly GoneRecord[],
-  witness: EvidenceSource,
+  gone: readonly DeletedRecord[],
+  source: EvidenceSource,
   lane: Lane,
 ): Promise<ComparedRecords> {
-  if (witness !== 'told' && witness !== 'untold') return { gone: [...gone], listed: [], waiting: [] };
+  if (source !== 'named' && source !== 'none') return { gone: [...gone], listed: [], waiting: [] };
   const live = await readLiveRows(context, gone);
   const compared: ComparedRecords = { gone: [], listed: [], waiting: [] };
   for (const record of gone) {
@@ -305,7 +299,7 @@ async function compareWithListing(
     const found =
       row === undefined ? null : await askListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
     if (found?.is === 'listed') compared.listed.push({ ...found, key: record.key });
-    else if (found?.is === 'unknown' && witness === 'untold') compared.waiting.push(record);
+    else if (found?.is === 'unknown' && source === 'none') compared.waiting.push(record);
     else compared.gone.push(record);
   }
   return compared;
@@ -314,7 +308,7 @@ async function compareWithListing(
 /** The live rows of these records that were not written since, with their time of change as a service may write it. */
 export async function readLiveRows(
   { warehouse, owned, profile, clock }: ResourceContext,
-  gone: readonly GoneRecord[],
+  gone: readonly DeletedRecord[],
 ): Promise<Map<string, { updated: string | null }>> {
   const table = owned.shape?.tables[0];
   if (table === undefined) return new Map();
@@ -345,7 +339,7 @@ const MAX_CONTROLS = 3;
  */
 async function verifyItemPath(
   context: ResourceContext,
-  gone: readonly GoneRecord[],
+  gone: readonly DeletedRecord[],
   lane: Lane,
 ): Promise<string | null> {
   const { proof, clock } = context;

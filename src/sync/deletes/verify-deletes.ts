@@ -3,7 +3,7 @@ import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { holdOpenDeletes, holdDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
+import { holdDeletes, holdOpenDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -14,7 +14,7 @@ import { isOfRequest, type ResourceContext, type SourceContext, withResource } f
 import { countRecords, type RunContext } from '../run-progress.ts';
 import { type FoundRecord, loadRecord, refuseDoubtful } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
-import { type DeleteEvidence, type GoneRecord, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
+import { type DeletedRecord, type DeleteEvidence, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
 
 /** Counts of one verification. */
 export interface VerifiedDeletes {
@@ -45,7 +45,7 @@ type OnLoaded = (outcome: PageOutcome) => void;
 
 /** A candidate whose record is gone, and the evidence. */
 interface DecidedDelete {
-  gone: GoneRecord;
+  gone: DeletedRecord;
   evidence: DeleteEvidence;
 }
 
@@ -126,12 +126,12 @@ async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCan
   return true;
 }
 
-const BY_TOMBSTONE: DeleteEvidence = { reason: 'stated', witness: 'stated', isReleased: false };
-const BY_OPERATOR: DeleteEvidence = { reason: 'missing', witness: 'scans', isReleased: true };
-const BY_SCANS: DeleteEvidence = { reason: 'missing', witness: 'scans', isReleased: false };
-const BY_SCAN_AND_FETCH: DeleteEvidence = { reason: 'missing', witness: 'walked', isReleased: false };
-const BY_FEED: DeleteEvidence = { reason: 'told', witness: 'told', isReleased: false };
-const BY_FETCH: DeleteEvidence = { reason: 'missing', witness: 'untold', isReleased: false };
+const BY_TOMBSTONE: DeleteEvidence = { reason: 'stated', source: 'tombstone', isReleased: false };
+const BY_OPERATOR: DeleteEvidence = { reason: 'missing', source: 'scans', isReleased: true };
+const BY_SCANS: DeleteEvidence = { reason: 'missing', source: 'scans', isReleased: false };
+const BY_SCAN_AND_FETCH: DeleteEvidence = { reason: 'missing', source: 'scan', isReleased: false };
+const BY_FEED: DeleteEvidence = { reason: 'told', source: 'named', isReleased: false };
+const BY_FETCH: DeleteEvidence = { reason: 'missing', source: 'none', isReleased: false };
 
 /** The evidence that decides a candidate without fetching it individually; null if none exists. */
 function evidenceAtHand(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DeleteEvidence | null {
@@ -146,7 +146,7 @@ function evidenceAtHand(candidate: DeleteCandidateRow, { item, page }: ResourceP
   return sweeps >= needed ? BY_SCANS : null;
 }
 
-function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow, confirmedAt: number): GoneRecord {
+function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow, confirmedAt: number): DeletedRecord {
   return { key, confirmedAt, deletedAt };
 }
 

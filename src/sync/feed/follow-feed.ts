@@ -77,7 +77,7 @@ async function scanAll(
   if (!plan.resumed) await saveFreshCursor(context, feed);
   const scan = await scanUntilComplete(context, plan, false);
   if (scan.allowsDeletes) await onScanned(scan);
-  return scan.isProved;
+  return scan.isComplete;
 }
 
 /** Fetched before the scan's first request, so that the feed has all that changes from now on. */

@@ -1,7 +1,6 @@
 import pMap from 'p-map';
-import type { KeptFile } from '../../config/file-stores.ts';
-import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
-import { saveObjects, storedObjects } from '../../database/state/file-contents.ts';
+import type { FileRow } from '../../database/own-tables.ts';
+import { saveObject, storedObjects } from '../../database/state/file-contents.ts';
 import { countFiles, dueFiles, FILES_LEASE, placeText } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
@@ -19,7 +18,7 @@ import { objectOf, type SettledFile, settleFile } from './file-changes.ts';
 export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
-  /** Called after outcomes of files were committed. */
+  /** Called after the outcome of a file was committed. */
   settled?: ((settled: readonly SettledFile[]) => void) | undefined;
 }
 
@@ -31,7 +30,7 @@ export interface FilesReport {
 }
 
 /**
- * Finds the files that are due and fetches them, until none is; those that failed wait for a later round. Throws
+ * Finds the files that are due and fetches them, until none is; those that failed wait for a later pass. Throws
  * `lease_held` if another process does it, `file_store_full` if there is no room for more, the signal's reason, and what
  * the warehouse throws; what was fetched until then is stored.
  */
@@ -42,10 +41,10 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
     for (const resource of resources) await lookForFiles({ ...context, lease, signal: request.signal }, resource);
-    const round = new FetchRound(context, request, lease);
-    for (const resource of resources) await round.fetchAll(resource);
-    const stopped = Array.from(round.closedOrigins, ([origin, reason]) => `${origin}: ${reason}`);
-    return await reportFiles(warehouse, resources, stopped, round.settled);
+    const pass = new FetchPass(context, request, lease);
+    for (const resource of resources) await pass.fetchAll(resource);
+    const stopped = Array.from(pass.closedOrigins, ([origin, reason]) => `${origin}: ${reason}`);
+    return await reportFiles(warehouse, resources, stopped, pass.counts);
   } finally {
     await lease.release();
   }
@@ -53,20 +52,23 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
 
 /** Files in progress: some are being fetched, as the rate limiter permits, others written. */
 const MAX_PARALLEL_FILES = 16;
-/** Outcomes that may wait to be committed before other files are fetched. */
-const MAX_UNCOMMITTED = 64;
-/** Requests to an origin that may fail in a row before its files wait for a later round. */
+/** Requests to an origin that may fail in a row before its files wait for a later pass. */
 const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
 const OF_THE_RUN: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
 
-/** Counts of a resource in one round. */
-type RoundCounts = Pick<FilesFigures, 'fetched' | 'bytes' | 'unchanged'>;
+/** Counts of a resource in one pass. */
+interface PassCounts {
+  fetched: number;
+  bytes: number;
+  unchanged: number;
+}
 
-class FetchRound {
+/** One pass over the files that are due. */
+class FetchPass {
   /** By resource. */
-  readonly settled = new Map<string, RoundCounts>();
-  /** Origins that are not requested any more in this round, and why. */
+  readonly counts = new Map<string, PassCounts>();
+  /** Origins that are not requested any more in this pass, and why. */
   readonly closedOrigins = new Map<string, string>();
   readonly #failures = new Map<string, number>();
   readonly #context: FilesContext;
@@ -75,33 +77,31 @@ class FetchRound {
   readonly #meter = newMeter();
   readonly #failing = new AbortController();
   readonly #signal: AbortSignal;
-  #uncommitted: SettledFile[] = [];
-  #committing: Promise<void> | null = null;
 
   constructor(context: FilesContext, request: FilesRequest, lease: Lease) {
     [this.#context, this.#request, this.#lease] = [context, request, lease];
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
   }
 
-  /** Fetches the files that are due by now. */
+  /** Fetches the files that are due by now. What stops one stops all; those in progress are still awaited. */
   async fetchAll(resource: string): Promise<void> {
-    const due = this.#untilAborted(dueNow(this.#context, resource, timestampText(this.#context.clock.now())));
     const fetchOne = async (file: DueFile): Promise<void> => {
-      if (this.#signal.aborted) return;
-      await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
+      if (!this.#signal.aborted) await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
     };
-    await pMap(due, fetchOne, { concurrency: MAX_PARALLEL_FILES });
-    // Also what was fetched before something failed.
-    await this.#committing;
+    await pMap(this.#dueFiles(resource), fetchOne, { concurrency: MAX_PARALLEL_FILES });
     this.#signal.throwIfAborted();
   }
 
-  /** Ends when the fetching is aborted or the database fails: the downloads in progress are still awaited. */
-  async *#untilAborted(due: AsyncIterable<DueFile>): AsyncGenerator<DueFile> {
+  /** Reads the files that are due, until the pass is aborted. */
+  async *#dueFiles(resource: string): AsyncGenerator<DueFile> {
+    const { warehouse, clock } = this.#context;
+    const now = timestampText(clock.now());
     try {
-      for await (const file of due) {
-        if (this.#signal.aborted) return;
-        yield file;
+      for (let after: FileRow | null = null, hasMore = true; hasMore && !this.#signal.aborted;) {
+        const rows: FileRow[] = await dueFiles(warehouse.own, resource, now, after, FILES_PER_STEP);
+        yield* await withAddresses(this.#context, resource, rows);
+        after = rows.at(-1) ?? null;
+        hasMore = rows.length === FILES_PER_STEP;
       }
     } catch (error) {
       this.#failing.abort(error);
@@ -119,50 +119,30 @@ class FetchRound {
       const failures = hasFailed ? (this.#failures.get(origin) ?? 0) + 1 : 0;
       this.#failures.set(origin, failures);
       if (hasFailed && failures >= MAX_FAILURES_IN_A_ROW) this.closedOrigins.set(origin, outcome.reason);
-      await this.#settle({ row, outcome });
+      await this.#save({ row, outcome });
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
       const { code, recovery } = error;
       const reason = scrub(messageOf(error));
       // Nothing is wrong with the file: its row says why it waits.
       if (code === 'file_store_full')
-        await this.#settle({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
+        await this.#save({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
       if (recovery !== 'stop' || OF_THE_RUN.has(code) || code.startsWith('file_store_')) throw error;
       // A credential that is refused for one file is refused for every file of the origin.
       this.closedOrigins.set(origin, reason);
     }
   }
 
-  /** Resolves when there is room for more. Throws what the commits throw. */
-  async #settle(file: SettledFile): Promise<void> {
-    this.#uncommitted.push(file);
-    this.#committing ??= this.#commitAll();
-    if (this.#uncommitted.length >= MAX_UNCOMMITTED) await this.#committing;
-    else this.#committing.catch((error: unknown) => this.#failing.abort(error));
-  }
-
-  /** All outcomes that arrive while one transaction is written go into the next one. */
-  async #commitAll(): Promise<void> {
+  async #save(file: SettledFile): Promise<void> {
     const { warehouse, clock } = this.#context;
-    const { own } = warehouse;
-    try {
-      while (this.#uncommitted.length > 0) {
-        const settled = this.#uncommitted.splice(0);
-        const now = clock.now();
-        const objects = settled.map(({ outcome }) => objectOf(outcome, now)).filter((object) => object !== null);
-        const changes = settled.flatMap(({ row, outcome }) => settleFile(own, row, outcome, now));
-        await warehouse.apply([...changes, ...saveObjects(own, objects)], this.#lease.proof());
-        for (const file of settled) this.#count(file);
-        this.#request.settled?.(settled);
-      }
-    } finally {
-      this.#committing = null;
-    }
-  }
-
-  #count({ row, outcome }: SettledFile): void {
-    const counts = this.settled.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
-    this.settled.set(row.resource, counts);
+    const { row, outcome } = file;
+    const object = objectOf(outcome, clock.now());
+    const changes = settleFile(warehouse.own, row, outcome, clock.now());
+    const objects = object === null ? [] : saveObject(warehouse.own, object);
+    await warehouse.apply([...changes, ...objects], this.#lease.proof());
+    this.#request.settled?.([file]);
+    const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
+    this.counts.set(row.resource, counts);
     if (outcome.is === 'here') counts.bytes += outcome.fetched;
     if (outcome.is === 'here' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
     else if (outcome.is === 'here' || outcome.is === 'unchanged') counts.unchanged += 1;
@@ -172,18 +152,7 @@ class FetchRound {
 /** Files that are read together. */
 const FILES_PER_STEP = 500;
 
-/** The files of a resource that are due, each with what its record says about it by now. */
-async function* dueNow(context: FilesContext, resource: string, now: string): AsyncGenerator<DueFile> {
-  const { own } = context.warehouse;
-  for (let after: FileRow | null = null; ;) {
-    const rows: FileRow[] = await dueFiles(own, resource, now, after, FILES_PER_STEP);
-    yield* await withAddresses(context, resource, rows);
-    after = rows.at(-1) ?? null;
-    if (rows.length < FILES_PER_STEP) return;
-  }
-}
-
-/** Files that their record no longer names are left out: the next search hides them. */
+/** Adds what each record says of its file. Files that their record no longer names are left out: the next search hides them. */
 async function withAddresses(
   { warehouse: { own }, profile: whole, listing, settings }: FilesContext,
   resource: string,
@@ -199,44 +168,26 @@ async function withAddresses(
       addresses.set(placeText({ record_id: id, ...address }), address);
     }
   }
-  const found = rows.flatMap((row) => {
+  const hashes = [...rows, ...[...addresses.values()].map(({ declared }) => declared)].map(({ sha256 }) => sha256);
+  const objects = await storedObjects(own, [...new Set(hashes.filter((hash) => hash !== null))]);
+  return rows.flatMap((row): DueFile[] => {
     const file = files.find(({ field }) => field === row.field);
     const address = addresses.get(placeText(row));
-    return file === undefined || address === undefined ? [] : [{ row, file, address }];
+    if (file === undefined || address === undefined) return [];
+    const find = (sha256: string | null) =>
+      objects.find((object) => object.store === file.store.name && object.sha256 === sha256) ?? null;
+    return [{ row, file, address, here: find(row.sha256), declared: find(address.declared.sha256) }];
   });
-  const objects = await readObjects(own, files, found);
-  return found.map(({ row, file, address }) => {
-    const here = row.sha256 === null ? null : (objects.get(`${file.store.name} ${row.sha256}`) ?? null);
-    const declared = objects.get(`${file.store.name} ${address.declared.sha256 ?? ''}`) ?? null;
-    return { row, file, address, here, declared };
-  });
-}
-
-/** Contents that are stored or declared, as far as their stores have them, by `store sha256`. */
-async function readObjects(
-  own: Warehouse['own'],
-  files: readonly KeptFile[],
-  found: readonly { row: FileRow; file: KeptFile; address: FileAddress }[],
-): Promise<Map<string, FileObjectRow>> {
-  const objects = new Map<string, FileObjectRow>();
-  for (const store of new Set(files.map((file) => file.store.name))) {
-    const hashes = found.flatMap(({ row, file, address }) =>
-      file.store.name === store ? [row.sha256, address.declared.sha256] : [],
-    );
-    const known = await storedObjects(own, store, [...new Set(hashes.filter((hash) => hash !== null))]);
-    for (const [hash, object] of known) objects.set(`${store} ${hash}`, object);
-  }
-  return objects;
 }
 
 const NO_FILES = { fetched: 0, bytes: 0, unchanged: 0, stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0 };
 
-/** The files of these resources by status. `stopped`: why some were not requested; `counts`: what a round did. */
+/** The files of these resources by status. `stopped`: why some were not requested; `counts`: what a pass did. */
 export async function reportFiles(
   warehouse: Warehouse,
   resources: readonly string[],
   stopped: readonly string[],
-  counts: ReadonlyMap<string, RoundCounts> = new Map(),
+  counts: ReadonlyMap<string, PassCounts> = new Map(),
 ): Promise<FilesReport[]> {
   const counted = await countFiles(warehouse.own);
   return resources.map((resource) => {

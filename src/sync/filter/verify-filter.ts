@@ -127,7 +127,7 @@ export async function verifyFilter(
   const { oldest, disorder } = scan.evidence;
   const since = plan.checkpoint.walk_since;
   // A scan that may have missed records is partial anyway, and its cursor stays where it was.
-  if (incremental === null || since === null || !scan.isProved) return null;
+  if (incremental === null || since === null || !scan.isComplete) return null;
   const zone = updatedZone(profile);
   if (!isNewestFirst(profile) && oldest < momentOf(since, zone) - MAX_EARLIER_MS) {
     const filter = filterText(incremental, filterQuery(profile, since));
@@ -167,7 +167,7 @@ async function scanInstead(
   watcher.started(resource, full);
   const instead = await scanUntilComplete(context, full, false);
   // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
-  const isDeleted = key !== undefined && instead.isProved && !instead.evidence.listsCursorKey;
+  const isDeleted = key !== undefined && instead.isComplete && !instead.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
   if (question !== null) await storeDoubt(context, remaining.length === 0 ? null : { ...question, keys: remaining });
@@ -245,7 +245,7 @@ export async function testFilter(context: RunContext, scan: WholeScan): Promise<
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;
-  if (!scan.isProved || cursor === null || incremental === null || isAccepted(profile)) return;
+  if (!scan.isComplete || cursor === null || incremental === null || isAccepted(profile)) return;
   // A listing that is newest first is verified by its order.
   if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);

@@ -36,7 +36,7 @@ interface RangeRequest {
   hasEnd: boolean;
   lane: Lane;
   /** Records on the largest page that named a next one, of earlier ranges; null if that is not known. */
-  kept: number | null;
+  fullPageSize: number | null;
   /** When the scan ended that this one repeats, in local epoch milliseconds; absent or null for the first one. */
   formerEndedAt?: number | null;
 }
@@ -89,7 +89,7 @@ export async function readRange(context: ResourceContext, request: RangeRequest)
 
 async function collectPages(
   context: ResourceContext,
-  { range, windows, hasEnd, lane, kept, formerEndedAt = null }: RangeRequest,
+  { range, windows, hasEnd, lane, fullPageSize, formerEndedAt = null }: RangeRequest,
   pages: Page[],
 ): Promise<TooMuch | null> {
   const { most, too_large: tooLarge } = windows;
@@ -102,7 +102,7 @@ async function collectPages(
     runAhead: context.runAhead,
     // The pages stay in memory until the last of them has arrived.
     keepsPages: true,
-    ...(kept === null ? {} : { kept: kept <= context.profile.page.size ? kept : 0 }),
+    ...(fullPageSize === null ? {} : { fullPageSize: fullPageSize <= context.profile.page.size ? fullPageSize : 0 }),
   };
   for await (const page of scanPages(options)) {
     pages.push(page);

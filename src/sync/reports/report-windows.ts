@@ -191,14 +191,6 @@ export function isFinalAt(requestedAt: number, { end }: ReportWindow, { restate,
   return requestedAt >= dayBeginLatest(end, timeZone(zone)) + restate;
 }
 
-/** Stored windows that do not fit the present granularity. */
-export function strayRows(rows: Iterable<WindowRow>, { granularity }: ReportWindows): WindowRow[] {
-  return [...rows].filter(({ window_start: start, window_end: end }) => {
-    const window = windowAt(start, granularity);
-    return window.start !== start || window.end !== end;
-  });
-}
-
 /** Consecutive windows that one request covers. */
 export interface ReportRange {
   /** The oldest first; at least one. */

@@ -6,7 +6,7 @@ import { inParts } from '../../database/state/in-parts.ts';
 import { saveFigures } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readDeleteCandidates } from '../../database/state/suspects.ts';
-import { forgetWindows, readWindows, saveWindows } from '../../database/state/windows.ts';
+import { readWindows, saveWindows } from '../../database/state/windows.ts';
 import { openPageLoader } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import type { SyncError } from '../../model/errors.ts';
@@ -49,7 +49,6 @@ import {
   localDay,
   type ReportRange,
   type ReportWindow,
-  strayRows,
 } from './report-windows.ts';
 
 /** A scan of reports in progress. */
@@ -63,7 +62,7 @@ interface ReportScan {
   /** False once totals were seen to count what is never listed: then a range that lacks some is not split for it. */
   splitsByTotals: boolean;
   /** False once something may be missing that no later range brings. */
-  isProved: boolean;
+  isComplete: boolean;
   /** The windows that the service refused, by their first days, and the error of the first one. */
   refusals: { days: Day[]; error: SyncError | null; inARow: number; isAnyRead: boolean };
   /** Reported at the end, one of each kind. */
@@ -87,7 +86,7 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
     pages: 0,
     records: 0,
     serverDate: null,
-    isProved: scan.isProved,
+    isComplete: scan.isComplete,
     updated: [],
   };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
@@ -117,7 +116,8 @@ async function beginScan(
   const { profile, clock, warehouse, owned } = context;
   // The response for a window counts, also where a record has an older time of change than its row.
   const loader = await openPageLoader(context, { acceptsOlder: true });
-  const rows = await readStoredWindows(context, windows);
+  const stored = await readWindows(warehouse.own, owned.resource);
+  const rows = new Map(stored.map((row) => [row.window_start, row]));
   const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const suspected = new Set(candidates.map(({ record_id }) => record_id));
   const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
@@ -129,11 +129,11 @@ async function beginScan(
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
     reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
-    options: { windows, hasEnd, lane, kept: checkpoint.kept_size, maxWindows: Infinity, until },
+    options: { windows, hasEnd, lane, fullPageSize: checkpoint.kept_size, maxWindows: Infinity, until },
     today,
     checkpoint,
     splitsByTotals: true,
-    isProved: true,
+    isComplete: true,
     refusals: { days: [], error: null, inARow: 0, isAnyRead: false },
     warnings: new Map(),
   };
@@ -146,20 +146,6 @@ async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iter
   if (profile.item !== null) return false;
   const present = [...rows].filter(({ dropped_at }) => dropped_at === null);
   return (await warehouse.rows.count(owned.resource)) === present.reduce((sum, row) => sum + row.rows, 0);
-}
-
-/** By first day. Windows of another granularity, from before the profile was changed, are forgotten. */
-async function readStoredWindows(
-  { warehouse, owned }: RunContext,
-  windows: ReportWindows,
-): Promise<Map<string, WindowRow>> {
-  const rows = await readWindows(warehouse.own, owned.resource);
-  const stray = new Set(strayRows(rows, windows).map(({ window_start }) => window_start));
-  if (stray.size > 0) {
-    const forgotten = forgetWindows(warehouse.own, owned.resource, [...stray]);
-    await owned.takeTurn(() => warehouse.apply(forgotten, owned.lease()));
-  }
-  return new Map(rows.filter(({ window_start: start }) => !stray.has(start)).map((row) => [row.window_start, row]));
 }
 
 /** Scans of one range in all, if records move between its pages. */
@@ -193,7 +179,7 @@ async function syncRange(
     const halves = halve(range);
     if (halves !== null) return halves;
     if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
-    scan.isProved = false;
+    scan.isComplete = false;
     return deferWindow(context, scan, range, answer.error);
   }
   try {
@@ -225,10 +211,8 @@ async function deferWindow(
   if (refusals.inARow >= MAX_REFUSALS_IN_A_ROW) throw refusals.error;
   refusals.days.push(from);
   const { days } = refusals;
-  const which =
-    days.length === 1 ? `the window of ${from} was` : `${days.length} windows (${days.slice(0, 3).join(', ')}) were`;
   const code = error.code === 'window_too_large' ? error.code : 'window_unread';
-  const message = `${which} not read, and the rows stay as they were: ${error.message}`;
+  const message = `${nameWindows(days)} ${days.length === 1 ? 'was' : 'were'} not read, and the rows stay as they were: ${error.message}`;
   warnings.set(code, { code, message, hint: `${error.hint ?? ''} The next run requests it again.`.trimStart() });
   const row = reports.rows.get(from);
   if (row?.is_final !== 1) return [];
@@ -271,7 +255,7 @@ async function applyAnswer(
   const records = distinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
   const verdict = judgeScan(end, profile, former?.end ?? null);
-  if (!verdict.isProved && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
+  if (!verdict.isComplete && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
     const again = { ...task, responses, former: { end, endedAt: clock.now() } };
     await clock.sleep(end.cacheWaitMs ?? 0, signal);
     return [again];
@@ -285,7 +269,7 @@ async function applyAnswer(
   const response = {
     range,
     page,
-    isWhole: verdict.isProved && verdict.allowsDeletes && !isFull,
+    isWhole: verdict.isComplete && verdict.allowsDeletes && !isFull,
     isCapped: isFull,
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };
@@ -293,9 +277,9 @@ async function applyAnswer(
   // A response that deletes too much is requested again; then an operator has to accept it.
   if (losses.size > 0 && !task.wasExcessive) return [{ ...task, responses, wasExcessive: true }];
   await replaceWindows(context, scan, response, losses);
-  if (!verdict.isProved) scan.isProved = false;
+  if (!verdict.isComplete) scan.isComplete = false;
   for (const warning of endWarnings(verdict)) scan.warnings.set(warning.code, warning);
-  if (page.kept > 0) scan.options.kept = Math.max(scan.options.kept ?? 0, page.kept);
+  if (page.fullPageSize > 0) scan.options.fullPageSize = Math.max(scan.options.fullPageSize ?? 0, page.fullPageSize);
   return [];
 }
 
@@ -318,12 +302,20 @@ async function replaceWindows(
 ): Promise<void> {
   const { warehouse, clock, owned, progress, run, watcher } = context;
   const { page, range } = response;
-  const { serverDate, kept, parts } = page;
+  const { serverDate, fullPageSize, parts } = page;
   let next = scan.checkpoint;
   const { outcome, deleted } = await replaceRange(context, scan.reports, response, held, (replaced) => {
     const { records } = replaced.outcome;
     const position = JSON.stringify({ url: `/~reports/${range.from}` });
-    const passed = { next: position, isLast: false, pages: parts.length, records, serverDate, kept, updated: [] };
+    const passed = {
+      next: position,
+      isLast: false,
+      pages: parts.length,
+      records,
+      serverDate,
+      fullPageSize,
+      updated: [],
+    };
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;
@@ -393,38 +385,44 @@ async function dropWindow(context: RunContext, reports: Reports, row: WindowRow)
 
 /** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
 function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
-  const present = rows.filter(({ dropped_at }) => dropped_at === null);
-  const held = present.filter(({ held_at }) => held_at !== null);
-  const capped = present.filter((row) => row.capped === 1);
-  const differing = present.filter(({ totals }) => totals !== null);
-  const warnings: Warning[] = [];
-  if (held.length > 0) {
-    warnings.push({
-      code: 'window_held',
-      message: `${nameWindows(held)} kept as ${held.length === 1 ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`,
-      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
-    });
-  }
-  if (capped.length > 0) {
-    warnings.push({
-      code: 'window_capped',
-      message: `${nameWindows(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
-      hint: 'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
-    });
-  }
-  if (differing.length > 0) {
-    warnings.push({
-      code: 'window_total_differs',
-      message: `${nameWindows(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
-      hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
-    });
-  }
-  return warnings;
+  const warn = (
+    code: Warning['code'],
+    found: (row: WindowRow) => boolean,
+    describe: (first: WindowRow, isOne: boolean) => string,
+    hint: string,
+  ): Warning[] => {
+    const days = rows.filter((row) => row.dropped_at === null && found(row));
+    const [first] = days;
+    if (first === undefined) return [];
+    const isOne = days.length === 1;
+    const name = nameWindows(days.map(({ window_start }) => window_start));
+    return [{ code, message: `${name} ${isOne ? 'is' : 'are'} ${describe(first, isOne)}`, hint }];
+  };
+  return [
+    ...warn(
+      'window_held',
+      ({ held_at }) => held_at !== null,
+      ({ held }, isOne) =>
+        `kept as ${isOne ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held ?? ''}`,
+      `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+    ),
+    ...warn(
+      'window_capped',
+      ({ capped }) => capped === 1,
+      () => `as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
+      'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
+    ),
+    ...warn(
+      'window_total_differs',
+      ({ totals }) => totals !== null,
+      ({ totals }) => `counted otherwise than the service tells: ${totals ?? ''}`,
+      'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
+    ),
+  ];
 }
 
-/** As in `3 windows (...) are` and `the window of 2026-01-31 is`. */
-function nameWindows(rows: readonly WindowRow[]): string {
-  const days = rows.map(({ window_start }) => window_start);
-  if (days.length === 1) return `the window of ${days[0] ?? ''} is`;
-  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''}) are`;
+/** As in `3 windows (...)` and `the window of 2026-01-31`. */
+function nameWindows(days: readonly string[]): string {
+  if (days.length === 1) return `the window of ${days[0] ?? ''}`;
+  return `${days.length} windows (${days.slice(0, 3).join(', ')}${days.length > 3 ? ', ...' : ''})`;
 }

@@ -5,7 +5,7 @@ import type { Warning } from '../report.ts';
 /** Conclusions from the end of a scan. */
 export interface ScanVerdict {
   /** True if the scan saw every record, or the profile accepts that nothing shows it. */
-  isProved: boolean;
+  isComplete: boolean;
   /** True if records that the scan has not seen become delete candidates. */
   allowsDeletes: boolean;
   /** The doubts that are left to be reported. */
@@ -13,7 +13,7 @@ export interface ScanVerdict {
   /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
   needsCatchUp: boolean;
   /** True if it proves nothing because pages came out of a cache. */
-  isKept: boolean;
+  isCached: boolean;
   /** True if another scan may prove what this one did not. */
   mayRepeat: boolean;
 }
@@ -52,21 +52,21 @@ export function judgeScan(
     return code !== 'entered' || !isListedLater;
   });
   const isAccepted = accept.includes('end');
-  const isKept = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
+  const isCached = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
   const isRead = !codes.has('unread');
   const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
   const isShort = shown.some(({ code }) => code === 'fewer');
   const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isProved: !isKept && isRead && (shown.length === 0 || (isAccepted && !isShort)),
+    isComplete: !isCached && isRead && (shown.length === 0 || (isAccepted && !isShort)),
     // Rows of a listing that was refused count as listed, so that the others show their deletes.
     allowsDeletes:
-      !isKept && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
+      !isCached && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
     // A missing total says by itself that records are missing, whatever moved.
     doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
     needsCatchUp: isListedLater || isGrowthFed,
-    isKept,
-    mayRepeat: isKept || (hasMoved && !isAccepted) || (isShort && !isSame),
+    isCached,
+    mayRepeat: isCached || (hasMoved && !isAccepted) || (isShort && !isSame),
   };
 }
 

@@ -41,14 +41,14 @@ export interface OneScan {
 /** The end of a scan, and what it proves. */
 interface EndedScan {
   end: ScanEnd;
-  proof: ScanVerdict;
+  verdict: ScanVerdict;
 }
 
 /** A scan that came to its end. */
 export interface LoadedScan extends EndedScan {
   checkpoint: CheckpointRow;
   /** The checkpoint that it would have if it had seen every record. */
-  ifProved: CheckpointRow;
+  ifComplete: CheckpointRow;
 }
 
 /**
@@ -79,24 +79,24 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
-  let ifProved = start;
+  let ifComplete = start;
   let ended: EndedScan | null = null;
   for await (const page of pages) {
     ended = page.end === null ? null : endedBy(context, page, page.end, one);
-    const proof = ended?.proof ?? null;
+    const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
       await progress.columns.addPage(context, facts, scanStartedAt);
       addPage(one.evidence, facts);
       one.onPage?.(facts);
-      next = checkpointAfterPage(context, checkpoint, page, facts, proof?.isProved ?? false);
-      if (proof !== null) ifProved = checkpointAfterPage(context, checkpoint, page, facts, true);
-      const isWholeCopy = proof?.isProved === true && checkpoint.walk_mode === 'full';
+      next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
+      if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
+      const isWholeCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
         saveCheckpoint(warehouse.own, next),
         saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
-        ...seenStatements(context, { page, facts, before: checkpoint, proof }, next),
+        ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
         ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];
     });
@@ -110,7 +110,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   }
   one.evidence.disorder ??= order?.broken ?? null;
   if (ended === null) throw new Error('a scan came to no end');
-  return { checkpoint, ifProved, ...ended };
+  return { checkpoint, ifComplete, ...ended };
 }
 
 /** A page that names where the changes continue is thereby the last one. */
@@ -122,20 +122,20 @@ export function endedBy(
 ): EndedScan {
   const isNamed = cursorOfScan(context, page) !== null;
   const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
-  const proof = judgeScan(shown, context.profile, former);
-  return { end: shown, proof: isCatchUp ? { ...proof, isProved: false } : proof };
+  const verdict = judgeScan(shown, context.profile, former);
+  return { end: shown, verdict: isCatchUp ? { ...verdict, isComplete: false } : verdict };
 }
 
 function checkpointAfterPage(
   { profile, scrub, clock }: RunContext,
   before: CheckpointRow,
-  { next, total, kept, again, serverDate }: Page,
+  { next, total, fullPageSize, again, serverDate }: Page,
   facts: PageFacts,
-  isProved: boolean,
+  isComplete: boolean,
 ): CheckpointRow {
   // A position with a secret is not stored: the scan then begins again if it is interrupted.
   const position = next && storePosition(next, profile.query, scrub);
-  const counted = { total, kept, again, serverDate, isProved, zone: updatedZone(profile) };
+  const counted = { total, fullPageSize, again, serverDate, isComplete, zone: updatedZone(profile) };
   const passed = { ...facts, ...counted, next: position, isLast: next === null };
   return checkpointAfter(before, passed, clock.now());
 }
@@ -147,13 +147,13 @@ export async function pagesOf(
   more: Partial<ScanOptions>,
 ): Promise<AsyncIterable<Page>> {
   const { profile, runAhead } = context;
-  const { kept_size: kept, walk_mode: mode } = start;
+  const { kept_size: fullPageSize, walk_mode: mode } = start;
   const filter = filterQuery(profile, start.walk_since);
   const options: ScanOptions = {
     ...listingScan(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
     pagesBefore: start.walk_pages,
     // The page size that earlier scans observed; nothing if they requested another one.
-    ...(kept === null ? {} : { kept: kept <= profile.page.size ? kept : 0 }),
+    ...(fullPageSize === null ? {} : { fullPageSize: fullPageSize <= profile.page.size ? fullPageSize : 0 }),
     runAhead: isNewestFirst(profile) && mode === 'incremental' ? 0 : runAhead,
     ...more,
   };

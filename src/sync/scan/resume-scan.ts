@@ -77,13 +77,13 @@ interface CommittedPage {
   /** The checkpoint before it. */
   before: CheckpointRow;
   /** Null before the last page. */
-  proof: ScanVerdict | null;
+  verdict: ScanVerdict | null;
 }
 
 /** The statements in a page's transaction that store its keys, and forget other scans and those that are done. */
 export function seenStatements(
   { warehouse: { own }, profile, scrub }: ResourceContext,
-  { page, facts, before, proof }: CommittedPage,
+  { page, facts, before, verdict }: CommittedPage,
   after: CheckpointRow,
 ): CompiledQuery[] {
   const { resource, walk_started_at: scanStartedAt } = before;
@@ -94,7 +94,7 @@ export function seenStatements(
   const isFull = before.walk_mode === 'full';
   // An empty listing proves nothing; nor does a scan that must not be used to find deletes.
   const isEmpty = isDone && before.walk_records + facts.records === 0;
-  const findsDeletes = isFull && proof?.allowsDeletes !== false && mayFindDeletes(before) && !isEmpty;
+  const findsDeletes = isFull && verdict?.allowsDeletes !== false && mayFindDeletes(before) && !isEmpty;
   // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
   const { listing } = page.position;
   const position = page.isNumbered ? page.position : listing === undefined ? null : { url: '', listing };
@@ -107,7 +107,7 @@ export function seenStatements(
     position: position && storePosition(position, profile.query, scrub),
   });
   const statements = findsDeletes || !isDone ? [...begun, seen] : [forgetSeen(own, resource)];
-  if (!isFull || !isDone || proof?.isProved !== true || after.last_success_at === null) return statements;
+  if (!isFull || !isDone || verdict?.isComplete !== true || after.last_success_at === null) return statements;
   // A complete full scan has seen every record: rejects that it has not seen no longer exist.
   return [...statements, resolveUnseenRejects(own, resource, scanStartedAt, after.last_success_at)];
 }

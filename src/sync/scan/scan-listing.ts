@@ -26,18 +26,18 @@ export async function scanListing(context: RunContext, plan: ScanPlan, isFilterT
     if (isFilterTrusted) await testFilter(context, full);
   }
   const { incremental } = profile;
-  if (incremental !== null && scan.isProved && isFilterTrusted && plan.mode === 'full') {
+  if (incremental !== null && scan.isComplete && isFilterTrusted && plan.mode === 'full') {
     const missed = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
     if (missed !== null) await verifyFilter(context, missed, await scanUntilComplete(context, missed), true);
   }
-  if (full?.isProved === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
+  if (full?.isComplete === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
 }
 
 /** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */
 export async function afterFullScan(context: RunContext, scan: WholeScan, before: CheckpointRow): Promise<void> {
   const { owned, progress, warehouse } = context;
   // A resumed scan of reports does not count what it saw before.
-  const isEmpty = scan.isEmpty || progress.figures.records + before.walk_records === 0;
+  const isEmpty = scan.end.records === 0 || progress.figures.records + before.walk_records === 0;
   const live = isEmpty ? await warehouse.rows.count(owned.resource) : null;
   if (live !== null && live > 0) {
     progress.warnings.push({
@@ -81,11 +81,11 @@ async function planCatchUp(
 }
 
 /** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-async function warnOfUnseenRows(context: RunContext, { hasSeen, startedAt }: WholeScan): Promise<void> {
+async function warnOfUnseenRows(context: RunContext, { end, startedAt }: WholeScan): Promise<void> {
   const table = context.owned.shape?.tables[0];
   const { warnings } = context.progress;
   if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
-  const rows = await findUnseenKeys(context, table, hasSeen, startedAt);
+  const rows = await findUnseenKeys(context, table, end.hasSeen, startedAt);
   if (rows.length === 0) return;
   const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
   warnings.push({

@@ -10,7 +10,7 @@ import type { ScanMode } from '../../model/vocabulary.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { longerOf } from '../../pagination/guards/page-ages.ts';
 import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
-import type { EndProof, ScanEnd } from '../../pagination/page.ts';
+import type { ScanEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
@@ -25,24 +25,16 @@ import {
 import { startScan, type ScanPlan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { type LoadedScan, loadPages, type OneScan } from './load-pages.ts';
-import { endWarnings } from './judge-scan.ts';
+import { endWarnings, type ScanVerdict } from './judge-scan.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
-export interface WholeScan {
-  /** See `ScanVerdict`. */
-  isProved: boolean;
-  allowsDeletes: boolean;
-  needsCatchUp: boolean;
+export interface WholeScan extends ScanVerdict {
   checkpoint: CheckpointRow;
-  /** True if the listing showed no record at all. */
-  isEmpty: boolean;
-  /** How it ended; null if nothing showed the end. */
-  endProof: EndProof | null;
-  /** Evidence about the filter from all its pages. */
-  evidence: FilterEvidence;
-  /** True if the last scan saw the record with this key's fingerprint; that scan began at `startedAt`. */
-  hasSeen: ScanEnd['hasSeen'];
+  /** The end of the last scan, and when that began. */
+  end: ScanEnd;
   startedAt: string | null;
+  /** Evidence about the filter from the pages of all scans. */
+  evidence: FilterEvidence;
 }
 
 /** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
@@ -58,7 +50,7 @@ const MAX_CACHE_WAIT_MS = 600_000;
 export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFilter = true): Promise<WholeScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
-  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isProved: false } };
+  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isVerified: false } };
   const { evidence } = collected;
   const planned = await withRows(context, asked);
   let plan = planned;
@@ -69,39 +61,34 @@ export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFil
   for (;;) {
     const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
     const loaded = await scanOnce(context, one);
-    const { end, proof } = loaded;
-    const completed = proof.isProved ? null : await supplyMissing(context, loaded, one, former);
-    const { isProved } = completed?.proof ?? proof;
+    const { end, verdict } = loaded;
+    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, one, former);
+    const { isComplete } = completed?.verdict ?? verdict;
     repeated.all += 1;
     // A scan that was given cached pages has only shown that there is a cache.
-    repeated.whole += proof.isKept ? 0 : 1;
+    repeated.whole += verdict.isCached ? 0 : 1;
     const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
     cacheWaitMs = longerOf(cacheWaitMs, end.cacheWaitMs);
-    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, proof.isKept);
-    if (isProved || !proof.mayRepeat || isEnough || waitMs === null) {
-      const { checkpoint, proof: concluded } = completed ?? loaded;
+    const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, verdict.isCached);
+    if (isComplete || !verdict.mayRepeat || isEnough || waitMs === null) {
+      const { checkpoint, verdict: concluded } = completed ?? loaded;
       progress.warnings.push(...endWarnings(concluded));
-      const { allowsDeletes, needsCatchUp } = concluded;
       const { disorder } = evidence;
-      const isUnsorted = isProved && plan.mode === 'full' && disorder !== null;
+      const isUnsorted = isComplete && plan.mode === 'full' && disorder !== null;
       return {
-        checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, needsCatchUp) : checkpoint,
-        isProved,
-        allowsDeletes,
-        isEmpty: end.records === 0,
-        endProof: end.proof,
-        needsCatchUp,
-        evidence,
+        ...concluded,
+        checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, concluded.needsCatchUp) : checkpoint,
         // Missing records were supplied only if no other live row was left.
-        hasSeen: completed === null ? end.hasSeen : () => true,
+        end: completed === null ? end : { ...end, hasSeen: () => true },
         startedAt: plan.checkpoint.walk_started_at,
+        evidence,
       };
     }
     former.push(end);
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);
     const { walk_credential, walk_since } = planned.checkpoint;
-    const again = sweepable({ ...loaded.checkpoint, walk_credential });
+    const again = withDeleteDetection({ ...loaded.checkpoint, walk_credential });
     const begun = { ...startScan(again, planned.mode, walk_since, clock.now()), walk_credential };
     plan = { ...planned, checkpoint: begun, resumed: false };
   }
@@ -119,15 +106,15 @@ export const MAX_FETCHED_ALONE = 100;
  */
 async function supplyMissing(
   context: RunContext,
-  { end, proof, ifProved }: LoadedScan,
+  { end, verdict, ifComplete }: LoadedScan,
   one: OneScan,
   former: readonly ScanEnd[],
-): Promise<Pick<LoadedScan, 'checkpoint' | 'proof'> | null> {
+): Promise<{ checkpoint: CheckpointRow; verdict: ScanVerdict } | null> {
   const missing = end.shortfall?.count ?? 0;
-  const isOnlyShort = proof.doubts.every(({ code }) => code === 'fewer');
+  const isOnlyShort = verdict.doubts.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
   const added = new KeySet();
-  const { cursor, cursor_seen_at: endedAt } = ifProved;
+  const { cursor, cursor_seen_at: endedAt } = ifComplete;
   if (one.plan.mode === 'full' && cursor !== null) {
     // A record that was created after the last total is not among those that this total counts.
     const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
@@ -137,17 +124,17 @@ async function supplyMissing(
     });
   }
   if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
-  const checkpoint = { ...ifProved, walk_credential: null };
+  const checkpoint = { ...ifComplete, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = {
-    ...proof,
-    isProved: true,
+    ...verdict,
+    isComplete: true,
     allowsDeletes: false,
     doubts: [],
     needsCatchUp: false,
     mayRepeat: false,
   };
-  return { checkpoint, proof: concluded };
+  return { checkpoint, verdict: concluded };
 }
 
 /** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
@@ -264,9 +251,9 @@ async function forgetCursor(
 }
 
 /** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
-export function waitFor(cacheWaitMs: number | null, isKept: boolean): number | null {
+export function waitFor(cacheWaitMs: number | null, isCached: boolean): number | null {
   if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
-  return isKept ? null : AGE_STEP_MS;
+  return isCached ? null : AGE_STEP_MS;
 }
 
 /** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
@@ -275,11 +262,11 @@ async function withRows({ warehouse }: RunContext, plan: ScanPlan): Promise<Scan
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
   return (await warehouse.rows.count(checkpoint.resource)) === 0
     ? plan
-    : { ...plan, checkpoint: sweepable(checkpoint) };
+    : { ...plan, checkpoint: withDeleteDetection(checkpoint) };
 }
 
 /** Has the next scan of a resource without a complete one look for rows that it does not see. */
-function sweepable(checkpoint: CheckpointRow): CheckpointRow {
+function withDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 

@@ -64,7 +64,7 @@ export function repairResource(
     const again = await readAgain(context, toRead);
     await repairVersions(context, ofHistory, again.records);
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
-    const evidence = { reason: 'missing', witness: 'walked', isReleased: false } as const;
+    const evidence = { reason: 'missing', source: 'scan', isReleased: false } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
     const { deleted, held, waiting, listed } = await softDelete(context, gone, evidence);
     return {

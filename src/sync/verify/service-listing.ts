@@ -71,13 +71,13 @@ export async function readListing<T>(
         withoutKey += forgotten + setAside.length + leftOut.length;
         if (page.end !== null) {
           end = page.end;
-          const { proof } = endedBy(context, page, end, { former });
-          const isComplete = proof.isProved && !proof.needsCatchUp;
-          scan.doubts.push(...(isComplete ? proof.doubts : end.doubts));
+          const { verdict } = endedBy(context, page, end, { former });
+          const isComplete = verdict.isComplete && !verdict.needsCatchUp;
+          scan.doubts.push(...(isComplete ? verdict.doubts : end.doubts));
           scan.isComplete &&= isComplete;
-          scan.showsExtraRows &&= isComplete && proof.allowsDeletes;
-          scan.mayRepeat ||= proof.mayRepeat || proof.needsCatchUp;
-          scan.isCached ||= proof.isKept;
+          scan.showsExtraRows &&= isComplete && verdict.allowsDeletes;
+          scan.mayRepeat ||= verdict.mayRepeat || verdict.needsCatchUp;
+          scan.isCached ||= verdict.isCached;
         }
       } finally {
         page.release();
@@ -131,7 +131,7 @@ async function pagesToVerify(
     );
   }
   const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
-  return pagesOf(context, start, { numbering: { isProved: former !== null }, formerEndedAt });
+  return pagesOf(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
 }
 
 /** The windows of a report that may still change: their number and first day, and the keys of their live rows. */
@@ -191,7 +191,7 @@ async function* readRangePages(
   range: ReportRange,
   how: { hasEnd: boolean; comparesTotals: boolean },
 ): AsyncGenerator<Page> {
-  const answer = await readRange(context, { range, windows, hasEnd: how.hasEnd, lane: 'backfill', kept: null });
+  const answer = await readRange(context, { range, windows, hasEnd: how.hasEnd, lane: 'backfill', fullPageSize: null });
   const halves = halvesOf(range);
   if ('tooMuch' in answer) {
     if (halves === null) throw answer.error ?? new Error('a single window is too large');

@@ -21,26 +21,26 @@ async function walked(count: number, numbering: Numbering | undefined, { first =
 
 it('is asked for only by who wants to know, and once for all listings that share the answer', async () => {
   expect((await walked(7, undefined)).asked).not.toContain(0);
-  const numbering = { isProved: false };
+  const numbering = { isVerified: false };
   expect((await walked(7, numbering)).asked).toContain(0);
-  expect(numbering.isProved).toBe(true);
+  expect(numbering.isVerified).toBe(true);
   expect((await walked(7, numbering)).asked).not.toContain(0);
 });
 
 it('is not proved by an empty listing', async () => {
-  const numbering = { isProved: false };
+  const numbering = { isVerified: false };
   expect(await walked(0, numbering)).toMatchObject({ asked: [1, 0], error: null });
-  expect(numbering.isProved).toBe(false);
+  expect(numbering.isVerified).toBe(false);
 });
 
 it('is not known of a walk that goes on where another one was, whose records nobody counted', async () => {
-  const numbering = { isProved: false };
+  const numbering = { isVerified: false };
   expect((await walked(12, numbering, { from: '/v1/content?page=2&limit=5' })).asked).not.toContain(0);
-  expect(numbering.isProved).toBe(false);
+  expect(numbering.isVerified).toBe(false);
 });
 
 it('ends a walk that began behind the first page, before its last page is handed out', async () => {
-  const { error, records } = await walked(12, { isProved: false }, { first: 0 });
+  const { error, records } = await walked(12, { isVerified: false }, { first: 0 });
   expect(error).toMatchObject({ code: 'pagination_start', recovery: 'stop' });
   expect(records).toBe(7);
 });
@@ -56,6 +56,6 @@ it.for<[total: number, doubts: string[], next: Reply]>([
     return at >= total ? next : { body: { data: numbered(total).slice(at, at + size), total } };
   });
   const totalled = pageSchema.parse({ style: 'page', size, total: 'total' });
-  const { pages, error } = await collect(walkOver(server, totalled, { numbering: { isProved: false } }));
+  const { pages, error } = await collect(walkOver(server, totalled, { numbering: { isVerified: false } }));
   expect([error, pages.at(-1)?.end?.doubts.map(({ code }) => code)]).toEqual([null, doubts]);
 });

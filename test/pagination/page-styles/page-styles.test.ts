@@ -19,7 +19,7 @@ function nextOf(
   const received = facts.received ?? 2;
   const position = { url: url.pathname + url.search };
   const place = { position, isFirst: false, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
-  const counts = { received, isEmpty: received === 0, seen: 2, total: null, pages: null, kept: 0 };
+  const counts = { received, isEmpty: received === 0, seen: 2, total: null, pages: null, fullPageSize: 0 };
   const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...others });
   if ('next' in step) return step.next.url.replace(/^[^?#]*/, '');
   return 'code' in step ? step.code : step.end;
@@ -35,7 +35,7 @@ describe('page style with the number of the next page', () => {
     ['a number as text, behind a gap', '5', {}, '?page=5'],
     ['null: the end', null, {}, 'signal'],
     ['false: the end', false, {}, 'signal'],
-    ['none, where an earlier page had one: the end', undefined, { kept: 2 }, 'signal'],
+    ['none, where an earlier page had one: the end', undefined, { fullPageSize: 2 }, 'signal'],
     ['none, nor had any page before it', undefined, {}, null],
     ['a number that counts on past the end', 3, { received: 0 }, 'empty'],
     ['the number of this page', 2, {}, 'pagination_invalid'],
@@ -149,7 +149,7 @@ describe('next-url and link style', () => {
     const profile = { next_url: '_links.next.href', absent_is_end: true };
     expect(nextOf('next-url', profile, '{"_links":{"next":{"href":"?p=2"}}}')).toBe('?p=2');
     expect(nextOf('next-url', profile, '{"_links":{}}')).toBeNull();
-    expect(nextOf('next-url', profile, '{"_links":{}}', { kept: 2 })).toBe('signal');
+    expect(nextOf('next-url', profile, '{"_links":{}}', { fullPageSize: 2 })).toBe('signal');
   });
 
   it.each<[string, string | undefined, unknown]>([

@@ -1,9 +1,6 @@
 import type { Clock } from '../../../src/model/clock.ts';
 import type { AnswerHeaders } from './answer.ts';
 
-/** Dialects of rate-limit headers. */
-export type RateDialect = 'ietf' | 'legacy' | 'github' | 'none';
-
 /** May be changed at run time. */
 export interface Rate {
   /** Requests per second; null for no limit. */
@@ -27,15 +24,13 @@ interface CallerUsage {
   rate: number;
   burst: number;
   tokens: number;
-  /** Epoch milliseconds on the service's clock. */
-  now: number;
 }
 
 /** Rounding error of sums of doubles: a client that comes back at the named moment is let in. */
 const ROUNDING = 1e-6;
 
 /** A token bucket over all requests of the account. A refused request takes nothing. */
-export function rateLimiter(start: Rate, dialect: RateDialect, clock: Clock) {
+export function rateLimiter(start: Rate, clock: Clock) {
   let limits = start;
   let tokens = burstOf(start);
   let filledAt = clock.monotonic();
@@ -51,8 +46,7 @@ export function rateLimiter(start: Rate, dialect: RateDialect, clock: Clock) {
       fill();
       const allowed = tokens >= 1 - ROUNDING;
       if (allowed) tokens = Math.max(0, tokens - 1);
-      const usage = { rate: limits.rate, burst: burstOf(limits), tokens, now: clock.now() };
-      const headers = DIALECTS[dialect](usage);
+      const headers = rateHeaders({ rate: limits.rate, burst: burstOf(limits), tokens });
       if (allowed) return { allowed, headers };
       return refused(((1 - tokens) / limits.rate) * 1_000, headers);
     },
@@ -65,28 +59,14 @@ export function rateLimiter(start: Rate, dialect: RateDialect, clock: Clock) {
   };
 }
 
-const DIALECTS: Readonly<Record<RateDialect, (usage: CallerUsage) => AnswerHeaders>> = {
-  ietf: (usage) => {
-    const { quota, window } = policyOf(usage.rate);
-    return {
-      'ratelimit-policy': `"default";q=${quota};w=${window}`,
-      ratelimit: `"default";r=${Math.floor(usage.tokens)};t=${secondsToFull(usage)}`,
-    };
-  },
-  legacy: (usage) => ({
-    'ratelimit-limit': String(usage.burst),
-    'ratelimit-remaining': String(Math.floor(usage.tokens)),
-    'ratelimit-reset': String(secondsToFull(usage)),
-  }),
-  github: (usage) => ({
-    'x-ratelimit-limit': String(usage.burst),
-    'x-ratelimit-remaining': String(Math.floor(usage.tokens)),
-    'x-ratelimit-used': String(usage.burst - Math.floor(usage.tokens)),
-    'x-ratelimit-resource': 'core',
-    'x-ratelimit-reset': String(Math.ceil(usage.now / 1_000 + msToFull(usage) / 1_000)),
-  }),
-  none: () => ({}),
-};
+/** The headers of the IETF draft. */
+function rateHeaders(usage: CallerUsage): AnswerHeaders {
+  const { quota, window } = policyOf(usage.rate);
+  return {
+    'ratelimit-policy': `"default";q=${quota};w=${window}`,
+    ratelimit: `"default";r=${Math.floor(usage.tokens)};t=${secondsToFull(usage)}`,
+  };
+}
 
 /** A 429 whose `Retry-After` is in whole seconds. */
 function refused(waitMs: number, headers: AnswerHeaders): RateVerdict {
@@ -108,10 +88,6 @@ function policyOf(rate: number): { quota: number; window: number } {
   return { quota: Math.max(1, Math.floor(rate * 3_600)), window: 3_600 };
 }
 
-function msToFull(usage: CallerUsage): number {
-  return ((usage.burst - usage.tokens) / usage.rate) * 1_000;
-}
-
-function secondsToFull(usage: CallerUsage): number {
-  return Math.max(1, Math.ceil(msToFull(usage) / 1_000));
+function secondsToFull({ burst, tokens, rate }: CallerUsage): number {
+  return Math.max(1, Math.ceil((burst - tokens) / rate));
 }

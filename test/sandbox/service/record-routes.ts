@@ -76,18 +76,15 @@ const DAY = /^\d{4}-\d\d-\d\d$/;
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 366;
 
-/**
- * Figures by day, page by page; `from` and `to` are inclusive. The totals are those of all rows, also if the listing is
- * capped.
- */
+/** Figures by day, page by page; `from` and `to` are inclusive. The totals are those of all rows, also if the listing is capped. */
 function readReport({ settings, clock }: TestService, url: URL, name: string): Answer {
-  const { report: names, restate, windowCap, reportStart: start, seed } = settings;
+  const { report: names, reportStart: start, windowCap } = settings;
   if (!names.includes(name)) throw new RefusedRequest(404, `There is no report "${name}".`);
   const range = { from: dayIn(url, 'from'), to: dayIn(url, 'to') };
   if (range.from > range.to) throw new RefusedRequest(400, '"from" lies behind "to".');
   if (Date.parse(range.to) - Date.parse(range.from) >= MAX_DAYS * DAY_MS)
     throw new RefusedRequest(400, `A report is of ${MAX_DAYS} days at most.`);
-  const all = reportRows(name, range, { seed, start, restate }, clock.now());
+  const all = reportRows(name, range, start, clock.now());
   const listed = windowCap === null ? all : all.slice(0, windowCap);
   const offset = Number(url.searchParams.get('cursor') ?? 0);
   const limit = Math.min(Number(url.searchParams.get('limit') ?? settings.limit), settings.maxLimit);

@@ -1,7 +1,6 @@
 import type { Sort } from '../../../src/sandbox/records/collection.ts';
 import type { FaultScript } from './faults/fault-script.ts';
 import type { Pagination } from './pages/listing-page.ts';
-import type { RateDialect } from './rate-limit.ts';
 
 const MIB = 1_048_576;
 
@@ -39,16 +38,11 @@ const DEFAULTS = {
   rate: typed<number | null>(null),
   burst: typed<number | null>(null),
   concurrency: typed<number | null>(null),
-  rateHeaders: typed<RateDialect>('ietf'),
   /** Names of reports by day. */
   report: typed<readonly string[]>([]),
-  /** Days after which the figures of a day are final. */
-  restate: 3,
   /** Maximum number of rows that a report lists per query. */
   windowCap: typed<number | null>(null),
   reportStart: '2025-01-01',
-  /** Another seed gives other figures in reports. */
-  seed: 1,
   /** Delay before a webhook is sent again; it doubles each time. */
   webhookRetry: 1_000,
   /** True to compress responses for clients that accept it. */

@@ -55,7 +55,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clientSecret: settings.clientSecret ?? randomBytes(24).toString('base64url'),
     tokens: new Set(),
   };
-  const limiter = rateLimiter(settings, settings.rateHeaders, clock);
+  const limiter = rateLimiter(settings, clock);
   const [log, faults] = [new RequestLog(), faultScript()];
   for (const script of settings.fault) faults.add(script);
   const server = createServer(listener({ service, limiter, log, faults }));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
-import type { SentAlert } from '../../../src/database/state/server-state.ts';
+import type { SentAlert, SentAlert } from '../../../src/database/state/server-state.ts';
 import { type Condition, type Judgement, keyOf, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
@@ -49,8 +49,8 @@ class AlertStory {
     for (const { source } of conditions) this.#sources.add(source);
     const knownSources = this.unread ? new Set<string>() : this.#sources;
     const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
-    const told = [...this.#told.values()];
-    const input = { channel: 'ops', settings: this.settings, judgement, told, pending: this.#pending, now, isOnce };
+    const reported = [...this.#told.values()];
+    const input = { channel: 'ops', settings: this.settings, judgement, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     this.#remember(keep);
@@ -63,6 +63,14 @@ class AlertStory {
   #remember(rows: readonly SentAlert[]): void {
     for (const row of rows) this.#told.set(keyOf(row), row);
   }
+}
+
+/** The messages of a day in which a condition comes and goes every ten minutes. */
+function comingAndGoing(fields: Record<string, unknown>): SentAt[] {
+  const story = new AlertStory(channelWith(fields));
+  story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
+  story.until(24 * 60 + 20, () => NONE);
+  return story.messages;
 }
 
 function many(sources: number, resources: number): Condition[] {
@@ -100,12 +108,6 @@ describe('what a channel reports', () => {
   });
 
   it('that comes and goes is told once an hour, or once in `repeat`, and when it is over', () => {
-    const comingAndGoing = (fields: Record<string, unknown>): SentAt[] => {
-      const story = new AlertStory(channelWith(fields));
-      story.until(24 * 60, (minute) => (minute % 20 < 10 ? [conditionOf()] : NONE));
-      story.until(24 * 60 + 20, () => NONE);
-      return story.messages;
-    };
     // 72 times it came and 72 times it went.
     const hourly = comingAndGoing({});
     expect(hourly.filter(({ begun }) => begun > 0)).toHaveLength(24);

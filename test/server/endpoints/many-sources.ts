@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 const REVOKED = {
   code: 'auth_refused',
   message: 'GET https://cms.shop.example.com/v1/content answered 401: the key was revoked',
-  hint: 'put a valid key into sources.shop.auth.key, then reload and retry',
+  hint: 'put a valid key into sources.shop.auth.key, then restart serve',
 };
 
 /** So many sources: the third cannot be read, and the fourth fails. */

@@ -27,7 +27,7 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     metrics: async () => 'up 1\n',
     access: () => Promise.resolve('granted'),
     control: () => Promise.reject(new Error('there is no control socket')),
-    controls: () => null,
+    showsBodies: false,
     failed: (error) => {
       throw error;
     },
@@ -45,14 +45,12 @@ export interface Asked {
 interface AskOptions {
   method?: string;
   headers?: Record<string, string>;
-  /** Of a form; without it, the body cannot be read. */
-  body?: string;
 }
 
 /** Requests a page without a server. */
-export async function ask(pages: Pages, path: string, { method, headers, body }: AskOptions = {}): Promise<Asked> {
+export async function ask(pages: Pages, path: string, { method, headers }: AskOptions = {}): Promise<Asked> {
   const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
-  const response = await pages(request, { client: '192.0.2.1', readBody: async () => body ?? null });
+  const response = await pages(request, { client: '192.0.2.1' });
   return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
 }
 

@@ -1,27 +1,8 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/observe/system-clock.ts';
-import type { ControlRequest } from '../../../src/server/controls/control-request.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import { createControlEndpoint } from '../../../src/server/endpoints/control-endpoint.ts';
 import type { PagesOptions } from '../../../src/server/endpoints/pages.ts';
 import { pagesOf, servePages, type PageServer } from './page-server.ts';
-
-/** Controls that only note what they are asked for. */
-export function notedControls() {
-  const asked: ControlRequest[] = [];
-  const refusals: string[] = [];
-  const endpoint = createControlEndpoint({
-    control: async (request) => {
-      asked.push(request);
-      return { answer: { done: true, message: `${request.action}: noted`, hint: null }, report: null };
-    },
-    serve: () => ({ auth: { user: 'ops', password: 'secret word' }, host: '127.0.0.1', port: 0, hosts: [] }),
-    clock: systemClock,
-    refused: (reason) => refusals.push(reason),
-  });
-  return { controls: () => endpoint, asked, refusals };
-}
 
 interface Visit {
   page: Page;

@@ -15,7 +15,7 @@ function get(path: string, options: Parameters<typeof pagesOf>[1] = {}, headers:
   );
 }
 
-const serve = () => ({ auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] });
+const serve = { auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] };
 
 /** Asks for a name and a password; nobody waits for long. */
 function guarded(changes: Partial<AccessOptions> = {}) {
@@ -24,7 +24,7 @@ function guarded(changes: Partial<AccessOptions> = {}) {
 
 /** Leaves out nobody but those who ask for a name that is not ours. */
 function open(hosts: string[] = []) {
-  return guarded({ serve: () => ({ host: '127.0.0.1', port: 0, hosts }) });
+  return guarded({ serve: { host: '127.0.0.1', port: 0, hosts } });
 }
 
 async function readiness(headers: Record<string, string>): Promise<unknown> {
@@ -58,7 +58,7 @@ describe('pages', () => {
     const policy = one.headers['content-security-policy'] ?? '';
     const [, nonce] = /script-src 'nonce-([^']+)'/.exec(policy) ?? [];
     expect(policy).toBe(
-      `default-src 'none'; base-uri 'none'; frame-ancestors 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'self'`,
+      `default-src 'none'; base-uri 'none'; frame-ancestors 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'none'`,
     );
     expect(one.body).toContain(`<script nonce="${nonce}">`);
     expect(other.headers['content-security-policy']).not.toBe(policy);

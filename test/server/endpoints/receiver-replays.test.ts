@@ -51,7 +51,7 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     expect((await stage.rows()).length).toBe(3);
     expect(stage.results).toMatchObject({ inbox_full: 1 });
     await workOff(stage);
-    await stage.receiver.count();
+    await stage.receiver.inbox('blog').figures();
     expect(await one('d')).toBe(202);
   });
 
@@ -75,19 +75,5 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     for (let repeat = 0; repeat < 5; repeat += 1) expect((await send(stage.port, delivery)).status).toBe(202);
     expect((await send(stage.port, signed(stage.source, { at: NOW, id: 'b' }))).status).toBe(202);
     expect((await send(stage.port, signed(stage.source, { at: NOW, id: 'c' }))).status).toBe(503);
-  });
-});
-
-describe.for(DATABASES)('a body under an id that stands for another one on $name', (database) => {
-  it('is answered with 202, and stands beside the first one to be worked on', async () => {
-    const stage = await small(database, {});
-    const sent = ['1', '2', '1'].map((n) => signed(stage.source, { at: NOW, id: 'a', body: `{"data":{"id":"${n}"}}` }));
-    for (const delivery of sent) expect((await send(stage.port, delivery)).status).toBe(202);
-    const rows = await stage.rows();
-    expect(rows.map(({ body, differs_from, repeats }) => [String(body), differs_from, repeats])).toEqual([
-      ['{"data":{"id":"1"}}', null, 1],
-      ['{"data":{"id":"2"}}', 'a', 0],
-    ]);
-    expect(stage.arrivals).toEqual([1, 1]);
   });
 });

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/observe/system-clock.ts';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import { createCollector } from '../../../src/server/status/collect.ts';
-import { snapshotWith, VIEW } from './sample-status.ts';
+import { snapshotWith, NONCE } from './sample-status.ts';
 
 describe('a source whose settings cannot be used', () => {
   const fault = { file: 'sources/<b>.yaml', line: 3, column: 1, field: 'rate', message: 'expected a map, got a text' };
@@ -15,12 +15,12 @@ describe('a source whose settings cannot be used', () => {
       clock: systemClock,
       startedAt: 0,
       sources: () => [],
-      refused: () => refused,
+      refused,
       stopping: () => false,
     });
     const snapshot = snapshotWith({ refused: (await collector.snapshot()).refused });
     expect(attentionOf(snapshot)[0]).toMatchObject({ severity: 'down', source: 'shop' });
-    const page = renderStatusPage(snapshot, VIEW);
+    const page = renderStatusPage(snapshot, NONCE);
     expect(page).toContain('sources/&lt;b&gt;.yaml:3:1  rate: expected a map, got a text');
     expect(page).toContain('sources/&lt;b&gt;.yaml:4:1  ping: expected a map');
     expect(page).toContain('href="sources/shop"');

@@ -6,15 +6,25 @@ import type {
   StatusSnapshot,
   WebhookStatus,
 } from '../../../src/server/status/snapshot.ts';
-import type { PageView } from '../../../src/server/page/page-frame.ts';
 
-/** A page without controls. */
-export const VIEW: PageView = { nonce: 'n', may: false, told: null };
+export const NONCE = 'n';
 
 /** 2026-11-20 14:22:37 UTC. */
 export const NOW = Date.parse('2026-11-20T14:22:37.400Z');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+
+/** A scan in progress. */
+export const RUNNING = {
+  mode: 'full',
+  started_at: NOW - 6 * MINUTE,
+  last_page_at: NOW - 300,
+  pages: 744,
+  records: 74_400,
+  total: 120_300,
+  records_per_second: 212.4,
+  eta_seconds: 216,
+} as const;
 
 /** A resource that is as it should be, with other fields laid over. */
 export function resourceWith(resource: string, fields: Partial<ResourceStatus> = {}): ResourceStatus {
@@ -61,36 +71,22 @@ export function runWith(fields: Partial<PastRun> = {}): PastRun {
   };
 }
 
-/** Requests per minute as a wave, with a gap before the process began and a few refusals. */
-export function limitWith(fields: Partial<LimitStatus> = {}, knownMinutes = 60): LimitStatus {
+const minuteAt = (index: number): number => (Math.floor(NOW / MINUTE) - 59 + index) * MINUTE;
+
+/** An hour of requests, with a few refusals. */
+export function limitWith(fields: Partial<LimitStatus> = {}): LimitStatus {
   const minutes = Array.from({ length: 60 }, (_, index) => {
-    const at = (Math.floor(NOW / MINUTE) - 59 + index) * MINUTE;
-    if (index < 60 - knownMinutes) return { at, requests: 0, limited: 0, used: null };
-    const used = Math.max(0, 0.55 + 0.34 * Math.sin(index / 7) - (index % 13 === 0 ? 0.4 : 0));
-    return {
-      at,
-      requests: Math.round(used * 600),
-      limited: index === 22 || index === 23 || index === 47 ? 2 : 0,
-      used,
-    };
+    return { at: minuteAt(index), requests: 200 + ((index * 37) % 300), limited: index % 23 === 0 ? 2 : 0 };
   });
-  const requests = minutes.reduce((sum, minute) => sum + minute.requests, 0);
-  const limited = minutes.reduce((sum, minute) => sum + minute.limited, 0);
-  const known = {
-    allowed_per_second: 10,
-    share: 0.9,
-    paused_until: null,
-    used: requests / (knownMinutes * 600),
-  };
-  return { ...known, requests, limited, minutes, ...fields };
+  const totals = { requests: 20_400, limited: 6, used: 0.57 };
+  return { allowed_per_second: 10, share: 0.9, paused_until: null, ...totals, minutes, ...fields };
 }
 
+/** An hour of webhooks, four of which were refused. */
 export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}): WebhookStatus {
   const minutes = Array.from({ length: 60 }, (_, index) => {
-    const at = (Math.floor(NOW / MINUTE) - 59 + index) * MINUTE;
-    const received = index % 11 === 4 ? 0 : Math.round(14 + 12 * Math.sin(index / 5) + (index % 7) * 3);
-    const p50_ms = received === 0 ? null : 90 + 40 * Math.sin(index / 4) + (index > 40 && index < 46 ? 500 : 0);
-    return { at, received, refused: index === 33 ? 4 : 0, p95_ms: p50_ms === null ? null : p50_ms * 2.6 + 40 };
+    const received = index % 11 === 4 ? 0 : 10 + ((index * 7) % 20);
+    return { at: minuteAt(index), received, refused: index === 33 ? 4 : 0, p95_ms: received === 0 ? null : 840 };
   });
   return {
     path: `/webhooks/${source}`,
@@ -101,7 +97,7 @@ export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}
     full: 0,
     different: 0,
     last_received_at: NOW - 2_400,
-    received: minutes.reduce((sum, minute) => sum + minute.received, 0),
+    received: 1_100,
     refused: 4,
     refused_by: { signature: 3, too_old: 1 },
     delay_p50_ms: 112,
@@ -141,7 +137,6 @@ export function snapshotWith(fields: Partial<StatusSnapshot> = {}): StatusSnapsh
     stopping: false,
     sources: [sourceWith('blog')],
     refused: [],
-    settings: null,
     ...fields,
   };
 }
@@ -152,50 +147,29 @@ export function richSnapshot(): StatusSnapshot {
 }
 
 function troubledBlog(): SourceStatus {
+  const change = { changed_at: NOW - 26 * MINUTE, resource: 'content', table: 'content', from: null } as const;
   return sourceWith('blog', {
     resources: [contentWithHeldDeletes(), overdueImages(), parkedAnalytics()],
     webhooks: webhooksWith('blog', { dead: 2 }),
-    schema_changes: [
-      {
-        changed_at: NOW - 26 * MINUTE,
-        resource: 'content',
-        table: 'content',
-        column: 'reading_time_minutes',
-        from: null,
-        to: 'integer',
-      },
-      {
-        changed_at: NOW - 3 * HOUR,
-        resource: 'content',
-        table: 'content_authors',
-        column: 'handle',
-        from: 'integer',
-        to: 'text',
-      },
-    ],
+    schema_changes: [{ ...change, column: 'reading_time_minutes', to: 'integer' }],
   });
 }
 
 function contentWithHeldDeletes(): ResourceStatus {
+  const full = {
+    pages: 12_042,
+    requests: 12_051,
+    limited: 9,
+    unchanged: 1_203_911,
+    deleted: 16,
+    held: 1_870,
+    rejected: 7,
+  };
   return resourceWith('content', {
     rows: { live: 1_204_118, deleted: 2_304, counted_at: NOW },
     runs: [
       runWith({ started_at: NOW - 4 * MINUTE, inserted: 2, updated: 11 }),
-      runWith({
-        started_at: NOW - 11 * HOUR,
-        mode: 'full',
-        seconds: 2_415,
-        status: 'partial',
-        pages: 12_042,
-        requests: 12_051,
-        limited: 9,
-        inserted: 14,
-        updated: 88,
-        unchanged: 1_203_911,
-        deleted: 16,
-        held: 1_870,
-        rejected: 7,
-      }),
+      runWith({ started_at: NOW - 11 * HOUR, mode: 'full', seconds: 2_415, status: 'partial', ...full }),
     ],
     rejects: [
       { reason: 'id_missing', count: 5 },
@@ -210,66 +184,36 @@ function contentWithHeldDeletes(): ResourceStatus {
 }
 
 function overdueImages(): ResourceStatus {
-  const failure = {
+  const error = {
     code: 'auth_refused',
     message: 'GET https://cms.blog.example.com/v1/images?page=3 answered 401: the key was revoked',
     hint: 'put a valid key into sources.blog.auth.key, or into the variable that it names',
   };
-  const failed = [0, 10, 20].map((minutes) =>
-    runWith({
-      status: 'failed',
-      started_at: NOW - (9 + minutes) * MINUTE,
-      seconds: 0.8,
-      pages: 0,
-      unchanged: 0,
-      error: failure,
-    }),
-  );
+  const runs = [9, 19].map((minutes) => runWith({ status: 'failed', started_at: NOW - minutes * MINUTE, error }));
   const schedule = { ...resourceWith('images').schedule, overdue_at: NOW - 2 * HOUR - 51 * MINUTE };
-  return resourceWith('images', { last_success_at: NOW - 3 * HOUR - 12 * MINUTE, schedule, runs: failed });
+  return resourceWith('images', { last_success_at: NOW - 3 * HOUR - 12 * MINUTE, schedule, runs });
 }
 
 function parkedAnalytics(): ResourceStatus {
+  const message = 'the service allows the next request only at 2026-11-20T15:04:37.000Z';
+  const error = { code: 'deferred', message, hint: null };
   return resourceWith('analytics', {
     parked_until: NOW + 42 * MINUTE,
-    runs: [
-      runWith({
-        status: 'deferred',
-        started_at: NOW - 18 * MINUTE,
-        pages: 4,
-        requests: 5,
-        limited: 1,
-        error: {
-          code: 'deferred',
-          message: 'the service allows the next request only at 2026-11-20T15:04:37.000Z',
-          hint: null,
-        },
-      }),
-    ],
+    runs: [runWith({ status: 'deferred', started_at: NOW - 18 * MINUTE, limited: 1, error })],
   });
 }
 
 function firstCopyOfShop(): SourceStatus {
   const none = { last_success_at: null, last_full_at: null, runs: [] };
-  const running = {
-    mode: 'full',
-    started_at: NOW - 6 * MINUTE,
-    last_page_at: NOW - 300,
-    pages: 744,
-    records: 74_400,
-    total: 120_300,
-    records_per_second: 212.4,
-    eta_seconds: 216,
-  } as const;
   return sourceWith('shop', {
     webhooks: null,
-    limit: limitWith({ paused_until: NOW + 14_000 }, 7),
+    limit: limitWith({ paused_until: NOW + 14_000 }),
     changes: { by_webhook: 0, by_schedule: 0 },
     resources: [
-      resourceWith('content', { ...none, running, rows: { live: 74_400, deleted: 0, counted_at: NOW } }),
+      resourceWith('content', { ...none, running: RUNNING, rows: { live: 74_400, deleted: 0, counted_at: NOW } }),
       resourceWith('images', {
         ...none,
-        running: { ...running, total: null, records: 1_210, eta_seconds: null },
+        running: { ...RUNNING, total: null, records: 1_210, eta_seconds: null },
         rows: { live: 1_210, deleted: 0, counted_at: NOW },
       }),
       resourceWith('analytics', { ...none, rows: null }),
@@ -282,7 +226,6 @@ function fineDocs(): SourceStatus {
     limit: limitWith({
       allowed_per_second: null,
       used: null,
-      minutes: limitWith().minutes.map(({ at, requests, limited }) => ({ at, requests, limited, used: null })),
     }),
   });
 }
@@ -290,20 +233,12 @@ function fineDocs(): SourceStatus {
 /** As it is right after the first start: nothing was done yet. */
 export function emptySnapshot(): StatusSnapshot {
   const none = { last_success_at: null, last_full_at: null, runs: [], rows: { live: 0, deleted: 0, counted_at: NOW } };
-  const quiet = { requests: 0, limited: 0, used: null, allowed_per_second: null };
+  const minutes = limitWith().minutes.map(({ at }) => ({ at, requests: 0, limited: 0 }));
+  const limit = limitWith({ requests: 0, limited: 0, used: null, allowed_per_second: null, minutes });
+  const resources = ['content', 'images', 'analytics'].map((resource) => resourceWith(resource, none));
+  const changes = { by_webhook: 0, by_schedule: 0 };
   return snapshotWith({
     started_at: NOW - 2_000,
-    sources: [
-      sourceWith('blog', {
-        resources: ['content', 'images', 'analytics'].map((resource) => resourceWith(resource, none)),
-        webhooks: null,
-        warehouse: { ...sourceWith('blog').warehouse, file_bytes: 163_840, wal_bytes: 0 },
-        limit: limitWith({
-          ...quiet,
-          minutes: limitWith().minutes.map(({ at }) => ({ at, requests: 0, limited: 0, used: null })),
-        }),
-        changes: { by_webhook: 0, by_schedule: 0 },
-      }),
-    ],
+    sources: [sourceWith('blog', { resources, webhooks: null, limit, changes })],
   });
 }

@@ -2,25 +2,22 @@ import path from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import type { DetailsAsked } from '../../../src/server/status/source-details.ts';
+import type { DetailsQuery } from '../../../src/server/status/source-details.ts';
 import { findChromium, startChromium } from '../../support/chromium.ts';
 import { sampled } from '../../support/length.ts';
 import { detailsOf, manySources } from './many-sources.ts';
 import { contrastFaults } from './page-contrast.ts';
 import { layoutFaults } from './page-layout.ts';
 import { pagesOf, servePages } from './page-server.ts';
-import { notedControls, visit } from './page-visit.ts';
+import { visit } from './page-visit.ts';
 import { emptySnapshot, NOW, resourceWith, richSnapshot, snapshotWith, sourceWith } from './sample-status.ts';
 
 const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
-const details = ({ resource, bodies }: DetailsAsked) =>
+const details = ({ resource, bodies }: DetailsQuery) =>
   Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
-
-const withBlog = (fields: object) =>
-  snapshotWith({ sources: [sourceWith('blog', { resources: [resourceWith('content', fields)] })] });
 
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
@@ -50,9 +47,11 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   const all = Object.entries(contents);
 
   it.each(looks)('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
-    const { controls } = notedControls();
     const look = { colorScheme, viewport: { width, height: 900 } } as const;
-    const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, { controls, details });
+    const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, {
+      showsBodies: true,
+      details,
+    });
     for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
       show(snapshot);
       server.asked.splice(0);
@@ -100,70 +99,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
 
     expect(complaints).toStrictEqual([]);
-  });
-
-  it.each([true, false])(
-    'sends its forms, and shows what came of them; with a script: %s',
-    async (javaScriptEnabled) => {
-      const { controls, asked, refusals } = notedControls();
-      const { page, complaints } = await visit(browser, richSnapshot(), { javaScriptEnabled }, { controls });
-      const title = page.locator('#blog > .title');
-      await title.getByRole('button', { name: 'Sync now' }).focus();
-      const outline = await title
-        .getByRole('button', { name: 'Sync now' })
-        .evaluate((e) => e.ownerDocument.defaultView?.getComputedStyle(e).outlineStyle);
-      await page.keyboard.press('Enter');
-      await page.getByText('sync: noted').waitFor();
-      await title.getByText('Full scan…').click();
-      await title.getByRole('button', { name: 'Begin the full scan' }).click();
-      await expect.poll(() => asked.length).toBe(2);
-      await page.locator('#confirm-blog-content > summary').click();
-      await page.getByRole('button', { name: 'Confirm these deletes' }).click();
-      await page.getByText('confirm: noted').waitFor();
-      await page.getByRole('button', { name: 'Reload config' }).click();
-      await page.getByText('reload: noted').waitFor();
-      expect(asked).toEqual([
-        { action: 'sync', mode: 'incremental', source: 'blog' },
-        { action: 'sync', mode: 'full', source: 'blog' },
-        { action: 'confirm', source: 'blog', resource: 'content' },
-        { action: 'reload' },
-      ]);
-      expect([outline, refusals, complaints]).toStrictEqual(['solid', [], []]);
-    },
-  );
-
-  it('keeps every button in its place: as a source changes, as one is pressed, and while the pointer is on one', async () => {
-    const { controls } = notedControls();
-    const options = { viewport: { width: 1000, height: 700 } };
-    const { page, show } = await visit(browser, withBlog({}), options, { controls });
-    const bar = page.locator('#blog > .title .controls');
-    const places = () =>
-      bar.locator('> button, summary').evaluateAll((all) =>
-        all.map((one) => {
-          const { x, y } = one.getBoundingClientRect();
-          return [one.textContent, x, y];
-        }),
-      );
-    const before = await places();
-    expect(before.map(([text]) => text)).toContain('Resume');
-    show({ ...withBlog({ paused: { since: NOW, by: 'ops' } }), at: NOW + 5_000, version: '9.9.9' });
-    await bar.getByRole('button', { name: 'Pause' }).hover();
-    await page.clock.fastForward(2 * REFRESH_MS);
-    expect(await page.getByText('content-sync 9.9.9').count()).toBe(0);
-    await page.mouse.move(1, 1);
-    await page.clock.fastForward(REFRESH_MS);
-    await page.getByText('content-sync 9.9.9').waitFor({ state: 'attached' });
-    expect(await bar.getByRole('button', { name: 'Resume' }).isEnabled()).toBe(true);
-    expect(await bar.getByRole('button', { name: 'Pause' }).isEnabled()).toBe(false);
-    // What needs attention now stands above them: places count from the source's own.
-    const top = async () => (await page.locator('#blog').boundingBox())?.y ?? 0;
-    const [shown, from] = [await places(), await top()];
-    expect(shown.map(([text, x]) => [text, x])).toEqual(before.map(([text, x]) => [text, x]));
-    await bar.locator('summary').click();
-    expect(await places()).toEqual(shown);
-    await bar.getByRole('button', { name: 'Begin the full scan' }).click();
-    await page.getByText('sync: noted').waitFor();
-    expect([await places(), await top()]).toEqual([shown, from]);
   });
 
   it('says when the connection is lost, and recovers by itself', async () => {

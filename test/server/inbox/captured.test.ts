@@ -10,18 +10,6 @@ const inHeader = (name: string): object => ({ base: 'static-header', value: { fr
 describe('what proves real deliveries', () => {
   const PROOFS: readonly [Service, unknown, string][] = [
     ['ghost', 'ghost', 'ghost-hook-secret-1'],
-    [
-      'ghost',
-      {
-        type: 'hmac',
-        algorithm: 'sha256',
-        item: 'sha256',
-        value: { from: 'header:X-Ghost-Signature', parse: 'kv', separator: ', ', encoding: 'hex' },
-        timestamp: { from: 'part:t', unit: 'ms' },
-        signed: '{body}{ts}',
-      },
-      'ghost-hook-secret-1',
-    ],
     ['strapi', inHeader('x-hook-token'), 'strapi-hook-token-1'],
     ['directus', inHeader('x-webhook-token'), 'directus-hook-token-1'],
   ];
@@ -34,19 +22,11 @@ describe('what proves real deliveries', () => {
       expect(verdictOf(scheme, `${secret}x`, sent)).toBe('bad_signature');
     }
   });
-
-  it('Ghost signs body and time', () => {
-    for (const sent of capturedWebhooks('ghost')) {
-      const verdict = verdictOf.bind(null, signatureSchema.parse('ghost'), 'ghost-hook-secret-1');
-      expect(verdict({ ...sent, body: `${sent.body} ` })).toBe('bad_signature');
-      expect(verdict(sent, 600_000)).toBe('too_old');
-    }
-  });
 });
 
-function verdictOf(scheme: SignatureScheme, secret: string, sent: CapturedWebhook, later = 0): string {
+function verdictOf(scheme: SignatureScheme, secret: string, sent: CapturedWebhook): string {
   const verify = createVerifier(scheme, [{ value: secret }], null);
   const delivery = { method: sent.method, path: sent.url, headers: sent.headers, body: Buffer.from(sent.body) };
-  const verdict = verify(delivery, Date.parse(sent.at) + later);
+  const verdict = verify(delivery, Date.parse(sent.at));
   return verdict.ok ? 'ok' : verdict.reason;
 }

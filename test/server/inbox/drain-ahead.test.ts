@@ -56,7 +56,7 @@ describe.for([USUAL])('an event whose time is ahead of the record, on $name', (d
       eventFor('content', 'a', 'updated', ago(-HOUR)),
     );
     await vi.waitUntil(() => heard.events.length >= 2, SOON);
-    expect(heard.events.map(({ outcome }) => outcome).toSorted()).toEqual(['loaded', 'put off']);
+    expect(heard.events.map(({ outcome }) => outcome).toSorted()).toEqual(['deferred', 'loaded']);
     expect(await rowOf(stage)).toMatchObject({ title: 'second' });
     const states = async (): Promise<string[]> => (await heard.rows()).map(({ state }) => state).toSorted();
     await expect.poll(states).toEqual(['done', 'waiting']);

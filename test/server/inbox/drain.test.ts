@@ -119,7 +119,7 @@ describe('deliveries that name no record', () => {
     await expectEqual(stage);
     expect(stage.sandbox.requests.total - before).toBe(1);
     expect(stage.events).toEqual([
-      { resource: 'content', outcome: 'walked', deliveries: 50, delayMs: expect.any(Number) },
+      { resource: 'content', outcome: 'scanned', deliveries: 50, delayMs: expect.any(Number) },
     ]);
   });
 
@@ -130,7 +130,7 @@ describe('deliveries that name no record', () => {
       walks.push(walks.length);
       if (walks.length === 1) await gate.promise;
     };
-    const stage = await staged(CONTENT_ONLY, { walk });
+    const stage = await staged(CONTENT_ONLY, { scan: walk });
     const nameless = { type: 'content.updated', data: { resource: 'content' } };
     await stage.deliver(nameless);
     await vi.waitUntil(() => walks.length !== 0, SOON);
@@ -147,7 +147,7 @@ describe('deliveries that name no record', () => {
       left -= 1;
       if (left > 0) throw new Error('not today');
     };
-    const stage = await staged(CONTENT_ONLY, { walk, attempts: 2, clock: hurriedClock(2_000) });
+    const stage = await staged(CONTENT_ONLY, { scan: walk, attempts: 2, clock: hurriedClock(2_000) });
     await stage.deliver({ type: 'content.updated', data: { resource: 'content' } });
     await stage.settled();
     expect((await stage.rows())[0]).toMatchObject({ state: 'done', attempts: 0 });
@@ -160,7 +160,7 @@ describe('deliveries that name no record', () => {
     changeRecord(stage.sandbox, changed);
     stage.sandbox.store.remove('content', removed);
     await stage.deliver(eventFor('content', changed), eventFor('content', removed, 'deleted'));
-    await expect.poll(() => outcomes(stage).toSorted()).toEqual(['put off', 'walked']);
+    await expect.poll(() => outcomes(stage).toSorted()).toEqual(['deferred', 'scanned']);
     expect((await stage.rows())[0]).toMatchObject({
       state: 'waiting',
       attempts: 0,
@@ -169,7 +169,7 @@ describe('deliveries that name no record', () => {
     });
     await stage.settled();
     // It is done after a whole walk, and not by the one that only showed what has changed.
-    expect(outcomes(stage).at(-1)).toBe('walked');
+    expect(outcomes(stage).at(-1)).toBe('scanned');
     expect(await modes(stage)).toEqual(['full', 'full', 'incremental']);
     expect(itemReads(stage)).toEqual([]);
     expect(await stage.journey.read((db) => db.prepare('SELECT record_id, reason FROM _sync_suspects').all())).toEqual([
@@ -187,7 +187,7 @@ describe('deliveries that name no record', () => {
       data: { resource: 'content', id: { no: 'id' } },
     });
     await stage.settled();
-    expect(outcomes(stage)).toEqual(['put off', 'put off', 'put off', 'walked', 'walked', 'walked']);
+    expect(outcomes(stage)).toEqual(['deferred', 'deferred', 'deferred', 'scanned', 'scanned', 'scanned']);
     expect(await modes(stage)).toEqual(['full', 'full']);
     await expectEqual(stage);
   });
@@ -266,7 +266,7 @@ describe('when something is wrong', () => {
     expect(good).toMatchObject({ state: 'done', attempts: 0, reason: null });
     expect(bad).toMatchObject({ state: 'dead', attempts: 3, reason: 'a bug [bug]', record_id: 'bad' });
     expect(stage.errors).toHaveLength(3);
-    expect(outcomes(stage).filter((outcome) => outcome !== 'loaded')).toEqual(['put off', 'put off', 'dead']);
+    expect(outcomes(stage).filter((outcome) => outcome !== 'loaded')).toEqual(['deferred', 'deferred', 'dead']);
   });
 
   it('a service that is down costs no attempt, and when it is back the rows follow', async () => {
@@ -435,8 +435,7 @@ describe('stopping and starting', () => {
     const stage = await staged(CONTENT_ONLY, { refetch, concurrency: 2, clock: hurriedClock(1) });
     await stage.deliver(...['a', 'b', 'c'].map((id) => eventFor('content', id)));
     await vi.waitUntil(() => begun.length >= 2, SOON);
-    const stopped = stage.drain.stop();
-    expect(stage.drain.stop()).toBe(stopped);
+    const stopped = Promise.all([stage.drain.stop(), stage.drain.stop()]);
     gate.resolve('loaded');
     await stopped;
     await stage.deliver(eventFor('content', 'd'));

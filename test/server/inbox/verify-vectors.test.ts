@@ -24,11 +24,11 @@ describe('the vectors', () => {
     expect(verdictOf(example)).toMatchObject({ ok: true, ...expected });
   });
 
-  it.for(EXAMPLES)('F168 are refused after each of at least 30 changes: $name', (example) => {
+  it.for(EXAMPLES)('F168 are refused after each of at least 25 changes: $name', (example) => {
     const mutants = mutantsOf(example);
     const accepted = mutants.filter((mutant) => verdictOf(mutant.example).ok).map(({ what }) => what);
     expect(accepted).toEqual([]);
-    expect(mutants.length).toBeGreaterThanOrEqual(30);
+    expect(mutants.length).toBeGreaterThanOrEqual(25);
     expect(new Set(mutants.map(({ what }) => what)).size).toBe(mutants.length);
   });
 });

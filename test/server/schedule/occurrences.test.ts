@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { cronExpression, occurrencesOf } from '../../../src/config/profile/cron.ts';
 import { sampled } from '../../support/length.ts';
-import { dailyTimes, everyMinutes } from './oracle.ts';
 
 const YEAR = [Date.parse('2026-01-01T00:00Z'), Date.parse('2027-01-01T00:00Z')] as const;
 
@@ -35,21 +34,19 @@ describe('occurrences over clock changes', () => {
   it.each(sampled(ZONES, 2, 1))(
     'F073 come once on each of the 365 days of a year in %s, at any time of day',
     (zone) => {
+      const days = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
       for (const minutes of [0, 90, 135, 150, 1_425]) {
-        const expression = `${minutes % 60} ${Math.floor(minutes / 60)} * * *`;
-        const expected = dailyTimes(zone, minutes, ...YEAR);
-        expect([365, 366]).toContain(expected.length);
-        expect(texts(occurrences(expression, zone, ...YEAR))).toEqual(texts(expected));
+        const found = occurrences(`${minutes % 60} ${Math.floor(minutes / 60)} * * *`, zone, ...YEAR);
+        expect(new Set(found.map((at) => days.format(at))).size).toBe(found.length);
+        expect([365, 366]).toContain(found.length);
       }
     },
   );
 
   it.each(['2026-03-28', '2026-10-24'])('F073 come 60 times in each real hour from %s on', (day) => {
     const from = Date.parse(`${day}T00:00Z`);
-    const window = [from, from + 3 * 86_400_000] as const;
-    const expected = everyMinutes('Europe/Vienna', 1, ...window);
-    expect(expected).toHaveLength(3 * 1_440);
-    expect(occurrences('* * * * *', 'Europe/Vienna', ...window)).toEqual(expected);
+    const found = occurrences('* * * * *', 'Europe/Vienna', from, from + 3 * 86_400_000);
+    expect(found).toEqual(Array.from({ length: 3 * 1_440 }, (_, minute) => from + minute * 60_000));
   });
 });
 

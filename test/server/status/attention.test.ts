@@ -5,6 +5,7 @@ import {
   limitWith,
   NOW,
   resourceWith,
+  RUNNING,
   runWith,
   snapshotWith,
   sourceWith,
@@ -13,16 +14,7 @@ import {
 
 const MINUTE = 60_000;
 const PROBLEM = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };
-const RUNNING = {
-  mode: 'full',
-  started_at: NOW - 60 * MINUTE,
-  last_page_at: NOW - 20 * MINUTE,
-  pages: 1,
-  records: 1,
-  total: null,
-  records_per_second: 0,
-  eta_seconds: null,
-} as const;
+const STUCK = { ...RUNNING, last_page_at: NOW - 20 * MINUTE };
 const SCHEDULE = resourceWith('x').schedule;
 const FAILED = runWith({ status: 'failed', error: { code: 'auth', message: 'refused', hint: 'renew it' } });
 
@@ -106,10 +98,10 @@ describe('what needs attention of a resource', () => {
       ['late', 'Overdue for 9m 00s: there was no success yet; the last run failed: refused [auth]'],
     ],
     ['a failed run, before it is overdue', { runs: [FAILED] }, ['late', 'The last run failed: refused [auth]']],
-    ['not a failure that is being tried again', { runs: [FAILED], running: { ...RUNNING, last_page_at: NOW } }, null],
+    ['not a failure that is being tried again', { runs: [FAILED], running: RUNNING }, null],
     [
       'a walk that stands still',
-      { running: RUNNING },
+      { running: STUCK },
       ['late', 'The full sync is stuck: its last page came 20m 00s ago'],
     ],
     [
@@ -135,7 +127,7 @@ describe('what needs attention of a resource', () => {
 
   it('F159 does not call a walk stuck that the service made pause', () => {
     const limit = limitWith({ paused_until: NOW + MINUTE });
-    expect(foundIn({ limit, resources: [resourceWith('content', { running: RUNNING })] })).toStrictEqual([]);
+    expect(foundIn({ limit, resources: [resourceWith('content', { running: STUCK })] })).toStrictEqual([]);
   });
 
   it('tells the worst first', () => {
@@ -159,7 +151,7 @@ describe('the headline', () => {
     ['all fresh', [sourceWith('blog')], 'fine', 'Everything is fresh: 3 resources, the oldest synced 4m 12s ago'],
     [
       'the first copy',
-      [sourceWith('blog', { resources: [never, { ...never, running: { ...RUNNING, last_page_at: NOW } }] })],
+      [sourceWith('blog', { resources: [never, { ...never, running: RUNNING }] })],
       'quiet',
       'The first copy is being made: 0 of 2 resources done',
     ],

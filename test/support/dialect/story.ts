@@ -1,19 +1,20 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type Database from 'better-sqlite3';
+import type { Inbox } from '../../../src/database/inbox.ts';
 import { POSTGRES, SQLITE, type TestDatabase } from '../databases.ts';
-import { type Random, randomFrom } from '../random.ts';
-import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
-import { type Command, emptyCopy, requireKeptIn, type Run, type Runner, storyClock } from '../world/runner.ts';
+import { draining } from '../draining.ts';
 import { openFrom } from '../journey.ts';
+import { IS_REPLAY } from '../length.ts';
+import { type Random, randomFrom } from '../random.ts';
+import { type Fields, written } from '../world/json-value.ts';
+import { type Difference, differencesFrom, historyFaults } from '../world/oracle.ts';
+import { type Command, emptyCopy, type Run, type Runner, storyClock } from '../world/runner.ts';
 import type { WorldClock } from '../world/world-clock.ts';
-import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { deviate, type Deviation } from './deviations.ts';
 import { describeDialect, type Dialect, DIMENSIONS, drawDialect, isUnstable } from './dialect.ts';
 import { type Post, PostEditor, Posts } from './posts.ts';
+import { bodyOf, DialectService, isCopied, stored } from './service.ts';
 import { profileOf, SPOKEN, type WrittenProfile } from './spoken.ts';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Inbox } from '../../../src/database/inbox.ts';
-import { draining } from '../draining.ts';
-import { type Fields, written } from '../world/json-value.ts';
-import type Database from 'better-sqlite3';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -162,7 +163,7 @@ const TOLD_HURRY = 50;
 const LOOKS = 200;
 const LOOK_MS = 10;
 /** Ends in which a row is what its record was when it was read. */
-const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'walked']);
+const SURE: ReadonlySet<string> = new Set(['loaded', 'unchanged', 'deleted', 'absent', 'scanned']);
 
 /**
  * Changes some posts, sends the events of it, and looks at the rows of those posts once everything is settled: what was
@@ -279,14 +280,28 @@ function wanted(dialect: Dialect, post: Post, isFull: boolean): Fields | null | 
   return isTold && (isFull || post.state === 'trash') ? null : 'either';
 }
 
-/** Throws the story where a promise was broken. */
-export function requireKept(outcome: Outcome): void {
-  const { dialect, profile, deviation } = outcome;
-  const facts = [
+const MOST_SHOWN = 8;
+/** Of the last things that happened in a story. */
+const LOG_SHOWN = 400;
+
+/** Throws the story where a promise was broken: what the service does, what the profile says, and what each run came to. */
+export function requireKept({ seed, database, dialect, profile, deviation, runs, broken, log }: Outcome): void {
+  if (broken.length === 0) return;
+  const account = [
+    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with any-dialect.test.ts`,
     `service: ${describeDialect(dialect)}`,
     `profile: ${JSON.stringify(profile)}; ${JSON.stringify(deviation)}`,
+    ...runs.map(
+      ({ command, status, mode, said, listing, item, moves }, at) =>
+        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
+    ),
+    ...broken.flatMap(({ promise, differences, run }) => [
+      `BROKEN after run ${run}: ${promise}; ${differences.length} differences`,
+      ...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`),
+    ]),
+    ...(IS_REPLAY ? log.slice(-LOG_SHOWN) : []),
   ];
-  requireKeptIn(outcome, 'any-dialect.test.ts', facts);
+  throw new Error(account.join('\n'));
 }
 
 /** What a service came to in the end: `ok`, or why not. */

@@ -394,7 +394,7 @@ function rowKey(key: string, positions: readonly number[]): string {
   return JSON.stringify([key, ...positions]);
 }
 
-export function hasTable(db: Database.Database, name: string): boolean {
+function hasTable(db: Database.Database, name: string): boolean {
   return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(name) !== undefined;
 }
 

@@ -6,7 +6,6 @@ import { backfillCommand, syncCommand } from '../../../src/cli/sync.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { runInProcess } from '../../cli/in-process.ts';
 import type { TestDatabase } from '../databases.ts';
-import { IS_REPLAY } from '../length.ts';
 import { tempFolder } from '../temp-warehouse.ts';
 import { RESOURCE } from './oracle.ts';
 import { WorldClock } from './world-clock.ts';
@@ -91,41 +90,6 @@ export class Runner {
     const status = ended.code === 0 ? 'ok' : (part?.status ?? 'failed');
     return { command, exitCode: ended.code, status, mode: part?.mode ?? 'full', said, ...service.asked };
   }
-}
-
-const MOST_SHOWN = 8;
-/** Of the last things that happened in a story. */
-const LOG_SHOWN = 400;
-
-interface Told {
-  seed: number;
-  database: TestDatabase['name'];
-  runs: readonly Run[];
-  broken: readonly { promise: string; differences: readonly { kind: string; text: string }[]; run: number }[];
-  log: readonly string[];
-}
-
-/** Throws the story where a promise was broken: `facts` say what the service does and what the profile says. */
-export function requireKeptIn(
-  { seed, database, runs, broken, log }: Told,
-  file: string,
-  facts: readonly string[],
-): void {
-  if (broken.length === 0) return;
-  const account = [
-    `SEED=${seed} on ${database}; to play it again: TEST_LENGTH=long SEED=${seed} SEEDS=1 with ${file}`,
-    ...facts,
-    ...runs.map(
-      ({ command, status, mode, said, listing, item, moves }, at) =>
-        `run ${at + 1}: ${command} (${mode}) ${status}; ${listing} pages and ${item} records asked for, ${moves} changes meanwhile; ${said.join(' | ') || 'nothing said'}`,
-    ),
-    ...broken.flatMap(({ promise, differences, run }) => [
-      `BROKEN after run ${run}: ${promise}; ${differences.length} differences`,
-      ...differences.slice(0, MOST_SHOWN).map(({ kind, text }) => `  ${kind}: ${text.slice(0, 600)}`),
-    ]),
-    ...(IS_REPLAY ? log.slice(-LOG_SHOWN) : []),
-  ];
-  throw new Error(account.join('\n'));
 }
 
 const START = '2026-03-02T06:00:00.000Z';

@@ -44,7 +44,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     const before = await stage.rows();
     const drained = await stage.listen();
     stage.service.put(changed(3));
-    expect(await drained.hear(3)).toEqual(['walked']);
+    expect(await drained.hear(3)).toEqual(['scanned']);
     const after = await stage.rows();
     expect(after.map((row) => Object.keys(row))).toEqual(before.map((row) => Object.keys(row)));
     expect(after[2]).toMatchObject({ title: 'changed', author: 2, category: 7, _version: 2 });
@@ -65,7 +65,7 @@ describe.for([USUAL])('a record read alone that is not the listed one, on $name'
     const stage = await ownStage(database, RECORDS, { behaviour: { alone: withBody } });
     const drained = await stage.listen();
     stage.service.put(changed(3));
-    expect(await drained.hear(3)).toEqual(['walked']);
+    expect(await drained.hear(3)).toEqual(['scanned']);
     const [row] = (await stage.rows()).slice(2);
     expect([row?.['title'], Object.keys(row ?? {}).includes('body')]).toEqual(['changed', false]);
     expect(await drained.run('sync')).toMatchObject({ status: 'ok', updated: 0 });

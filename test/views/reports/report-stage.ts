@@ -1,4 +1,4 @@
-import { reportRows, type ReportRow, type ReportRules } from '../../sandbox/service/reports/report-rows.ts';
+import { reportRows, type ReportRow } from '../../sandbox/service/reports/report-rows.ts';
 import type { TestDatabase } from '../../support/databases.ts';
 import { pushedClock, type PushedClock } from '../../support/hurried-clock.ts';
 import { journey, type Journey } from '../../support/journey.ts';
@@ -8,8 +8,6 @@ export interface ReportStage extends Journey {
   /** All rows of the report as the service tells them now. */
   rowsNow(): ReportRow[];
 }
-
-export const REPORT_RULES = (start: string): ReportRules => ({ seed: 1, start, restate: 3 });
 
 /** The sandbox's report of traffic from `start` on, on a clock that shows `now` and can be put forward. */
 export async function reportStage(
@@ -27,6 +25,6 @@ export async function reportStage(
     sandbox: { report: ['traffic'], reportStart: start, clock, ...service },
     profile: { resources: { content: null, images: null, analytics: null, traffic } },
   });
-  const rowsNow = () => reportRows('traffic', { from: start, to: '2999-01-01' }, REPORT_RULES(start), clock.now());
+  const rowsNow = () => reportRows('traffic', { from: start, to: '2999-01-01' }, start, clock.now());
   return { ...stage, clock, rowsNow };
 }

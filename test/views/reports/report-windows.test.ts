@@ -3,7 +3,7 @@ import { reportRows, type ReportRow } from '../../sandbox/service/reports/report
 import { DATABASES } from '../../support/databases.ts';
 import { codeBlocks, readPage } from '../../support/readme.ts';
 import { asking } from '../ask.ts';
-import { REPORT_RULES, reportStage } from './report-stage.ts';
+import { reportStage } from './report-stage.ts';
 
 const DAY = 86_400_000;
 const OPEN = 'SELECT window_start, window_end, is_final, rows FROM traffic_windows ORDER BY window_start';
@@ -59,7 +59,7 @@ describe.for(DATABASES)('the views of reports, on $name', (database) => {
     ];
     const [reported, open, final] = await ask(headings.map((heading) => queryOf(heading, database.name)));
     const range = { from: '2026-02-22', to: '2026-03-08' };
-    const onThe3rd = reportRows('traffic', range, REPORT_RULES('2026-02-22'), Date.parse('2026-03-03T12:00:30.000Z'));
+    const onThe3rd = reportRows('traffic', range, '2026-02-22', Date.parse('2026-03-03T12:00:30.000Z'));
     expect(reported).toEqual(sums(onThe3rd, '2026-03-01'));
     expect(reported).not.toEqual(sums(stage.rowsNow(), '2026-03-01'));
     const days = Array.isArray(open) ? open.map(({ day }) => day) : open;

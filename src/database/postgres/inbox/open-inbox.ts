@@ -1,3 +1,4 @@
+// The inbox of webhook deliveries in a Postgres schema.
 import { sql } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
 import type { InboxOptions } from '../../database.ts';

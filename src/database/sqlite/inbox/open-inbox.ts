@@ -1,3 +1,4 @@
+// The inbox of webhook deliveries in a SQLite file.
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
@@ -53,23 +54,26 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
     return step.value;
   });
   const runAll = db.transaction((queries: readonly CompiledQuery[]) => queries.flatMap(run).length);
+  const translateErrors = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      // A closed database, or a bug: waiting does not help.
+      if (error instanceof TypeError) {
+        throw new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error });
+      }
+      throw databaseError(error, file);
+    }
+  };
   let isLogDirty = false;
   return {
     ...inboxQueries(own, close),
     // IMMEDIATE, because a read that turns into a write fails at once if another process has written in between.
-    write: async (deliveries) => {
-      try {
-        return await name.whileNamed(() => withRoom(db, () => write.immediate(deliveries)));
-      } catch (error) {
-        // A closed database, or a bug: waiting does not help.
-        if (error instanceof TypeError) {
-          throw new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error });
-        }
-        throw databaseError(error, file);
-      }
-    },
+    write: (deliveries) =>
+      translateErrors(() => name.whileNamed(() => withRoom(db, () => write.immediate(deliveries)))),
     settle: async (settlements) => {
-      await retryWhileLocked(() => runAll.immediate(settleStatements(own, settlements)));
+      const statements = settleStatements(own, settlements);
+      await translateErrors(() => retryWhileLocked(() => withRoom(db, () => runAll.immediate(statements))));
       if (settlements.some(({ erases }) => erases)) isLogDirty = !(await emptyLog(open));
     },
     figures: async () => {

@@ -94,7 +94,6 @@ export const ANSWER_FAULTS = {
   'fake-gzip': fault('says gzip, sends it plain', {}, (answer) =>
     withBody(answer, answer.body, { 'content-encoding': 'gzip' }),
   ),
-  'gzip-unlabelled': fault('sends gzip, does not say so', {}, (answer) => withBody(answer, gzipSync(answer.body))),
   'gzip-bomb': fault('a small body that unpacks to `bytes`', { bytes: 300_000_000 }, (answer, { bytes }) => {
     const member = gzipSync(Buffer.alloc(BOMB_MEMBER, ' '));
     const members = Array.from({ length: Math.ceil(bytes / BOMB_MEMBER) }, () => member);

@@ -9,6 +9,7 @@ import {
   PAGE_FAULTS,
   TEXT_OR_BYTES,
 } from './answer-faults.ts';
+import { randomFrom } from '../../../support/random.ts';
 import { setImmediate as immediate } from 'node:timers/promises';
 
 /** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
@@ -139,8 +140,6 @@ export type FaultScript = FaultWhen & { fault: FaultName } & Readonly<Record<str
 
 /** A fault that was added. */
 interface FaultHandle {
-  /** How often it has fired. */
-  readonly fired: number;
   remove(): void;
 }
 
@@ -170,12 +169,10 @@ export function faultScript(): AppliedFaults {
   return {
     add: (script) => {
       const memory = new Map<string, string>();
-      const one = { script, memory, matched: 0, fired: 0, random: randomFrom(script.seed ?? 1) };
+      const random = randomFrom(script.seed ?? 1);
+      const one = { script, memory, matched: 0, fired: 0, random: () => random.next() };
       added.push(one);
       return {
-        get fired() {
-          return one.fired;
-        },
         remove: () => {
           added = added.filter((other) => other !== one);
         },
@@ -225,17 +222,6 @@ function parametersOf(script: FaultScript): Record<string, FaultValue> {
   const names = Object.keys(FAULTS[script.fault].defaults);
   const given = names.map((name) => [name, script[name]] as const);
   return Object.fromEntries(given.filter((pair): pair is [string, FaultValue] => pair[1] !== undefined));
-}
-
-/** mulberry32: small, seeded, the same everywhere. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 /** Every fault by its name: what the connection, the answer or the listing does wrong. */

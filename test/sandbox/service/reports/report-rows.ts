@@ -9,16 +9,9 @@ export interface ReportRow {
   visitors: number;
 }
 
-/** What the figures go by. */
-export interface ReportRules {
-  seed: number;
-  /** The first day, `YYYY-MM-DD`. */
-  start: string;
-  /** Days after its end for which the figures of a day change. */
-  restate: number;
-}
-
 const DAY_MS = 86_400_000;
+/** How long after its end the figures of a day change. */
+const RESTATED_MS = 3 * DAY_MS;
 /** So often the figures of a day that is not final are others. */
 const REVISION_MS = 21_600_000;
 const PAGES = ['/', '/about', '/blog', '/blog/first-steps', '/blog/faster', '/contact', '/pricing', null] as const;
@@ -31,36 +24,30 @@ const WITHDRAWN = 0.05;
 const BY_THE_END = 0.8;
 
 /**
- * The rows of the days from `from` to `to`, both with them, as the service tells them at a moment (epoch milliseconds).
+ * The rows of the days from `from` to `to`, both with them, as the service tells them at a moment (epoch milliseconds), none before `start`.
  * They are the same whenever they are asked for, but for days that are still restated.
  */
-export function reportRows(
-  name: string,
-  range: { from: string; to: string },
-  rules: ReportRules,
-  now: number,
-): ReportRow[] {
+export function reportRows(name: string, range: { from: string; to: string }, start: string, now: number): ReportRow[] {
   const today = new Date(now).toISOString().slice(0, 10);
-  const first = range.from < rules.start ? rules.start : range.from;
+  const first = range.from < start ? start : range.from;
   const last = range.to > today ? today : range.to;
   const rows: ReportRow[] = [];
-  for (let day = Date.parse(first); day <= Date.parse(last); day += DAY_MS)
-    rows.push(...rowsOfDay(name, day, rules, now));
+  for (let day = Date.parse(first); day <= Date.parse(last); day += DAY_MS) rows.push(...rowsOfDay(name, day, now));
   return rows;
 }
 
-function rowsOfDay(name: string, begin: number, rules: ReportRules, now: number): ReportRow[] {
+function rowsOfDay(name: string, begin: number, now: number): ReportRow[] {
   const date = new Date(begin).toISOString().slice(0, 10);
   const end = begin + DAY_MS;
-  const until = end + rules.restate * DAY_MS;
+  const until = end + RESTATED_MS;
   const at = Math.min(now, until);
   const counted = Math.min(1, (at - begin) / (end - begin)) * BY_THE_END;
-  const restated = until === end ? 1 : Math.max(0, at - end) / (until - end);
+  const restated = Math.max(0, at - end) / RESTATED_MS;
   const revision = Math.floor(Math.max(0, at - begin) / REVISION_MS);
-  const part = counted + (1 - BY_THE_END) * (now >= until ? 1 : restated);
+  const part = counted + (1 - BY_THE_END) * restated;
   return PAGES.flatMap((page) =>
     REFERRERS.flatMap((referrer) => {
-      const key = `${rules.seed} ${name} ${date} ${page} ${referrer}`;
+      const key = `1 ${name} ${date} ${page} ${referrer}`;
       const [fate, size, unsteady] = [chance(key), chance(`${key} views`), chance(`${key} ${revision}`)];
       const isLate = fate >= NEVER && fate < NEVER + LATE;
       const isWithdrawn = fate > 1 - WITHDRAWN;
