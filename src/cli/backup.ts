@@ -1,3 +1,4 @@
+// The commands `warehouse backup` and `warehouse restore`.
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
@@ -81,8 +82,13 @@ export function restoreCommand(context: CliContext): Command {
 
 /** Resources with records that are not completely erased yet. */
 async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings): Promise<string[]> {
-  const reader = await openWarehouseToRead(warehouse, clock).catch(olderWarehouse);
-  return reader === null ? [] : whileOpen(reader, ({ own }) => resourcesLeft(own));
+  try {
+    return await whileOpen(await openWarehouseToRead(warehouse, clock), ({ own }) => resourcesLeft(own));
+  } catch (error) {
+    // A warehouse of a version that could not erase records; the next writer upgrades it.
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
 }
 
 /** Reports records that the restore brought back or erased again. Without a `privacy_key` none was ever erased. */
@@ -111,12 +117,6 @@ async function finishErasing(context: CliContext, { source, log }: ChosenSource)
     );
   }
   return left.length === 0 ? EXIT_CODES.ok : EXIT_CODES.partial;
-}
-
-/** Null for a warehouse of a version that could not erase records; the next writer upgrades it. */
-function olderWarehouse(error: unknown): null {
-  if (error instanceof ConfigError) return null;
-  throw error;
 }
 
 function laterText(deliveries: number | null): string {

@@ -1,4 +1,3 @@
-/** `content-sync check`: compares config and profile with the live service. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
@@ -8,10 +7,10 @@ import { storesOf } from '../config/file-stores.ts';
 import { versionText } from '../config/profile/http-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { WarehouseReader } from '../database/reading.ts';
-import { readShapes, resourcesNotCopied } from '../database/state/column-catalog.ts';
+import { readShapes, resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
-import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
+import { describeApiLifetime, mergeNotices } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatPercent, formatRate } from '../observe/figures.ts';
 import { openProbe, type Probe } from '../server/app.ts';
@@ -20,6 +19,8 @@ import { type CliContext, EXIT_CODES } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { type Paint, painter, printReport, type TextTone } from './command/output.ts';
 import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+/** `content-sync check`: compares config and profile with the live service. */
 
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MAX_ATTEMPTS = 2;

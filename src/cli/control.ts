@@ -12,16 +12,7 @@ import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-  withSourceOptions,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
@@ -190,13 +181,13 @@ async function checkListeners(
   options: HealthOptions,
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
-  const places = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
-  const urls = places.flatMap((place) => urlOf(place, options.port) ?? []);
+  const listeners = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
+  const urls = listeners.flatMap((listener) => urlOf(listener, options.port) ?? []);
   const answers = await Promise.all(urls.map(requestHealth));
-  const well = answers.find(({ isWell }) => isWell);
-  for (const { url, said } of well === undefined ? answers : [well]) print(context, `${url}: ${said}`);
+  const healthy = answers.find(({ isHealthy }) => isHealthy);
+  for (const { url, result } of healthy === undefined ? answers : [healthy]) print(context, `${url}: ${result}`);
   if (answers.length === 0) print(context, 'no port is configured');
-  return well === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
+  return healthy === undefined ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
 /** The health URL of an address; one that listens everywhere is requested on this machine. */
@@ -209,12 +200,12 @@ function urlOf(
   return `http://${named.includes(':') ? `[${named}]` : named}:${port}/healthz`;
 }
 
-async function requestHealth(url: string): Promise<{ url: string; isWell: boolean; said: string }> {
+async function requestHealth(url: string): Promise<{ url: string; isHealthy: boolean; result: string }> {
   try {
     const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
     await body.dump();
-    return { url, isWell: statusCode === 200, said: `responds ${statusCode}` };
+    return { url, isHealthy: statusCode === 200, result: `responds ${statusCode}` };
   } catch (error) {
-    return { url, isWell: false, said: `does not respond: ${messageOf(error)}` };
+    return { url, isHealthy: false, result: `does not respond: ${messageOf(error)}` };
   }
 }

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import { askToForget, readForgotten } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
@@ -12,14 +12,7 @@ import type { App } from '../server/app.ts';
 import { countTraces, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  type SourceOptions,
-  withApp,
-  sourceCommand,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
 
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
+import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { resourcesNotCopied } from '../database/state/column-catalog.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';

@@ -1,3 +1,4 @@
+// Opens databases by address, whatever their kind.
 import { type DatabaseKind, readAddress, SCHEMES, type WarehouseAddress } from '../config/warehouse-address.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';

@@ -1,3 +1,4 @@
+// Migrates internal tables, and refuses those of a newer version.
 import type { Kysely } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import type { MigrationDialect } from '../../migrations/dialect.ts';

@@ -4,6 +4,8 @@ import type { CalendarDay } from '../model/timestamp-text.ts';
 import type { ColumnType, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { CheckpointRow } from './state/checkpoints.ts';
 
+// Types of the rows of internal tables, as `migrations/` creates them.
+
 export type { CheckpointRow } from './state/checkpoints.ts';
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
@@ -23,8 +25,8 @@ export interface ColumnRow {
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that may be shown; null before the first search, empty if there is none. */
-  example: string | null;
+  /** A value that an early version has stored. */
+  example?: string | null | undefined;
 }
 
 export interface SchemaChangeRow {

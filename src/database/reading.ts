@@ -1,3 +1,4 @@
+// Queries on copied tables that are the same on both databases, but for a few expressions.
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../model/table.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';

@@ -4,6 +4,8 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
 
+// The interface of a snapshot, from which exports and `verify` read.
+
 /**
  * A value of a view: an integer as bigint, a double as number; numerics by their digits, dates as `YYYY-MM-DD`, times as
  * `YYYY-MM-DD HH:MM:SS` in UTC with up to six decimals, JSON and texts as texts.

@@ -1,3 +1,4 @@
+// What `src/views` needs of a kind of database: SQL expressions as functions.
 import type { ColumnType } from '../model/vocabulary.ts';
 
 /** SQL expressions of one kind of database for managed views. Values are literals, because views have no parameters. */

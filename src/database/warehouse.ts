@@ -1,3 +1,4 @@
+// The interface of an open warehouse, with the arguments and errors of its methods.
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
@@ -6,7 +7,7 @@ import type { TimestampText } from './own-tables.ts';
 import type { TableAccess } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
-import type { KeyPlan } from './key-plan.ts';
+import type { KeyPlan } from './table-layout.ts';
 
 export type { StoredRow } from './reading.ts';
 

@@ -1,6 +1,5 @@
 import type { ReadColumn, SnapshotReader, ViewCell } from '../database/snapshot-reader.ts';
-import { readShapes } from '../database/state/column-catalog.ts';
-import { readViews, type StoredView } from '../database/state/view-catalog.ts';
+import { readShapes, readViews, type StoredView } from '../database/state/catalog.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';

@@ -1,13 +1,12 @@
 import type { CompiledQuery } from 'kysely';
-import { readShapes } from '../database/state/column-catalog.ts';
+import { readGrowths, readShapes } from '../database/state/catalog.ts';
 import type { HeldView } from '../database/state/owned-resource.ts';
-import { readGrowths } from '../database/state/view-catalog.ts';
-import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../database/warehouse.ts';
+import { type DroppedView, GROWTH_OUTDATED, InUse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { planKeys } from '../views/key-plan.ts';
 import { type ViewGrowth, viewGrowth } from './grow-views.ts';
-import type { CopiedProfile, LoadContext } from './load-context.ts';
+import type { LoadContext } from './load-context.ts';
 
 /** A change of a resource's tables. */
 export interface TableGrowth {
@@ -45,7 +44,7 @@ export async function evolveTables(
     owned.heldViews = blocked;
     if (statements.length === 0 && growth.changes.length === 0) {
       const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_MS;
-      upToDate.set(warehouse, { whole, growths, views, heldViews: blocked, until });
+      owned.sourceViews.upToDate = { whole, growths, names: views.map(({ name }) => name), heldViews: blocked, until };
       return [];
     }
     try {
@@ -82,47 +81,32 @@ function heldViews(
 /** Each attempt at a change that external objects prevent locks readers out briefly, so it is retried rarely. */
 const HELD_MS = 600_000;
 
-/** What was found when views were last planned and nothing had to be changed. */
-interface FoundViews {
-  whole: CopiedProfile;
-  growths: number;
-  views: readonly { name: string }[];
-  heldViews: readonly HeldView[];
-  /** Epoch milliseconds. */
-  until: number;
-}
-
-const upToDate = new WeakMap<Warehouse, FoundViews>();
-
 /**
  * Brings the views up to date with the tables and the profile as they are now: another version of this program or of
  * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
  */
 export async function refreshViews(context: LoadContext, dropsOthers = false): Promise<readonly DroppedView[]> {
-  const { warehouse } = context;
+  const { sourceViews } = context.owned;
   // A plan has the tables of all resources: those of a run, which begin together, share one.
-  const before = refreshing.get(warehouse) ?? Promise.resolve();
-  const refreshed = before.then(async () => {
-    const { shape } = context.owned;
-    if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
-    return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
-  });
-  const done = refreshed.catch(() => undefined);
-  refreshing.set(warehouse, done);
+  const refreshed = sourceViews.refreshed.then(() => refreshNow(context, dropsOthers));
+  sourceViews.refreshed = refreshed.catch(() => undefined);
   return refreshed;
 }
 
-/** By warehouse: resolves once the latest of them is done. */
-const refreshing = new WeakMap<Warehouse, Promise<unknown>>();
+async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<readonly DroppedView[]> {
+  const { shape } = context.owned;
+  if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
+  return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
+}
 
 /** Another session may have dropped a view. */
 async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {
-  const known = upToDate.get(warehouse);
-  if (known === undefined || known.whole !== whole || known.until < clock.now()) return false;
+  const known = owned.sourceViews.upToDate;
+  if (known === null || known.whole !== whole || known.until < clock.now()) return false;
   if (known.growths !== (await readGrowths(warehouse.own))) return false;
   const names = await warehouse.rows.tableNames();
   owned.heldViews = known.heldViews;
-  return known.views.every(({ name }) => names.has(name.toLowerCase()));
+  return known.names.every((name) => names.has(name.toLowerCase()));
 }
 
 /**

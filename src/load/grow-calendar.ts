@@ -1,6 +1,6 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { OwnTables } from '../database/own-tables.ts';
-import { readShapes } from '../database/state/column-catalog.ts';
+import { readShapes } from '../database/state/catalog.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import type { Column, TableRows } from '../model/table.ts';

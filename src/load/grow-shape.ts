@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
-import { rememberShape } from '../database/state/column-catalog.ts';
+import { rememberShape } from '../database/state/catalog.ts';
 import type { FixedColumn } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';

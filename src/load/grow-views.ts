@@ -1,17 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
-import { commentKey, commentsOf, readCatalogue, saveComments } from '../database/state/column-catalog.ts';
+import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
 import { resourcesThatKeepFiles } from '../database/state/files.ts';
-import {
-  claimGrowth,
-  type MadeView,
-  readGrowths,
-  readViews,
-  rememberViews,
-  renameView,
-  type StoredView,
-} from '../database/state/view-catalog.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment } from '../database/warehouse.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';

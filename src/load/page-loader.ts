@@ -1,5 +1,5 @@
 import type { CompiledQuery } from 'kysely';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
@@ -11,16 +11,7 @@ import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import {
-  keyOf,
-  type LoadablePage,
-  type LostRow,
-  type OlderPolicy,
-  pageRows,
-  type PreparedPage,
-  preparePage,
-  shapeOf,
-} from './prepare-page.ts';
+import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {

@@ -3,7 +3,7 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
-import { MinuteSeries } from '../observe/minute-series.ts';
+import { MinuteSeries, RecentValues } from '../observe/minute-series.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
@@ -79,7 +79,7 @@ export class SourceActivity implements RunWatcher {
   readonly received = new MinuteSeries();
   readonly refused = new MinuteSeries();
   /** Milliseconds from the receipt of a webhook to its row. */
-  readonly delays = new MinuteSeries();
+  readonly delays = new RecentValues();
   /** Changed rows, by how the change was found. */
   readonly changes: Readonly<Record<Via, MinuteSeries>> = {
     full: new MinuteSeries(),
@@ -105,7 +105,7 @@ export class SourceActivity implements RunWatcher {
   /** Called after each HTTP attempt. */
   readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
     const now = this.#clock.now();
-    this.requests.add(now, latency_ms);
+    this.requests.add(now);
     if (outcome === 'limited') this.limited.add(now);
     this.#counters.requests.inc({ source: this.source, outcome });
     this.#counters.latency.observe({ source: this.source }, latency_ms / 1_000);
@@ -175,8 +175,10 @@ export class SourceActivity implements RunWatcher {
     if (result === undefined) return;
     const now = this.#clock.now();
     const { source } = this;
-    this.delays.add(now, delayMs, deliveries);
-    for (let one = 0; one < deliveries; one += 1) this.#counters.delays.observe({ source }, delayMs / 1_000);
+    for (let one = 0; one < deliveries; one += 1) {
+      this.delays.add(now, delayMs);
+      this.#counters.delays.observe({ source }, delayMs / 1_000);
+    }
     if (resource === null || result === null) return;
     this.#counters.rows.inc({ source, resource, via: 'webhook', result });
     if (CHANGING.has(result)) this.changes.webhook.add(now);
@@ -191,7 +193,7 @@ export class SourceActivity implements RunWatcher {
       const more = after[result] - before[result];
       if (more <= 0) continue;
       this.#counters.rows.inc({ source: this.source, resource, via, result }, more);
-      if (CHANGING.has(result)) this.changes[via].add(this.#clock.now(), 0, more);
+      if (CHANGING.has(result)) this.changes[via].add(this.#clock.now(), more);
     }
     const pages = after.pages - before.pages;
     if (pages > 0) this.#counters.pages.inc({ source: this.source, resource }, pages);

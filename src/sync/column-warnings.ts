@@ -1,5 +1,5 @@
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
-import { commentKey } from '../database/state/column-catalog.ts';
+import { commentKey } from '../database/state/catalog.ts';
 import { countFilled, keysWrittenBefore, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
 import type { PageFacts } from '../load/page-loader.ts';
 import type { JsonValue } from '../model/json.ts';

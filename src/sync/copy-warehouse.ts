@@ -1,7 +1,8 @@
+// `warehouse copy`: leases, tables and views around the copy of the files.
 import { existsSync } from 'node:fs';
 import { type CopiedTable, copyFiles, type FilesCopy } from '../database/copy/copy-files.ts';
 import { databaseAt, openInbox, openWarehouse } from '../database/databases.ts';
-import { readTables } from '../database/state/column-catalog.ts';
+import { readTables } from '../database/state/catalog.ts';
 import { acquireLease } from '../database/state/leases.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import { viewGrowth } from '../load/grow-views.ts';

@@ -1,10 +1,9 @@
 import { type CompiledQuery, sql } from 'kysely';
 import type { OwnTables, RunRow } from '../database/own-tables.ts';
+import { forgetViews, readTables, viewColumns } from '../database/state/catalog.ts';
 import { NO_SCAN, readCheckpoint } from '../database/state/checkpoints.ts';
-import { readTables } from '../database/state/column-catalog.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
-import { forgetViews, viewColumns } from '../database/state/view-catalog.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';

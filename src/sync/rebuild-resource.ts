@@ -1,9 +1,10 @@
+// `warehouse rebuild`: checks that the stored bodies suffice, rebuilds, and masks excluded fields.
 import { type CompiledQuery, sql } from 'kysely';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { versionsAfter } from '../database/state/versions.ts';
 import type { DroppedView } from '../database/warehouse.ts';
 import { refreshViews, maintainKeys } from '../load/evolve-tables.ts';
-import { rebuildTables, type Rebuilt, seenNow } from '../load/rebuild/rebuild-tables.ts';
+import { rebuildTables, type Rebuilt, bodyReader } from '../load/rebuild/rebuild-tables.ts';
 import { ConfigError } from '../model/errors.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { fingerprintOf, isOfSameRecords } from './plan.ts';
@@ -12,7 +13,7 @@ import { type ResourceContext, type SourceContext, withResource } from './resour
 /** The effect of a rebuild. */
 export interface ResourceRebuilt extends Rebuilt {
   resource: string;
-  /** Stored bodies from which fields were taken that the profile excludes by now. */
+  /** Stored bodies from which excluded fields were removed. */
   masked: number;
 }
 
@@ -53,8 +54,8 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintOf(profile);
   if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) {
-    const message = `${resource}: the profile asks for other records by now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies do not tell them`;
-    const hint = `put it back, or copy it anew: content-sync backfill ${resource} --restart`;
+    const message = `${resource}: the profile requests other records now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies lack them`;
+    const hint = `undo the change, or copy it again: content-sync backfill ${resource} --restart`;
     throw new ConfigError('profile_changed', message, { hint });
   }
   const statements = (): CompiledQuery[] =>
@@ -69,11 +70,11 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
 
 const VERSIONS_PER_STEP = 200;
 
-/** Takes what the profile excludes by now out of all stored bodies, those of earlier versions too. */
+/** Removes excluded fields from all stored bodies, those of earlier versions too. */
 async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext): Promise<number> {
   if (!Object.values(profile.fields).some(({ exclude }) => exclude)) return 0;
   const { own } = warehouse;
-  const see = seenNow(profile);
+  const read = bodyReader(profile);
   const root = owned.shape?.tables[0];
   let masked = 0;
   for (let after = { id: '', version: 0 }; ;) {
@@ -81,15 +82,15 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
     const last = rows.at(-1);
     if (last === undefined) return masked;
     const statements = rows.flatMap(({ id, version, body }) => {
-      const left = see(body).bytes.toString();
-      if (left === body) return [];
+      const kept = read(body).bytes.toString();
+      if (kept === body) return [];
       masked += 1;
-      const hash = textHash(Buffer.from(left));
-      const row = own.updateTable('_sync_versions').set({ body: left, hash });
+      const hash = textHash(Buffer.from(kept));
+      const row = own.updateTable('_sync_versions').set({ body: kept, hash });
       const ofVersion = row.where('resource', '=', owned.resource).where('id', '=', id).where('version', '=', version);
       return root === undefined
         ? [ofVersion.compile()]
-        : [ofVersion.compile(), hashOfRow(warehouse, root, { id, version, hash })];
+        : [ofVersion.compile(), updateRowHash(warehouse, root, { id, version, hash })];
     });
     if (statements.length > 0) await warehouse.apply(statements, owned.lease());
     after = last;
@@ -97,8 +98,8 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
   }
 }
 
-/** So that the next scan finds the record as it is in the copy. */
-function hashOfRow(
+/** The hash of the changed body, so that the next scan finds the record unchanged. */
+function updateRowHash(
   { own, rows: { named } }: ResourceContext['warehouse'],
   { name, key: [key = ''] }: { name: string; key: readonly string[] },
   { id, version, hash }: { id: string; version: number; hash: string },

@@ -1,16 +1,16 @@
 import type { RequestContext } from '../checks/listing-scan.ts';
-import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
-import type { NoticeBoard } from '../pagination/service-notices.ts';
+import type { Profile } from '../config/profile/profile.ts';
+import { readTables } from '../database/state/catalog.ts';
+import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
+import type { Warehouse } from '../database/warehouse.ts';
 import { type ApiClient, newMeter, type RequestMeter } from '../http/client.ts';
 import type { CopiedProfile, LoadContext } from '../load/load-context.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
+import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
+import type { NoticeBoard } from '../pagination/service-notices.ts';
 import type { FieldKinds } from '../rows/records/record-difference.ts';
-import type { Profile } from '../config/profile/profile.ts';
-import { readTables } from '../database/state/column-catalog.ts';
-import type { OwnedResource, OwnedResources } from '../database/state/owned-resource.ts';
-import type { Warehouse } from '../database/warehouse.ts';
 
 /** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
 export interface DeleteLimits {

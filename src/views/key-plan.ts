@@ -1,5 +1,5 @@
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
-import type { ColumnIndex, KeyPlan } from '../database/key-plan.ts';
+import type { ColumnIndex, KeyPlan } from '../database/table-layout.ts';
 import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';

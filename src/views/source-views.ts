@@ -1,4 +1,4 @@
-import { OWN_COLUMNS } from '../database/own-columns.ts';
+import { OWN_COLUMNS } from '../database/table-layout.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
 import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';

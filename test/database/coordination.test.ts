@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import type { Coordination } from '../../src/database/coordination.ts';
 import { openCoordination } from '../../src/database/databases.ts';
-import { asOtherClient, POSTGRES, postgresDatabase, SQLITE, preparedPostgres } from '../support/databases.ts';
+import { POSTGRES, postgresDatabase, SQLITE } from '../support/databases.ts';
 
 /** Each in a pool of its own, as other processes would be. */
 async function openHubs(count: number): Promise<[Coordination, ...Coordination[]]> {
@@ -67,21 +67,6 @@ describe.skipIf(POSTGRES.missing !== null)('a budget of the hub', () => {
     expect(await mine.readBudget('account')).toMatchObject({ state: 'b', version: second?.version });
     expect(await mine.readBudget('another')).toMatchObject({ state: null, version: 0 });
   });
-
-  it('sees what another change left that it had to wait for', async () => {
-    const address = await preparedPostgres();
-    const hub = await opened(address);
-    const { version } = await hub.swapBudget('account', 0, 'a');
-    const waiting = await asOtherClient(address, async (client) => {
-      await client.query('BEGIN');
-      await client.query(`UPDATE content_sync.budgets SET state = 'theirs', version = version + 1`);
-      const swap = hub.swapBudget('account', version, 'mine');
-      await client.query('SELECT pg_sleep(0.1)');
-      await client.query('COMMIT');
-      return swap;
-    });
-    expect(waiting).toMatchObject({ isStored: false, state: 'theirs', version: version + 1 });
-  });
 });
 
 describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {
@@ -96,18 +81,5 @@ describe.skipIf(POSTGRES.missing !== null)('the lead of sources', () => {
     expect(await other?.lead(['blog', 'shop', 'wiki'], 'other', 60_000)).toEqual(['blog', 'shop', 'wiki']);
     expect(await mine.lead(['blog', 'shop', 'wiki'], 'me', 60_000)).toEqual([]);
     expect(await mine.lead([], 'me', 60_000)).toEqual([]);
-  });
-});
-
-describe.skipIf(POSTGRES.missing !== null)('a hub', () => {
-  it('is one for all sources on a database, and closes with the last of them', async () => {
-    const address = await preparedPostgres();
-    const [blog, shop] = await Promise.all([opened(`${address}?schema=blog`), opened(`${address}?schema=shop`)]);
-    await blog.close();
-    await blog.close();
-    expect(await shop.lead(['shop'], 'me', 1_000)).toEqual(['shop']);
-    await shop.close();
-    const again = await opened(`${address}?schema=blog`);
-    expect(await again.lead(['shop'], 'me', 1_000)).toEqual(['shop']);
   });
 });

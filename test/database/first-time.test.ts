@@ -61,16 +61,4 @@ describe.for(DATABASES)('the first time of several columns, on $name', (database
       null,
     ]);
   });
-
-  it('decides which state is newer', async () => {
-    const { page } = await loaded(
-      '{"id":"a","changed":null,"created":"2026-01-05T00:00:00Z"}',
-      '{"id":"b","changed":"2026-01-06T00:00:00Z","created":"2026-01-05T00:00:00Z"}',
-    );
-    const outcome = await page([
-      '{"id":"a","changed":"2026-01-07T00:00:00Z","created":"2026-01-05T00:00:00Z"}',
-      '{"id":"b","changed":null,"created":"2026-01-05T00:00:00Z"}',
-    ]);
-    expect(outcome).toMatchObject({ updated: 1, unchanged: 1 });
-  });
 });

@@ -18,8 +18,11 @@ const ALL = readdirSync(new URL('../../migrations', import.meta.url))
   .map((file) => ({ name: file.replace('.ts', '') }))
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
+async function openAndClose(address: string): Promise<void> {
+  await (await openWarehouse(address, systemClock)).close();
+}
+
 describe.for(DATABASES)('the migration of internal tables on $name', (database) => {
-  const openAndClose = async (address: string): Promise<void> => (await openWarehouse(address, systemClock)).close();
   const tables = (address: string) => rowsOf(address, OWN[database.name]);
 
   it('F118 leaves nothing behind when it is killed at one of its statements, and the next start does it', async () => {

@@ -7,23 +7,13 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/database/state/owned-resource.ts';
 import { dropStatements, keysDeletedBefore } from '../../src/database/state/stored-rows.ts';
 import { DATABASES, type OpenWarehouse, warehouseOn } from '../support/databases.ts';
-import { sampled } from '../support/length.ts';
 import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 import { softDelete } from '../support/soft-delete.ts';
 
 const WAREHOUSE = path.join(import.meta.dirname, '../../src/database');
-const WORD = /[a-z_][a-z0-9_]*/gi;
-
 /** What statements begin with, and their parts: who writes such a text means SQL. */
 const SQL = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|SET|COPY|ALTER|CREATE|DROP|CASE|CAST|AS|ORDER|COMMENT)\b/;
 const QUOTED = /`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
-
-/** Every word that a statement of ours holds: names, aliases, functions, types and keywords. */
-function sqlWords(): string[] {
-  const letters = Array.from({ length: 26 }, (_, at) => String.fromCharCode(97 + at));
-  const words = [...letters, ...statementTexts().flatMap((text) => text.match(WORD) ?? [])];
-  return [...new Set(words.map((word) => word.toLowerCase()))].filter((word) => word !== 'id').toSorted();
-}
 
 /** The names that our statements give to tables and rows, and those that the databases have for them. */
 function sqlAliases(): string[] {
@@ -41,13 +31,6 @@ function statementTexts(): string[] {
   return texts.filter((text) => SQL.test(text)).map((text) => text.replaceAll(/\$\{[^}]*\}/g, ' '));
 }
 
-const NAMES_PER_TABLE = 195;
-
-/** Source texts that take a column through its types, and what stands in its rows in the end. */
-const DRIFT = {
-  values: ['0.12345678901234567890', '"x"', '{"a":1}'],
-  cells: ['0.12345678901234567890', '"x"', '{"a":1}'],
-};
 const OLD_TIME = '"2024-01-01T10:00:00+02:00"';
 
 interface Held {
@@ -89,16 +72,6 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
   };
 }
 
-function chunked(names: readonly string[], size = NAMES_PER_TABLE): string[][] {
-  const length = Math.ceil(names.length / size);
-  return Array.from({ length }, (_, at) => names.slice(at * size, (at + 1) * size));
-}
-
-/** A member for each name. */
-function members(names: readonly string[], value: string): string {
-  return names.map((name) => `"${name}":${value}`).join(',');
-}
-
 /** The rows of a table by its key, each with its cells by the last key of their field. */
 async function fieldsOf({ rows }: OpenWarehouse, table: TableShape): Promise<Record<string, unknown>[]> {
   const found = await rows(`SELECT * FROM "${table.name}" ORDER BY ${table.key.map((_, at) => at + 1).join()}`);
@@ -112,28 +85,7 @@ function unspaced(cell: unknown): unknown {
   return typeof cell === 'string' && cell.startsWith('{') ? cell.replaceAll(' ', '') : cell;
 }
 
-function allOf(names: readonly string[], cell: unknown): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, cell]));
-}
-
-describe.for(DATABASES)('every word of a statement on $name', (database) => {
-  it('may be the name of a field, whatever becomes of it', async () => {
-    const opened = await warehouseOn(database);
-    const words = sampled(sqlWords(), 12, 6 * DATABASES.indexOf(database));
-    for (const [at, names] of chunked(words).entries()) {
-      const { load, shape, remove } = await held(opened, `of_${at}`, 'id');
-      for (const [id, value] of DRIFT.values.entries()) await load(`{"id":${id},${members(names, value)}}`);
-      const [table = raise()] = shape();
-      expect(await fieldsOf(opened, table)).toEqual(DRIFT.cells.map((cell) => allOf(names, cell)));
-      // Over what stands there, and away.
-      await load(`{"id":0,${members(names, 'true')}}`, `{"id":9,${members(names, 'null')}}`);
-      const cells = ['true', ...DRIFT.cells.slice(1), null];
-      expect(await fieldsOf(opened, table)).toEqual(cells.map((cell) => allOf(names, cell)));
-      expect(await remove('0')).toEqual([['0'], 1]);
-      expect(await fieldsOf(opened, table)).toEqual(cells.slice(1).map((cell) => allOf(names, cell)));
-    }
-  });
-
+describe.for(DATABASES)('a name of a table or row in our statements, on $name', (database) => {
   it('F217 may be the name of a resource, of its id and of what is in it, if it stands for a table', async () => {
     const opened = await warehouseOn(database);
     const { warehouse } = opened;

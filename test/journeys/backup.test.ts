@@ -177,7 +177,7 @@ describe('a backup on SQLite', { timeout: longOrShort(3_600_000, 120_000) }, () 
     expect(rowsOf(stage.file(), 'content ORDER BY id')).toEqual(rowsThen);
     const finished = rowsOf(stage.inboxFile(), "_sync_deliveries WHERE state <> 'waiting'");
     expect(rowsOf(stage.inboxFile(), '_sync_deliveries').length).toBe(after);
-    expect(idsIn(finished, 'record_id').toSorted()).toEqual(done.toSorted());
+    expect(new Set(idsIn(finished, 'record_id'))).toEqual(new Set(done));
     expect(later).toBe(after - done.length);
     expect(readdirSync(stage.folder).filter((name) => /restore|replaced|part/.test(name))).toEqual([]);
     // What was acknowledged after the backup is worked on again: no schedule is due.

@@ -5,7 +5,7 @@ import type { Warehouse } from '../../src/database/warehouse.ts';
 import { profilesFor, profileWith, recordsOf } from './page-records.ts';
 
 /** Loads pages into the resource that is held; no body is kept. */
-export function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promise<PageLoader> {
+function contentLoader(warehouse: Warehouse, owned: OwnedResource): Promise<PageLoader> {
   return openPageLoader(
     {
       warehouse,

@@ -1,17 +1,12 @@
-import { newMeter } from '../../src/http/client.ts';
-import type { App } from '../../src/server/app.ts';
-import { readItem } from '../../src/pagination/read-item.ts';
-import type { Clock } from '../../src/model/clock.ts';
+import { readTables } from '../../src/database/state/catalog.ts';
 import { readCheckpoint } from '../../src/database/state/checkpoints.ts';
-import { readTables } from '../../src/database/state/column-catalog.ts';
-import {
-  type DeletedRecord,
-  softDelete,
-  type SoftDeleteOutcome,
-  type EvidenceSource,
-} from '../../src/sync/deletes/soft-delete.ts';
-import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
+import { newMeter } from '../../src/http/client.ts';
 import { openPageLoader } from '../../src/load/page-loader.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { readItem } from '../../src/pagination/read-item.ts';
+import type { App } from '../../src/server/app.ts';
+import { type DeletedRecord, type EvidenceSource, softDelete, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete.ts';
+import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 
 const RESOURCE = 'content';
 

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { TableShape } from '../../src/model/table.ts';
 import { parseJson } from '../../src/rows/json/parse-json.ts';
 import { shapeRecords } from '../../src/rows/shape-page.ts';
-import { readTables } from '../../src/database/state/column-catalog.ts';
+import { readTables } from '../../src/database/state/catalog.ts';
 import { bodiesAfter } from '../../src/database/state/versions.ts';
 import type { Warehouse } from '../../src/database/warehouse.ts';
 import { warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';

@@ -3,7 +3,7 @@ import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { WarehouseReader } from '../../database/reading.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
+import { readShapes } from '../../database/state/catalog.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 

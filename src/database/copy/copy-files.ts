@@ -1,3 +1,4 @@
+// `warehouse copy`: the files of a SQLite source into a Postgres schema, in one transaction.
 import Database from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';
 import { readAddress } from '../../config/warehouse-address.ts';

@@ -1,3 +1,4 @@
+// Copies one table from SQLite to Postgres, reads it back and compares every value.
 import { hash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';
@@ -6,7 +7,6 @@ import { visibleText } from '../../model/visible-text.ts';
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import { errorCode } from '../postgres/connection/errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { copyCell } from '../postgres/pages/write-page.ts';
 
 interface TableCopy {
   table: string;
@@ -144,23 +144,20 @@ function unlikeColumns(table: string, why: string): ConfigError {
 
 async function sendChunk({ table, session }: TableCopy, columns: readonly Column[], rows: SourceCell[][]) {
   refuseUnfit(table, columns, rows);
-  const lines = rows.map((row) => `${row.map((cell, at) => copyText(cell, columns[at])).join('\t')}\n`);
-  const data = Buffer.from(lines.join(''));
+  const values = columns.map(({ type }, at) => `("_row"->>${at})::${type}`);
+  const text = `INSERT INTO ${quoted(table)} (${list(columns)}) OVERRIDING SYSTEM VALUE
+    SELECT ${values.join(', ')} FROM jsonb_array_elements($1::jsonb) AS "_row"`;
+  const cells = rows.map((row) => columns.map(({ kind }, at) => written(kind, row[at] ?? null)));
   try {
-    await session.runAll([{ text: `COPY ${quoted(table)} (${list(columns)}) FROM STDIN`, data }]);
+    await session.execute(text, [JSON.stringify(cells)]);
   } catch (error) {
-    const where = error instanceof Error && 'where' in error ? String(error.where) : '';
-    const row = rows[Number(/^COPY .*?, line (\d+)/m.exec(where)?.[1]) - 1];
     // Classes 22 and 54 are about a value, and a limit that it exceeds.
-    if (row === undefined || !/^(?:22|54)/.test(errorCode(error))) throw error;
-    const column = columns.find(({ name }) => where.includes(`, column ${name}`))?.name;
-    const cell = column === undefined ? table : `${table}.${column}`;
-    throw refusal([`${cell} where ${toCondition(columns, row)}: ${messageOf(error)}`]);
+    throw /^(?:22|54)/.test(errorCode(error)) ? refusal([`${table}: ${messageOf(error)}`]) : error;
   }
 }
 
-function copyText(cell: SourceCell, column: Column | undefined): string {
-  return copyCell(cell === null ? null : column?.kind.written(cell));
+function written(kind: ValueKind, cell: SourceCell): string | null {
+  return cell === null ? null : kind.written(cell);
 }
 
 const MAX_REPORTED_VALUES = 20;
@@ -213,6 +210,7 @@ interface ValueKind {
 }
 
 const plain: ValueKind = { written: textOf, canonical: textOf };
+const whole: ValueKind = { ...plain, form: /^-?\d+$/ };
 const time: ValueKind = {
   form: /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/,
   written: textOf,
@@ -222,8 +220,8 @@ const time: ValueKind = {
 /** By the name that Postgres gives the type. */
 const VALUE_KINDS: Readonly<Record<string, ValueKind>> = {
   boolean: { form: /^[01]$/, written: textOf, canonical: (cell) => TRUTHS[textOf(cell)] ?? textOf(cell) },
-  integer: plain,
-  bigint: plain,
+  integer: whole,
+  bigint: whole,
   'double precision': { written: textOf, canonical: (cell) => String(Number(cell)) },
   numeric: { written: textOf, canonical: (cell) => canonicalDecimal(textOf(cell)) },
   date: { ...plain, form: /^\d{4}-\d\d-\d\d$/ },

@@ -1,3 +1,4 @@
+// The kind of database `postgres`, as `databases.ts` lists it. It loads the client only when it is used.
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';

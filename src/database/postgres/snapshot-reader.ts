@@ -9,6 +9,8 @@ import { createSession } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
+// Reads views and tables in one REPEATABLE READ transaction, for exports and for `verify`.
+
 /** Enough to sort a large table before the first row. */
 const QUERY_TIMEOUT_MS = 3_600_000;
 const FIRST_BATCH_ROWS = 100;

@@ -2,43 +2,27 @@ import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Readers, ReadersRequest, StoredSizes } from '../database.ts';
-import type { SnapshotReader } from '../snapshot-reader.ts';
-import { type InboxTables, type InboxViewer, inboxQueries } from '../inbox.ts';
+import { inboxQueries, type InboxTables, type InboxViewer } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts';
+import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import {
-  cleanTables,
-  checkServer,
-  INBOX_TABLES,
-  OPEN_TIMEOUT_MS,
-  type OpenDatabase,
-  openDatabase,
-  stepsDone,
-  type TableSet,
-  WAREHOUSE_TABLES,
-} from './connection/open-database.ts';
+import type { PostgresAddress } from './address.ts';
+import { checkServer, cleanTables, INBOX_TABLES, OPEN_TIMEOUT_MS, type OpenDatabase, openDatabase, stepsDone, type TableSet, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { grantReading, refuseWithoutCreate, revokeReading } from './connection/schema-rights.ts';
 import { asStep, type Session } from './connection/session.ts';
-import {
-  COMMIT_MARKS,
-  COMMON_SCHEMA,
-  type Database,
-  databaseNow,
-  execute,
-  executeInUtc,
-  transact,
-} from './connection/transact.ts';
-import type { PostgresAddress } from './address.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, type Database, databaseNow, execute, executeInUtc, transact } from './connection/transact.ts';
 import { maintainKeys, withoutTooLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { dropTables, stageTables, swapTables } from './widening/swap-tables.ts';
+
+// A source's schema on Postgres: opening it for writing or reading, and the methods of `Warehouse`.
 
 export { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 export { openInbox } from './inbox/open-inbox.ts';
@@ -65,10 +49,8 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     dropTables: (removal) => dropTables(database, removal),
     maintainKeys: (plan, lease) => maintainKeys(database, plan, lease),
     commit: ({ rows, lease, statements }) => {
-      let attempts = 0;
-      const write = async (session: Session): Promise<void> => {
-        await session.runAll([...writePage(rows, (attempts += 1) > 1), ...statements.map(asStep)]);
-      };
+      const steps = [...writePage(rows), ...statements.map(asStep)];
+      const write = async (session: Session): Promise<void> => void (await session.runAll(steps));
       return withoutTooLongIndexes(database, rows.resource, () => underLease(lease, write));
     },
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),

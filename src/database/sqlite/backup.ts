@@ -1,3 +1,4 @@
+// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 import {
   closeSync,
   existsSync,

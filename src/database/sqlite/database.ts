@@ -15,6 +15,8 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
 
+// The kind of database `sqlite`, as `databases.ts` lists it: one file per source, and one for its inbox.
+
 /** One file per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
   // A separate file, so that locks of the warehouse never delay the response to a webhook.

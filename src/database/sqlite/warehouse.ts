@@ -1,3 +1,4 @@
+// A source's database file: the methods of `Warehouse`, and transactions under a lease.
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';

@@ -5,6 +5,8 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { WALK_MODES } from '../../model/vocabulary.ts';
 import type { FeedRow, OwnTables, SeenRow, TimestampText } from '../own-tables.ts';
 
+// Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
+
 /** Increment it if the meaning of a row changes. */
 const CHECKPOINT_FORMAT = 1;
 

@@ -1,3 +1,4 @@
+// Records that an operator had erased, recognised by fingerprints, so that they are not stored again.
 import { createHmac } from 'node:crypto';
 import type { CompiledQuery, Kysely } from 'kysely';
 import { ConfigError } from '../../model/errors.ts';

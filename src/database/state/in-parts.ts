@@ -1,3 +1,4 @@
+// Splits lists so that a statement stays below the limits of bound values.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 

@@ -1,3 +1,4 @@
+// Leases: at most one process writes a resource.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
@@ -130,7 +131,10 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
     const held = await readLease(warehouse, resource);
     // This process has it already if the connection was lost before the response.
     if (held?.fence === fence) return held.token;
-    if (held !== undefined && mayBeAlive(held, host, now)) throw leaseHeld(held);
+    if (held !== undefined && mayBeAlive(held, host, now)) {
+      await shortenLease(own, held, now);
+      throw leaseHeld(held);
+    }
     // One statement decides: a process that took the lease since the read has raised the token; then read again.
     const taken = await own
       .insertInto('_sync_leases')
@@ -146,6 +150,14 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
       .executeTakeFirst();
     if (taken !== undefined) return taken.token;
   }
+}
+
+/** Shortens a lease whose owner had a clock that was ahead: an owner that is alive renews it in time. */
+async function shortenLease(own: Warehouse['own'], held: LeaseRow, now: number): Promise<void> {
+  if (timestampMs(held.expires_at) <= now + 2 * LEASE_MS) return;
+  const lease = own.updateTable('_sync_leases').set({ expires_at: timestampText(now + LEASE_MS) });
+  const { name, fence, expires_at } = held;
+  await lease.where('name', '=', name).where('fence', '=', fence).where('expires_at', '=', expires_at).execute();
 }
 
 /** A process of this namespace can be looked up, so that a restart after a kill need not wait for the lease to expire. */

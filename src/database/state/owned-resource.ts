@@ -1,3 +1,4 @@
+// Resources that this process owns: lease, known tables, and the slot in which they are written.
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -6,7 +7,7 @@ import type { ResourceShape, SourcePath } from '../../model/table.ts';
 import type { Years } from '../../model/timestamp-text.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import { readTables } from './column-catalog.ts';
+import { readTables } from './catalog.ts';
 import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './rejects.ts';
@@ -35,6 +36,24 @@ export interface FixedColumn {
   type: ColumnType;
   /** As in `HeldView`. */
   by: string;
+}
+
+/** The views of a source, as its resources bring them up to date one after the other. */
+export interface SourceViews {
+  /** Resolves once the last refresh is done. */
+  refreshed: Promise<unknown>;
+  /** The facts of the last plan that had nothing to change; null if there is none. */
+  upToDate: UpToDateViews | null;
+}
+
+interface UpToDateViews {
+  /** The profile for which they were planned. */
+  whole: object;
+  growths: number;
+  names: readonly string[];
+  heldViews: readonly HeldView[];
+  /** Epoch milliseconds after which they are planned again. */
+  until: number;
 }
 
 /** A resource that this process owns: its lease, the tables as they are, and the commit slot. */
@@ -67,6 +86,8 @@ export interface OwnedResource {
   heldViews: readonly HeldView[];
   /** Columns whose types cannot change in this run, because external objects depend on them. */
   fixedColumns: readonly FixedColumn[];
+  /** The same object for all resources of the source. */
+  readonly sourceViews: SourceViews;
   /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
   takeTurn<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -88,6 +109,7 @@ export function ownResources(
   lingerMs = 0,
   privacy: PrivacyKey = NO_PRIVACY_KEY,
 ): OwnedResources {
+  const sourceViews: SourceViews = { refreshed: Promise.resolve(), upToDate: null };
   const shared = new SharedResources({
     open: (resource) => openShared(warehouse, resource, clock, privacy),
     close: (owned) => owned.release(),
@@ -95,7 +117,7 @@ export function ownResources(
     lingerMs,
   });
   return {
-    acquire: async (resource) => viewOf(await shared.acquire(resource)),
+    acquire: async (resource) => viewOf(await shared.acquire(resource), sourceViews),
     readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
     close: () => shared.close(),
   };
@@ -157,7 +179,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
 }
 
 /** One user's view: after another user has renewed the lease, this one still has the lease under which it has read. */
-function viewOf(acquired: Acquired<Shared>): OwnedResource {
+function viewOf(acquired: Acquired<Shared>, sourceViews: SourceViews): OwnedResource {
   const shared = acquired.value;
   const { facts, turns } = shared;
   let { lease } = shared;
@@ -171,6 +193,7 @@ function viewOf(acquired: Acquired<Shared>): OwnedResource {
   };
   const view: Omit<OwnedResource, keyof Facts> = {
     resource: shared.resource,
+    sourceViews,
     lease: () => lease.proof(),
     takeTurn: (work) => turns.add(work),
     rereadForgotten: () => shared.rereadForgotten(),

@@ -2,6 +2,8 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables, RejectRow } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
+// Records that could not be stored.
+
 /** A rejected record with its reason and source text. The same text for the same reason is one row. */
 export type Reject = Omit<RejectRow, 'first_seen' | 'last_seen' | 'resolved_at'>;
 

@@ -6,6 +6,8 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { type Outcome, OUTCOMES, type RunStatus } from '../../model/vocabulary.ts';
 import type { OwnTables, RejectRow, RunRow, TimestampText, VerificationRow } from '../own-tables.ts';
 
+// The table of runs: begin, count, end, merge, and the history that users read.
+
 export const NO_FIGURES = {
   pages: 0,
   requests: 0,

@@ -7,6 +7,8 @@ import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
 import { upsertRows } from './in-parts.ts';
 
+// State of `serve`: pauses, sent alerts, deprecation notices, tokens.
+
 /** Since when a resource is paused (epoch milliseconds), and by whom. */
 export interface Pause {
   at: number;

@@ -4,8 +4,10 @@ import type { HistoryPolicy } from '../../model/vocabulary.ts';
 import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
-import { commentKey } from './column-catalog.ts';
+import { commentKey } from './catalog.ts';
 import { inParts } from './in-parts.ts';
+
+// Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
 
 /** Live rows to be marked as deleted. */
 interface SoftDelete {

@@ -2,22 +2,27 @@ import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type Upda
 import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
 
+// Delete candidates: records that may be deleted at the service, until that is verified or an operator decides.
+
 /** The columns that several delete candidates have in common. */
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
 type Upserted = UpdateObject<OwnTables, '_sync_suspects'>;
 
-/** Inserts candidates, or updates those that exist. */
+/** Inserts candidates, or updates those that exist, if they are in one of the states. */
 function upsertCandidates(
   own: Kysely<OwnTables>,
   rows: readonly DeleteCandidateRow[],
   update: Upserted,
+  states: readonly DeleteCandidateRow['state'][] = ['open', 'held', 'released', 'settled'],
 ): CompiledQuery[] {
   return inParts(rows).map((part) =>
     own
       .insertInto('_sync_suspects')
       .values(part)
-      .onConflict((conflict) => conflict.columns(['resource', 'record_id']).doUpdateSet(update))
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'record_id']).doUpdateSet(update).where('_sync_suspects.state', 'in', states),
+      )
       .compile(),
   );
 }
@@ -39,18 +44,8 @@ export function noteOlderStates(
 ): CompiledQuery[] {
   const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
   const rows = states.map((state) => ({ resource, found_at: at, deleted_at: null, ...noted, ...state }));
-  return inParts(rows).map((part) =>
-    own
-      .insertInto('_sync_suspects')
-      .values(part)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['resource', 'record_id'])
-          .doUpdateSet({ ...noted, sweeps: sql<number>`excluded.sweeps`, hash: sql<string>`excluded.hash` })
-          .where('_sync_suspects.state', 'in', ['open', 'settled']),
-      )
-      .compile(),
-  );
+  const update = { ...noted, sweeps: sql<number>`excluded.sweeps`, hash: sql<string>`excluded.hash` };
+  return upsertCandidates(own, rows, update, ['open', 'settled']);
 }
 
 /**

@@ -1,3 +1,4 @@
+// Stored bodies of records, current and earlier ones.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';

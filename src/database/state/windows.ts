@@ -5,6 +5,8 @@ import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
+// The state of report windows, and the rows of a range of days.
+
 /** The stored windows of a resource, the oldest first. */
 export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {
   return own.selectFrom('_sync_windows').selectAll().where('resource', '=', resource).orderBy('window_start').execute();

@@ -1,11 +1,11 @@
+// `warehouse rebuild`: fills new tables from stored bodies and swaps them in.
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { saveReshape } from '../../database/state/checkpoints.ts';
-import { replaceShape } from '../../database/state/column-catalog.ts';
+import { readViews, replaceShape, viewColumns } from '../../database/state/catalog.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { lastBodiesAfter } from '../../database/state/versions.ts';
-import { readViews, viewColumns } from '../../database/state/view-catalog.ts';
 import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -24,16 +24,16 @@ import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
 
 /** Prefix of the staging tables, which are filled while the old tables are read. */
-const BESIDE = '_sync_beside_';
+const STAGED = '_sync_beside_';
 
 /** The effect of a rebuild, as counts. */
 export interface Rebuilt {
   /** Records with rows in the tables. */
   records: number;
-  /** Those of which no body is kept: they have the values that stood in columns which stay as they were. */
+  /** Those without a stored body: they have the values of the columns that did not change. */
   bodiless: number;
   tables: string[];
-  /** Columns of the tables from before that are no more, as `table.column`. */
+  /** Columns that the new tables lack, as `table.column`. */
   gone: string[];
   /** Columns that are new or of another type. */
   changed: string[];
@@ -51,16 +51,16 @@ export async function rebuildTables(
   const { warehouse, owned } = context;
   const before = shapeOf(owned);
   const after = await shapeOfBodies(context, await takenNames(context, before));
-  const beside = asideOf(after);
+  const rebuild = { before, after, staged: stagedShape(after) };
   await warehouse.stageTables({
     lease: owned.lease(),
     shape: after,
-    names: namesOf(beside, after),
+    names: stagedNames(rebuild),
     references: new Set(Object.keys(context.whole.relations)),
   });
-  await fill(context, { before, after, beside });
-  const bodiless = await carryOver(context, { before, after, beside });
-  await swap(context, { before, after, beside }, statements(after));
+  await fill(context, rebuild);
+  const bodiless = await carryOver(context, rebuild);
+  await swap(context, rebuild, statements(after));
   owned.shape = after;
   const root = after.tables[0]?.name ?? owned.resource;
   return {
@@ -72,46 +72,71 @@ export async function rebuildTables(
 }
 
 /** Names are hashed, because a table's name may have the maximum length already. */
-function asideOf(shape: ResourceShape): ResourceShape {
-  const tables = shape.tables.map((table) => ({ ...table, name: `${BESIDE}${textHash(table.name).slice(0, 24)}` }));
+function stagedShape(shape: ResourceShape): ResourceShape {
+  const tables = shape.tables.map((table) => ({ ...table, name: `${STAGED}${textHash(table.name).slice(0, 24)}` }));
   return { ...shape, tables };
 }
 
-function namesOf({ tables }: ResourceShape, after: ResourceShape): Map<string, string> {
-  return new Map(after.tables.map(({ name }, at) => [name, tables[at]?.name ?? name]));
+/** Names of the staged tables by those that they get. */
+function stagedNames({ after, staged }: Rebuild): Map<string, string> {
+  return new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]?.name ?? name]));
 }
 
+/** Writes the rows of all stored bodies whose records have rows, with the internal columns of these. */
 async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
-  const { after, beside } = rebuild;
+  const { before, after, staged } = rebuild;
   const { warehouse, owned, clock } = context;
   const profile = lenientProfile(context.profile);
   const requestedAt = timestampText(clock.now());
-  const names = new Map(after.tables.map(({ name }, at) => [name, beside.tables[at]]));
-  for await (const records of storedPages(context)) {
-    const shaped = shapeRecords({ shape: after, profile, records });
+  const tables = new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]]));
+  const [old] = before.tables;
+  if (old === undefined) return;
+  for await (const bodies of storedPages(context)) {
+    const keys = bodies.map(({ key }) => key);
+    const stored = await warehouse.rows.stored(old, keys, []);
+    const known = bodies.filter(({ key }) => stored.has(key));
+    const shaped = shapeRecords({ shape: after, profile, records: known });
     if (shaped.shape !== after) throw new Error('a body that the tables were made for does not fit them');
-    const aside = new Set(shaped.rejects.map(({ index }) => index));
-    const written = records.filter((_, index) => !aside.has(index));
+    const rejected = new Set(shaped.rejects.map(({ index }) => index));
+    const records = known.flatMap(({ key, bytes }, index) => {
+      const row = stored.get(key);
+      return row === undefined || rejected.has(index) ? [] : [{ ...row, key, bytes }];
+    });
     const page = {
       resource: owned.resource,
       history: 'none',
       requestedAt,
-      rows: shaped.rows.map(({ table, width, cells }) => ({ table: names.get(table.name) ?? table, width, cells })),
-      children: beside.tables.slice(1),
-      records: written.map(({ key, bytes }) => ({ key, bytes, version: 1, hash: textHash(bytes) })),
+      rows: shaped.rows.map(({ table, width, cells }) => ({ table: tables.get(table.name) ?? table, width, cells })),
+      children: staged.tables.slice(1),
+      records,
     } as const;
-    const keys = written.map(({ key }) => key);
     await coverRows(context, shaped.rows);
-    await warehouse.commit({ rows: page, lease: owned.lease(), statements: keepStamps(context, rebuild, keys) });
+    const deleted = records.filter(({ deletedAt }) => deletedAt !== null).map(({ key }) => key);
+    await warehouse.commit({ rows: page, lease: owned.lease(), statements: markDeleted(context, rebuild, deleted) });
   }
 }
 
+/** Returns the statements that give deleted records the times of their deletes, and remove their child rows. */
+function markDeleted(
+  { warehouse: { own, rows } }: LoadContext,
+  { before, staged }: Rebuild,
+  keys: readonly string[],
+): CompiledQuery[] {
+  const [[old], [made, ...children]] = [before.tables, staged.tables];
+  if (old === undefined || made === undefined || keys.length === 0) return [];
+  const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
+  const time = sql`SELECT o."_deleted_at" FROM ${rows.named(old.name)} AS o WHERE o.${oldKey} = ${rows.named(made.name)}.${key}`;
+  return [
+    sql`UPDATE ${rows.named(made.name)} SET "_deleted_at" = (${time}) WHERE ${key} IN (${sql.join(keys)})`,
+    ...children.map((child) => {
+      return sql`DELETE FROM ${rows.named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${sql.join(keys)})`;
+    }),
+  ].map((statement) => statement.compile(own));
+}
+
 /** Swaps the tables; plans again if another resource has changed its own tables meanwhile. */
-async function swap(
-  context: LoadContext,
-  { before, after, beside }: Rebuild,
-  statements: readonly CompiledQuery[],
-): Promise<void> {
+async function swap(context: LoadContext, rebuild: Rebuild, statements: readonly CompiledQuery[]): Promise<void> {
+  const { before, after } = rebuild;
   const { warehouse, owned, profile, clock } = context;
   const { own } = warehouse;
   const at = timestampText(clock.now());
@@ -123,7 +148,7 @@ async function swap(
       await warehouse.swapTables({
         lease: owned.lease(),
         shape: after,
-        names: namesOf(beside, after),
+        names: stagedNames(rebuild),
         dropped: before.tables.map(({ name }) => name),
         standing: await viewColumns(own),
         views,
@@ -165,40 +190,12 @@ function columnNames({ tables }: ResourceShape): Set<string> {
 interface Rebuild {
   before: ResourceShape;
   after: ResourceShape;
-  /** The new tables under the names of their staging tables. */
-  beside: ResourceShape;
+  /** The new tables, under the names of the staging tables. */
+  staged: ResourceShape;
 }
 
-/** Managed columns that describe the record and not its tables. */
+/** Internal columns that describe the record and not its tables. */
 const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
-/** The statements that give filled rows the stamps that they had, and take out what has no row: for the page that fills them. */
-function keepStamps(
-  {
-    warehouse: {
-      own,
-      rows: { named },
-    },
-  }: LoadContext,
-  { before, beside }: Rebuild,
-  keys: readonly string[],
-): CompiledQuery[] {
-  const [old, made] = [before.tables[0], beside.tables[0]];
-  if (old === undefined || made === undefined || keys.length === 0) return [];
-  const key = sql.id(made.key[0] ?? '');
-  const ofOld = sql`FROM ${named(old.name)} AS o WHERE o.${sql.id(old.key[0] ?? '')} = ${named(made.name)}.${key}`;
-  const stamps = STAMPS.map((stamp) => sql`${sql.id(stamp)} = (SELECT o.${sql.id(stamp)} ${ofOld})`);
-  const ofPage = sql`${key} IN (${sql.join(keys)})`;
-  return [
-    ...beside.tables.map((table) => {
-      const column = sql.id(table.key[0] ?? '');
-      const live = table.path.length === 0 ? sql`` : sql` AND "_deleted_at" IS NULL`;
-      return sql`DELETE FROM ${named(table.name)} WHERE ${column} IN (${sql.join(keys)}) AND ${column} NOT IN
-        (SELECT ${sql.id(old.key[0] ?? '')} FROM ${named(old.name)} WHERE ${sql.id(old.key[0] ?? '')} IN (${sql.join(keys)})${live})`;
-    }),
-    sql`UPDATE ${named(made.name)} SET ${sql.join(stamps)} WHERE ${ofPage}`,
-  ].map((statement) => statement.compile(own));
-}
-
 /**
  * Records without a body keep their rows, as far as the tables still have their columns. Returns how many of them are
  * live.
@@ -208,7 +205,7 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
     own,
     rows: { named },
   } = warehouse;
-  const [old, made] = [rebuild.before.tables[0], rebuild.beside.tables[0]];
+  const [old, made] = [rebuild.before.tables[0], rebuild.staged.tables[0]];
   if (old === undefined || made === undefined) return 0;
   const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
   const { rows } = await sql<{ id: string; is_deleted: unknown }>`
@@ -225,16 +222,16 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
   return rows.filter(({ is_deleted }) => is_deleted === null).length;
 }
 
-/** Their rows of one table, in those columns that stay under their name and type. */
+/** Copies their rows of one table, as far as columns keep name and type. */
 function carried(
-  { before, beside }: Rebuild,
+  { before, staged }: Rebuild,
   table: TableShape,
   at: number,
   named: LoadContext['warehouse']['rows']['named'],
   ids: readonly string[],
 ): RawBuilder<unknown>[] {
   const old = before.tables.find(({ name }) => name === table.name);
-  const made = beside.tables[at];
+  const made = staged.tables[at];
   if (old === undefined || made === undefined || old.key.join() !== table.key.join()) return [];
   const same = table.columns.filter(({ name, type }) =>
     old.columns.some((one) => one.name === name && one.type === type),
@@ -295,7 +292,7 @@ interface StoredRecord extends SourceRecord {
 const RECORDS_PER_PAGE = 500;
 
 /**
- * All records of which a body is kept, deleted ones included, in the order of their ids and as the profile sees them now.
+ * All records of which a body is kept, deleted ones included, in the order of their ids and read under the current profile.
  * Throws the signal's reason between two pages.
  */
 async function* storedPages({
@@ -304,28 +301,28 @@ async function* storedPages({
   profile,
   signal,
 }: LoadContext): AsyncGenerator<readonly StoredRecord[]> {
-  const see = seenNow(profile);
+  const read = bodyReader(profile);
   for (let after = ''; ;) {
     const bodies = await lastBodiesAfter(warehouse.own, owned.resource, after, RECORDS_PER_PAGE);
     const last = bodies.at(-1);
     if (last === undefined) return;
-    yield bodies.map(({ id, body }) => Object.assign(see(body), { key: id }));
+    yield bodies.map(({ id, body }) => Object.assign(read(body), { key: id }));
     after = last.id;
-    // Nothing here waits for anything else: signals get their turn.
+    // Lets the process handle signals.
     await setImmediate();
     signal.throwIfAborted();
   }
 }
 
 /**
- * Returns what reads a stored body as the profile has it now. Fields that it excludes are left out of bodies from before,
- * too; hashed ones were hashed when they were stored.
+ * Returns a function that reads a stored body under the current profile: it leaves out excluded fields. Hashed fields were
+ * hashed when they were stored.
  */
-export function seenNow({ unwrap, fields }: ResourceProfile): (body: string) => SourceRecord {
-  const left = Object.entries(fields).filter(([, { exclude }]) => exclude);
-  const hide = fieldMask(Object.fromEntries(left.map(([path]) => [path, { exclude: true, hash: false }])), '');
+export function bodyReader({ unwrap, fields }: ResourceProfile): (body: string) => SourceRecord {
+  const excluded = Object.entries(fields).filter(([, { exclude }]) => exclude);
+  const hide = fieldMask(Object.fromEntries(excluded.map(([path]) => [path, { exclude: true, hash: false }])), '');
   return (body) => {
     const record = { value: unwrapped(parseJson(body), unwrap), bytes: Buffer.from(body) };
-    return left.length === 0 ? record : hide(record);
+    return excluded.length === 0 ? record : hide(record);
   };
 }

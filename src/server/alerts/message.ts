@@ -1,6 +1,6 @@
 import { EnvHttpProxyAgent, request } from 'undici';
 import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
-import type { SentAlert, SentAlert } from '../../database/state/server-state.ts';
+import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';

@@ -1,22 +1,20 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Coordination } from '../../database/coordination.ts';
-import { inboxAddress, openCoordination, openInbox } from '../../database/databases.ts';
+import { inboxAddress, openInbox } from '../../database/databases.ts';
 import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { repeatUntilAborted, unlessAborted, waitAtMost } from '../../model/waiting.ts';
+import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
-import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
+import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
+import { keepLead } from './keep-lead.ts';
+import { failedWith, performScan, type ScanItemResult } from './scan-item.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
-import { performScan, failedWith, type ScanItemResult } from './scan-item.ts';
 
 interface OpenApp extends AsyncDisposable {
   app: App;
@@ -340,55 +338,5 @@ function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
     if (loggedAt.size > 100) loggedAt.clear();
     loggedAt.set(message, now);
     log.warn({ error }, `work was deferred: ${message}`);
-  };
-}
-
-interface LeadOptions {
-  /** The warehouse of one of the sources, which are all in the same database. */
-  address: string;
-  /** The sources to lead if no other process leads them. */
-  sources: () => readonly string[];
-  clock: Clock;
-  /** Called after every renewal with the sources that this process leads now. */
-  renewed: (sources: ReadonlySet<string>) => void;
-  /** Called with each error; the next renewal tries again. */
-  failed: (error: unknown) => void;
-}
-
-/** A lead that is not renewed for this long goes to another process. */
-const LEAD_MS = 20_000;
-const RENEW_MS = 5_000;
-/** This process considers its leads lost before another process can take them over. */
-const LOST_MS = LEAD_MS - RENEW_MS;
-const RESIGN_MS = 1_000;
-
-/** Takes and renews the lead of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
-export function keepLead({ address, sources, clock, renewed, failed }: LeadOptions): { stop(): Promise<void> } {
-  const stopping = new AbortController();
-  const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
-  let coordination: Coordination | null = null;
-  let renewedAt = Number.NEGATIVE_INFINITY;
-  const renew = async (): Promise<void> => {
-    const requestedAt = clock.monotonic();
-    coordination ??= await openCoordination(address, clock);
-    const led = new Set((await coordination?.lead(sources(), owner, LEAD_MS)) ?? []);
-    // By now another process may lead the sources that this late response names.
-    if (clock.monotonic() - requestedAt >= LOST_MS) return;
-    renewedAt = requestedAt;
-    renewed(led);
-  };
-  const renewing = repeatUntilAborted({ clock, everyMs: RENEW_MS, signal: stopping.signal }, async () => {
-    await renew().catch(failed);
-    if (clock.monotonic() - renewedAt >= LOST_MS) renewed(new Set());
-  });
-  return {
-    stop: async () => {
-      stopping.abort();
-      await waitAtMost(clock, RESIGN_MS, renewing);
-      // If the server is unreachable, the lead expires by itself.
-      const resigned = coordination?.resign(owner).catch(() => undefined);
-      await waitAtMost(clock, RESIGN_MS, Promise.resolve(resigned));
-      await coordination?.close();
-    },
   };
 }

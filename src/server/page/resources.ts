@@ -152,10 +152,6 @@ export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup
 /** Runs in the table of a source. */
 const MAX_RUNS = 12;
 
-interface NamedRun extends PastRun {
-  resource: string;
-}
-
 const COUNTS = [
   ['Pages', 'pages'],
   ['New', 'inserted'],
@@ -170,14 +166,12 @@ const COUNTS = [
 
 /** The latest runs of all resources of a source. */
 export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
-  const runs = resources
-    .flatMap(({ resource, runs }) => runs.map((run): NamedRun => ({ ...run, resource })))
-    .toSorted((a, b) => b.started_at - a.started_at);
+  const runs = resources.flatMap((resource) => resource.runs).toSorted((a, b) => b.started_at - a.started_at);
   return runsTable(source, runs.slice(0, MAX_RUNS), view);
 }
 
 /** Runs, newest first, each with its counts and its error. */
-export function runsTable(source: string, runs: readonly NamedRun[], { now, root }: SectionView): Markup {
+export function runsTable(source: string, runs: readonly PastRun[], { now, root }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
   const base = `${root}sources/${encodeURIComponent(source)}/runs`;
   const counts = COUNTS.map(([title]) => [title, 'number'] as const);
@@ -186,7 +180,7 @@ export function runsTable(source: string, runs: readonly NamedRun[], { now, root
   return dataTable({ id: `${source}-runs`, label: `Last runs of ${source}`, kind: 'runs', columns, rows });
 }
 
-function runCells(run: NamedRun, href: string, now: number) {
+function runCells(run: PastRun, href: string, now: number) {
   const { started_at, resource, mode, status, seconds } = run;
   return [
     markup`<a href="${href}">${timeAs('moment', started_at, now)}</a>`,
@@ -199,7 +193,7 @@ function runCells(run: NamedRun, href: string, now: number) {
 }
 
 /** Why a run failed. */
-function errorRow({ error }: NamedRun): Markup[] {
+function errorRow({ error }: PastRun): Markup[] {
   if (error === null) return [];
   const text = markup`<code>${error.code}</code> ${error.message}${hintLine(error.hint)}`;
   return [markup`<tr class="why"><td></td><td colspan="${COUNTS.length + 4}">${text}</td></tr>`];

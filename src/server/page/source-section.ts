@@ -1,15 +1,7 @@
-import {
-  formatBytes,
-  countOf,
-  countText,
-  formatDelay,
-  NONE,
-  formatPercent,
-  formatRate,
-} from '../../observe/figures.ts';
+import { countOf, countText, formatBytes, formatDelay, formatPercent, formatRate, NONE } from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
-import { timeAs, hintLine, icon, listed, markup, problemNote, type Markup } from './markup.ts';
+import { hintLine, icon, listed, markup, type Markup, problemNote, timeAs } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 import { resourceTable, runTable } from './resources.ts';
 
@@ -190,12 +182,8 @@ function webhookFigures({ changes }: SourceStatus, webhooks: WebhookStatus, view
     `${countText(waiting)} waiting`,
     `${countText(dead)} dead`,
   ];
-  const delayPlot = sparkline(
-    'Delay from a webhook to its row, 95th percentile per minute',
-    minutes.map((minute) => minute.p95_ms),
-  );
   return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes, receivedPlot)}
-${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, delayPlot)}`;
+${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, null)}`;
 }
 
 function knownDelay(ms: number | null): string {

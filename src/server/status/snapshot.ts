@@ -1,6 +1,6 @@
 import type { StoredSizes } from '../../database/database.ts';
-import type { FileStatus, RunRow } from '../../database/own-tables.ts';
-import type { RunFigures, StoredWarning } from '../../database/state/runs.ts';
+import type { FileStatus } from '../../database/own-tables.ts';
+import type { RunRecord } from '../../database/state/runs.ts';
 import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
@@ -124,14 +124,9 @@ export interface RunningStatus {
   eta_seconds: number | null;
 }
 
-export interface PastRun extends Omit<RunFigures, 'records' | 'retries' | 'bytes'> {
-  run_id: string;
-  mode: ScanMode;
-  status: RunRow['status'];
-  started_at: number;
+/** A stored run with its duration, which is null while it runs. */
+export interface PastRun extends RunRecord {
   seconds: number | null;
-  error: Problem | null;
-  warnings: StoredWarning[];
 }
 
 export interface RejectStatus {
@@ -175,7 +170,7 @@ export interface WebhookStatus {
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;
   /** Oldest first, 60 of them. */
-  minutes: { at: number; received: number; refused: number; p95_ms: number | null }[];
+  minutes: { at: number; received: number; refused: number }[];
 }
 
 /** How many copied files of a resource's current records have which status. */

@@ -27,7 +27,7 @@ export interface DetailsQuery {
 export interface SourceDetails {
   /** Why nothing was read; null if all was. */
   problem: Problem | null;
-  runs: (PastRun & { resource: string })[];
+  runs: PastRun[];
   /** The part of each resource in the requested run. */
   run: RunDetails[];
   rejects: RejectDetails[];
@@ -94,7 +94,7 @@ async function readAll(
     ...NOTHING,
     runs: runs
       .flat()
-      .map((each) => Object.assign(toPastRun(each), { resource: each.resource }))
+      .map(toPastRun)
       .toSorted((a, b) => b.started_at - a.started_at),
     rejects: await readRejects(own, resources, bodies),
     deliveries: deliveries && (await readDeliveries(deliveries, resource, bodies)),

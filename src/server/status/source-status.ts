@@ -87,8 +87,8 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
     limit: limitStatus(activity, parts.governor(), source.rate.share, times),
     webhooks: inbox && webhookStatus(parts, inbox, times.now),
     changes: {
-      by_webhook: activity.changes.webhook.total(times.now).count,
-      by_schedule: activity.changes.incremental.total(times.now).count,
+      by_webhook: activity.changes.webhook.total(times.now),
+      by_schedule: activity.changes.incremental.total(times.now),
     },
     schema_changes: stored.value?.schemaChanges ?? [],
     ...(stopped && { files_stopped: stopped }),
@@ -150,14 +150,14 @@ function limitStatus(
 ): LimitStatus {
   const allowed = governor?.allowedPerSecond ?? null;
   const measuredMs = Math.min(HOUR_MS, now - startedAt);
-  const { count } = requests.total(now);
+  const count = requests.total(now);
   const refused = limited.minutes(now);
   return {
     allowed_per_second: allowed,
     share,
     paused_until: governor?.pausedUntil ?? null,
     requests: count,
-    limited: limited.total(now).count,
+    limited: limited.total(now),
     used: allowed === null || measuredMs < MIN_MEASURED_MS ? null : count / (allowed * (measuredMs / 1_000)),
     minutes: requests.minutes(now).map((minute, index) => {
       return { at: minute.at, requests: minute.count, limited: refused[index]?.count ?? 0 };
@@ -206,8 +206,8 @@ function webhookStatus(
 ): WebhookStatus {
   const { waiting, waitingBytes, dead, different, oldest } = (error === null ? value : null) ?? EMPTY_INBOX;
   const { max_waiting = Infinity, max_waiting_size = Infinity } = webhook ?? {};
-  const delays = activity.delays.total(now);
-  const [refused, spread] = [activity.refused.minutes(now), activity.delays.minutes(now)];
+  const [p50 = null, p95 = null] = activity.delays.quantiles(now, 0.5, 0.95);
+  const refused = activity.refused.minutes(now);
   return {
     path: `/webhooks/${activity.source}`,
     problem: error === null ? null : toProblem(error, scrub),
@@ -217,16 +217,15 @@ function webhookStatus(
     different,
     oldest_at: oldest === null ? null : timestampMs(oldest),
     last_received_at: activity.lastReceivedAt,
-    received: activity.received.total(now).count,
-    refused: activity.refused.total(now).count,
+    received: activity.received.total(now),
+    refused: activity.refused.total(now),
     refused_by: { ...activity.refusedBy },
-    delay_p50_ms: delays.p50,
-    delay_p95_ms: delays.p95,
+    delay_p50_ms: p50,
+    delay_p95_ms: p95,
     minutes: activity.received.minutes(now).map(({ at, count }, index) => ({
       at,
       received: count,
       refused: refused[index]?.count ?? 0,
-      p95_ms: spread[index]?.p95 ?? null,
     })),
   };
 }

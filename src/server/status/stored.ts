@@ -114,21 +114,9 @@ async function readResources(
   return resources;
 }
 
-/** The part of a stored run that the page shows. */
 export function toPastRun(run: RunRecord): PastRun {
-  const { run_id, mode, status, pages, requests, limited, started_at, finished_at, error, warnings } = run;
-  const { inserted, updated, unchanged, rejected, deleted, held } = run;
-  const counts = { pages, requests, limited, inserted, updated, unchanged, rejected, deleted, held };
-  return {
-    run_id,
-    mode,
-    status,
-    ...counts,
-    started_at,
-    seconds: finished_at === null ? null : (finished_at - started_at) / 1_000,
-    error: error === null ? null : { code: error.code, message: error.message, hint: error.hint },
-    warnings,
-  };
+  const { started_at, finished_at } = run;
+  return { ...run, seconds: finished_at === null ? null : (finished_at - started_at) / 1_000 };
 }
 
 /** The latest changes of tables and columns, the newest first. */

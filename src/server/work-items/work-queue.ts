@@ -25,7 +25,7 @@ interface WorkQueueOptions {
   clock: Clock;
   /** Called with temporary errors. */
   failed: (error: unknown) => void;
-  /** Between two searches for items whose worker is dead; 10 if absent. */
+  /** Between two searches for items whose worker is dead; 3 if absent. */
   superviseSeconds?: number;
 }
 

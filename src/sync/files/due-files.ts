@@ -3,7 +3,7 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readTables } from '../../database/state/column-catalog.ts';
+import { readTables } from '../../database/state/catalog.ts';
 import {
   deleteFilesOf,
   lastFiles,

@@ -243,6 +243,7 @@ export function readingContext(
     openRejects: 0,
     watches: new Set(),
     heldViews: [],
+    sourceViews: { refreshed: Promise.resolve(), upToDate: null },
     fixedColumns: [],
     rereadForgotten: () => Promise.resolve(),
     lease: refuse,

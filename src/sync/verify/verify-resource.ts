@@ -1,8 +1,8 @@
 import { hasUncompared } from '../../config/profile/record-fields.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
+import { readShapes } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { readShapes } from '../../database/state/column-catalog.ts';
 import { type PrivacyKey, readForgotten } from '../../database/state/forgotten.ts';
 import { lastScanStart, saveVerification } from '../../database/state/runs.ts';
 import { currentBodies } from '../../database/state/versions.ts';

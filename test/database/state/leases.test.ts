@@ -62,6 +62,15 @@ describe('a lease', () => {
     await lease.release();
   });
 
+  it('that a clock far ahead has left is waited for no longer than any other', async () => {
+    const clock = new HandClock();
+    const { warehouse, file } = await tempWarehouse(clock);
+    leaveLease(file, { host: 'elsewhere', expires: '2026-12-20 08:00:40.000' });
+    await expect(acquireLease(warehouse, 'content', clock)).rejects.toMatchObject(HELD);
+    clock.step(60_000);
+    await (await acquireLease(warehouse, 'content', clock)).release();
+  });
+
   it('lets nobody commit who was overtaken, and costs the others nothing', async () => {
     const { warehouse, file } = await tempWarehouse();
     const clock = new HandClock();

@@ -32,19 +32,12 @@ describe.for(DATABASES)('runs on $name', (database) => {
       ...beginRun(own, run('r2'), AT + 5_000),
       ...beginRun(own, run('r2', 'analytics'), AT + 5_000),
     ]);
-    expect(
-      await rows('SELECT run_id, resource, status, finished_at, error_code FROM _sync_runs ORDER BY 1, 2'),
-    ).toEqual([
-      {
-        run_id: 'r1',
-        resource: 'content',
-        status: 'interrupted',
-        finished_at: '2026-11-20 08:00:05.000',
-        error_code: 'killed',
-      },
-      { run_id: 'r1', resource: 'images', status: 'ok', finished_at: '2026-11-20 08:00:01.000', error_code: null },
-      { run_id: 'r2', resource: 'analytics', status: 'running', finished_at: null, error_code: null },
-      { run_id: 'r2', resource: 'content', status: 'running', finished_at: null, error_code: null },
+    const found = await rows('SELECT run_id, resource, status, finished_at, error_code FROM _sync_runs ORDER BY 1, 2');
+    expect(found.map((row) => Object.values(row).join())).toEqual([
+      `r1,content,interrupted,${at(5)},killed`,
+      `r1,images,ok,${at(1)},`,
+      'r2,analytics,running,,',
+      'r2,content,running,,',
     ]);
   });
 });

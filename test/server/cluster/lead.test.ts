@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keepLead } from '../../../src/server/cluster/cluster-work.ts';
+import { keepLead } from '../../../src/server/cluster/keep-lead.ts';
 import { POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { until } from '../../support/serving.ts';

@@ -36,24 +36,12 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
     })),
   );
   const body = JSON.stringify({ slug: 'a-record-without-an-id', title: 'No id <b>at all</b>' }, null, 1);
-  const error = 'GET https://cms.example.com/v1/content answered 401';
   return {
     problem: null,
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
     run: resources.map((resource): RunDetails => ({
-      ...runWith({ status: 'failed' }),
+      ...runWith({ status: 'failed', error: REVOKED }),
       resource,
-      command: 'sync',
-      finished_at: NOW,
-      runs: 1,
-      first_started_at: NOW - 10 * MINUTE,
-      records: 51,
-      retries: 0,
-      bytes: 9_000,
-      all_requests: 1,
-      all_bytes: 9_000,
-      outcomes: { stop: 1 },
-      error: { code: 'auth_refused', message: error, hint: 'put a valid key into auth.key', request_id: null },
       schema_changes: [],
       rejects: [],
     })),

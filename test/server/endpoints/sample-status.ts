@@ -1,11 +1,5 @@
-import type {
-  LimitStatus,
-  PastRun,
-  ResourceStatus,
-  SourceStatus,
-  StatusSnapshot,
-  WebhookStatus,
-} from '../../../src/server/status/snapshot.ts';
+import type { Problem } from '../../../src/server/source-activity.ts';
+import type { LimitStatus, PastRun, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../../../src/server/status/snapshot.ts';
 
 export const NONCE = 'n';
 
@@ -52,21 +46,31 @@ export function resourceWith(resource: string, fields: Partial<ResourceStatus> =
   };
 }
 
-export function runWith(fields: Partial<PastRun> = {}): PastRun {
+type RunChanges = Omit<Partial<PastRun>, 'error'> & { error?: Problem | null };
+
+export function runWith({ error = null, ...fields }: RunChanges = {}): PastRun {
   const counts = { inserted: 0, updated: 0, unchanged: 38, rejected: 0, deleted: 0, held: 0 };
-  const traffic = { pages: 1, requests: 1, limited: 0 };
+  const traffic = { pages: 1, requests: 1, limited: 0, records: 38, retries: 0, bytes: 9_000 };
   const started_at = fields.started_at ?? NOW - 10 * MINUTE;
   const run_id = `${started_at}-a1b2c3d4`;
   return {
     run_id,
+    resource: 'content',
+    command: 'sync',
     mode: 'incremental',
     status: 'ok',
     warnings: [],
     started_at,
+    finished_at: started_at + 1_900,
     seconds: 1.9,
+    runs: 1,
+    first_started_at: started_at,
+    all_requests: 1,
+    all_bytes: 9_000,
+    outcomes: { ok: 1 },
     ...counts,
     ...traffic,
-    error: null,
+    error: error && { request_id: null, ...error },
     ...fields,
   };
 }
@@ -86,7 +90,7 @@ export function limitWith(fields: Partial<LimitStatus> = {}): LimitStatus {
 export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}): WebhookStatus {
   const minutes = Array.from({ length: 60 }, (_, index) => {
     const received = index % 11 === 4 ? 0 : 10 + ((index * 7) % 20);
-    return { at: minuteAt(index), received, refused: index === 33 ? 4 : 0, p95_ms: received === 0 ? null : 840 };
+    return { at: minuteAt(index), received, refused: index === 33 ? 4 : 0 };
   });
   return {
     path: `/webhooks/${source}`,

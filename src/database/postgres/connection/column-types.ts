@@ -1,3 +1,4 @@
+// Declared types of columns, and how values of Postgres are read.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { types, type CustomTypesConfig } from 'pg';
 

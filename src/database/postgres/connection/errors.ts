@@ -1,3 +1,4 @@
+// Translates errors of Postgres and the network into errors with a code and a hint.
 import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
 
 /**

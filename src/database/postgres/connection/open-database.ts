@@ -1,3 +1,4 @@
+// Opens a schema: checks the server, migrates internal tables, and cleans erased rows out of tables.
 import { Kysely, sql, CompiledQuery } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';

@@ -1,3 +1,4 @@
+// Lets Kysely run its statements through the retries and transactions of this folder.
 import {
   type CompiledQuery,
   type DatabaseConnection,

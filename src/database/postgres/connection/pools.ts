@@ -1,3 +1,4 @@
+// Connection pools, one per connection string, shared by all sources of this thread.
 import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
 import type { Clock } from '../../../model/clock.ts';

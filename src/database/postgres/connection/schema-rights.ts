@@ -1,3 +1,4 @@
+// Rights on a schema: missing grants, objects of other roles that could run with ours, roles that read the copy.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ExecuteSql, Readers, ReadersRequest } from '../../database.ts';

@@ -1,3 +1,4 @@
+// Statements of one transaction. A batch sends several of them in one round trip.
 import type { CompiledQuery } from 'kysely';
 import {
   type Connection,
@@ -44,8 +45,6 @@ export function toQuery(text: string, values: readonly unknown[] | undefined, ti
 export interface Step {
   text: string;
   values?: readonly unknown[];
-  /** The data of a `COPY ... FROM STDIN`. */
-  data?: Buffer;
   /**
    * The error if the statement affects no row. As with `refuse`, later steps have run by then, so that a COMMIT must not
    * be in the same batch.
@@ -101,11 +100,9 @@ export class Batch implements Submittable {
     const unsynced: Connection = Object.create(connection, { sync: { value: () => undefined } });
     connection.stream.cork();
     for (const sent of this.#steps) {
-      const { query, step } = sent;
-      query.submit(unsynced);
+      sent.query.submit(unsynced);
       // Its values cannot be sent: no later statement may run.
       if (sent.isRefused) break;
-      if (step.data !== undefined) sendCopyData(connection, step.data);
     }
     connection.sync();
     connection.stream.uncork();
@@ -122,10 +119,6 @@ export class Batch implements Submittable {
 
   handleDataRow(message: unknown): void {
     this.#current()?.query.handleDataRow(message);
-  }
-
-  handleCopyInResponse(): void {
-    // The data was sent with the statement.
   }
 
   handleCommandComplete(message: unknown, connection: Connection): void {
@@ -160,16 +153,6 @@ export class Batch implements Submittable {
 
 function isRow(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
-}
-
-/** A message is a letter and a length that includes its own bytes. */
-const COPY_DATA_HEADER = Buffer.from('d\0\0\0\0', 'latin1');
-const COPY_DONE = Buffer.from('c\0\0\0\u0004', 'latin1');
-
-function sendCopyData(connection: Connection, data: Buffer): void {
-  const header = Buffer.from(COPY_DATA_HEADER);
-  header.writeInt32BE(data.length + 4, 1);
-  for (const bytes of [header, data, COPY_DONE]) connection.stream.write(bytes);
 }
 
 /** The query collects the messages of its response, and returns the result at the end. */

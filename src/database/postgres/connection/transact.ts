@@ -1,3 +1,4 @@
+// Transactions and single statements, retried after conflicts and lost connections, and committed exactly once.
 import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql } from '../../database.ts';

@@ -1,3 +1,4 @@
+// State that all processes on one server share: budgets of rate limits, and which process leads a source.
 import { randomUUID } from 'node:crypto';
 import { type QueryResult, types } from 'pg';
 import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';

@@ -1,8 +1,9 @@
+// Creates and drops the foreign keys and indexes of copied tables, after a scan.
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
 import { type LeaseProof } from '../../warehouse.ts';
-import { columnText, INDEX, type KeyPlan, PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
+import { columnText, INDEX, type KeyPlan, PARENT_KEY, parentKey, parentTable } from '../../table-layout.ts';
 import { onlyRow } from '../connection/session.ts';
 import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';

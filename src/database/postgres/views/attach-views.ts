@@ -1,3 +1,4 @@
+// Statements that empty, drop and create managed views around a change of their tables.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';

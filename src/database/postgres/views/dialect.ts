@@ -1,3 +1,4 @@
+// SQL expressions of managed views on Postgres: conversions between types, values from stored bodies, sums.
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-dialect.ts';

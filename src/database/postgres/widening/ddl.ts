@@ -1,9 +1,10 @@
+// Statements that create and widen tables, and comments on tables, views and columns.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../rows/records/record-key.ts';
-import { ownColumns } from '../../own-columns.ts';
+import { ownColumns } from '../../table-layout.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { ColumnComment } from '../../warehouse.ts';

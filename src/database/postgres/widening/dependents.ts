@@ -1,3 +1,4 @@
+// Finds the views and other objects that depend on columns, and the statements that create them again.
 import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';

@@ -1,3 +1,4 @@
+// Adds tables and columns and widens types in one transaction, with all views that depend on them.
 import type { Kysely } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import { messageOf, SyncError } from '../../../model/errors.ts';

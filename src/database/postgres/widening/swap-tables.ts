@@ -1,14 +1,15 @@
+// Replaces tables by rebuilt ones, and drops tables, with the rights and limits that others set on them.
 import type { Kysely } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
-import { ownColumns } from '../../own-columns.ts';
+import { ownColumns } from '../../table-layout.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
 import { hideOwnTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { causeCode, type Database, transact } from '../connection/transact.ts';
 import { clearNames, createViews, emptyViews, planViews } from '../views/attach-views.ts';
-import { updateComments, createDeletedIndex, createTable, prefixedName } from './ddl.ts';
+import { createDeletedIndex, createTable, prefixedName, updateComments } from './ddl.ts';
 import { lockTables, transactExclusively } from './grow-tables.ts';
 
 /** Creates empty tables under other names. */

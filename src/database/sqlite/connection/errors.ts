@@ -1,3 +1,4 @@
+// Translates errors of SQLite into errors with a code and a hint, and retries while the file is locked.
 import type { Database } from 'better-sqlite3';
 import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';

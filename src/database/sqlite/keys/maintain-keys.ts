@@ -1,7 +1,8 @@
+// Creates and drops the indexes of copied tables, and updates statistics, after a scan.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../key-plan.ts';
+import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
 /** Types that are aggregated per record, and the times that such queries filter by. */

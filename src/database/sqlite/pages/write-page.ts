@@ -1,6 +1,7 @@
+// Writes one page of records with upserts of several rows each.
 import type { Database } from 'better-sqlite3';
 import type { Cell, Column, TableRows, TableShape } from '../../../model/table.ts';
-import { emptiedColumns, stampedColumns } from '../../own-columns.ts';
+import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 
 /** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */

@@ -1,3 +1,4 @@
+// SQL expressions that read values of columns from stored JSON bodies, for history views on SQLite.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { BodyDialect } from '../../view-dialect.ts';
 import { timeZone, type TimeZone } from '../../../model/time-zone.ts';

@@ -1,3 +1,4 @@
+// SQL expressions of managed views on SQLite: conversions between types, sums, differences.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES } from './bodies.ts';

@@ -1,8 +1,12 @@
+// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
-import type { ShapeChange, Column, TableShape } from '../../../model/table.ts';
+import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
+import { ownColumns, PARENT_KEY, parentKey, parentTable } from '../../table-layout.ts';
+import type { OwnTables } from '../../own-tables.ts';
+import type { ViewChange } from '../../view-dialect.ts';
 import {
   growthOutdated,
   InUse,
@@ -12,10 +16,6 @@ import {
   type TableStaging,
   type TableSwap,
 } from '../../warehouse.ts';
-import { PARENT_KEY, parentKey, parentTable } from '../../key-plan.ts';
-import { ownColumns } from '../../own-columns.ts';
-import type { OwnTables } from '../../own-tables.ts';
-import type { ViewChange } from '../../view-dialect.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
