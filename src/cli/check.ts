@@ -20,6 +20,8 @@ import { findWarehouse } from './command/find-warehouse.ts';
 import { type Paint, painter, printReport, type TextTone } from './command/output.ts';
 import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
+/** `content-sync check`: compares config and profile with the live service. */
+
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MAX_ATTEMPTS = 2;
 const MAX_WAIT_MS = 30_000;

@@ -1,3 +1,5 @@
+/** The cause and the fix of every error code, for `content-sync explain` and the docs. */
+
 /** Error codes that have one cause and one fix. */
 interface ErrorExplanation {
   /** Separated by spaces. */
@@ -47,8 +49,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check the record that the value comes from. Put `{since}` and `{until}` into the query, and give `{cursor}` a `first_cursor`.',
     },
     {
-      codes: 'file_exists file_unwritable',
-      cause: '`init` or `probe` would replace a file, or cannot write it.',
+      codes: 'file_exists',
+      cause: '`init` or `probe` would replace a file.',
       fix: 'Name another file, or add `--force`.',
     },
     {
@@ -71,7 +73,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes: 'refresh_token_refused',
-      cause: 'The refresh token is used up, revoked or expired. It is not tried again.',
+      cause: 'The refresh token is used up, revoked or expired.',
       fix: 'Get a new one from the service and set `refresh_token` under `auth`.',
     },
     {
@@ -102,9 +104,9 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `base_url`, the network and the service. Raise `http.timeout`, or request smaller pages.',
     },
     {
-      codes: 'tls insecure_tls',
-      cause: 'The certificate or the handshake was refused, or `NODE_TLS_REJECT_UNAUTHORIZED=0` is set.',
-      fix: 'Check certificate and port, unset the variable, and name a private authority in `NODE_EXTRA_CA_CERTS`.',
+      codes: 'tls',
+      cause: 'The certificate or the handshake was refused.',
+      fix: 'Check certificate and port, and name a private authority in `NODE_EXTRA_CA_CERTS`.',
     },
     {
       codes: 'proxy_failed',

@@ -1,3 +1,4 @@
+/** Checks the settings of one source together with its profile (`checkSource`). */
 import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
 import { checkValue } from './file/check-value.ts';
@@ -89,7 +90,7 @@ function sourceFindings(
     ...(source.allow_insecure ? [] : insecureFindings(name, source, profile)),
     ...(profile === null ? [] : profileFindings(source, profile, place)),
   ];
-  return found.map((finding) => ({ ...finding, path: ['sources', name, ...finding.path] }));
+  return found.map(({ path, part, message }) => ({ path: ['sources', name, ...path], part, message }));
 }
 
 function profileFindings(source: SourceFields, profile: Profile, place: SourcePlace): SettingsFinding[] {

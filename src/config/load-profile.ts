@@ -1,3 +1,4 @@
+/** Reads a profile with those that it extends, and gives each resource the fields that it inherits. */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { checkValue } from './file/check-value.ts';
@@ -87,7 +88,7 @@ export function packagedProfiles(): string[] {
 }
 
 /** The path of a profile: in this package for a bare name, else relative to `folder`. */
-export function profilePath(name: string, folder: string): string {
+function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 

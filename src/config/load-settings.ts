@@ -26,7 +26,13 @@ import { profileReader } from './load-profile.ts';
 import { networkOf, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
-import { addressSecrets, sharingFault, sourceNameFault, sourceAddress, warehouseTransportFault } from './warehouse-address.ts';
+import {
+  addressSecrets,
+  sharingFault,
+  sourceNameFault,
+  sourceAddress,
+  warehouseTransportFault,
+} from './warehouse-address.ts';
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
@@ -114,7 +120,7 @@ function listSources(config: YamlFile, place: SourcePlace): ListedSources {
     // In a mounted ConfigMap the files are links, so the kind of an entry is not checked.
     const files = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
     if (files.length === 0) throw new Error('at least one <name>.yaml in the folder');
-    const entries = files.toSorted().map((name) => readSourceFile(join(folder, name), name, place.shown));
+    const entries = files.toSorted().map((name) => readSourceFile(join(folder, name), name, place));
     return { isFolder: true, entries, faults: [] };
   } catch (error) {
     const reason = messageOf(error).replace(/^([A-Z]+)\b.*/s, 'a readable folder ($1)');
@@ -123,9 +129,9 @@ function listSources(config: YamlFile, place: SourcePlace): ListedSources {
   }
 }
 
-function readSourceFile(path: string, fileName: string, shown: (path: string) => string): SourceEntry {
+function readSourceFile(path: string, fileName: string, place: SourcePlace): SourceEntry {
   const name = fileName.replace(/\.ya?ml$/, '');
-  const file = shown(path);
+  const file = place.shown(path);
   const locate = ({ message }: SettingsFinding): Fault => ({ file, line: 1, column: 1, field: '', message });
   const unreadable = { name, file, path, value: undefined, locate };
   if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
@@ -180,7 +186,6 @@ function checkCommon(
       place.cwd,
     ),
   ];
-  const isOfSource = ({ path }: SettingsFinding): boolean => path[0] === 'sources' && path.length > 1;
   return {
     data,
     faults: found.filter((finding) => !isOfSource(finding)).map(locate),
@@ -188,6 +193,10 @@ function checkCommon(
     secrets: filled.secrets,
     holdsSecret: holdsLiteralSecret(value, filled.paths),
   };
+}
+
+function isOfSource({ path }: SettingsFinding): boolean {
+  return path[0] === 'sources' && path.length > 1;
 }
 
 /** Checks the address of the warehouse, and that each source has a place of its own in it. */

@@ -1,3 +1,4 @@
+/** The setting `http` of a source: proxy, certificate authorities and client certificate. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';

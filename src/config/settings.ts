@@ -1,3 +1,4 @@
+/** The schema of the config file, and the types of the settings that it results in. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

@@ -1,21 +1,28 @@
+/** Opens the HTTP client of one source (`createClient`). */
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
-import type { HttpProfile, Profile } from '../config/profile/profile.ts';
+import type { Profile } from '../config/profile/profile.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
 import { isSecretName } from '../model/visible-text.ts';
 import { createCredentials } from './auth/create-credentials.ts';
 import type { KeepSecret } from './auth/credentials.ts';
-import { answerMemory, type AnswerMemory } from './body/answer-memory.ts';
 import type { ShownQuery } from './body/safe-text.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
 import { recordFinder } from './outcome/read-answer.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
-import { BACKOFF, type BackoffLimits, createRetryQuota, type LoopParts, runRequest } from './request-loop.ts';
+import {
+  BACKOFF,
+  type BackoffLimits,
+  type ClientParts,
+  createRetryQuota,
+  PLAIN_HEADERS,
+  runRequest,
+} from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;
@@ -37,17 +44,7 @@ export interface ClientOptions {
   secrets?: string[] | undefined;
   /** The store of OAuth tokens that other processes use too; the client has its own if absent. */
   tokens?: TokenStore | undefined;
-  /** 0 <= x < 1; `Math.random` if absent. */
-  random?: (() => number) | undefined;
   backoff?: BackoffLimits | undefined;
-  /** The memory for all responses; that of the process if absent. */
-  memory?: AnswerMemory | undefined;
-}
-
-/** What a client sends requests with, for others that send to the same service. */
-export interface ClientParts extends LoopParts {
-  http: HttpProfile;
-  network: Network | undefined;
 }
 
 /** A client, and what it is made of. */
@@ -60,36 +57,24 @@ export interface Client extends ApiClient {
  * credential that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {
-  const { profile, clock, rateLimiter, memory = answerMemory } = options;
+  const { profile, clock, rateLimiter, network, backoff = BACKOFF } = options;
   const secrets = options.secrets ?? [];
-  const { network } = options;
   const agent = createAgent(profile.http, network);
   const exchange = createExchange(agent, profile.http, clock);
   const version = requestedVersion(profile);
-  const { plainHeaders, homeHeaders } = requestHeaders({ ...profile.headers, ...version.headers });
   const parts: ClientParts = {
     http: profile.http,
     network,
     clock,
     limiterFor: () => rateLimiter,
     exchange,
-    plainHeaders,
-    homeHeaders,
-    memory,
-    bounds: { values: profile.http.max_values, digits: profile.http.max_digits },
-    memoryWait: profile.http.timeout,
-    credentials: createCredentials({ ...options, memory, exchange }, createSecretKeeper(secrets)),
+    homeHeaders: requestHeaders({ ...profile.headers, ...version.headers }),
+    credentials: createCredentials({ ...options, exchange }, createSecretKeeper(secrets)),
     judge: createJudge(profile.outcomes),
     isRecord: recordFinder(profile),
-    origins: {
-      home: options.baseUrl.origin,
-      allowsOthers: false,
-      secrets,
-    },
-    attempts: profile.http.attempts,
+    origins: { home: options.baseUrl.origin, allowsOthers: false, secrets },
     quota: createRetryQuota(),
-    backoff: options.backoff ?? BACKOFF,
-    random: options.random ?? Math.random,
+    backoff,
     shownQuery: shownQuery(profile, secrets),
     version,
     answered: options.answered,
@@ -119,18 +104,17 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
   };
 }
 
-/** Headers with names in lower case: those for any allowed origin, and those for the home origin. */
-function requestHeaders(profile: Readonly<Record<string, string>>) {
-  const plainHeaders = { accept: 'application/json', 'user-agent': 'content-sync' };
-  // The service's document shows Content-Type on a request without a body.
-  const homeHeaders: Record<string, string> = {
-    ...plainHeaders,
+/** Headers for the home origin, with names in lower case. */
+function requestHeaders(profile: Readonly<Record<string, string>>): Record<string, string> {
+  const own = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
+  return {
+    ...PLAIN_HEADERS,
+    // The service's document shows Content-Type on a request without a body.
     'content-type': 'application/json',
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
+    ...Object.fromEntries(own),
   };
-  for (const [name, value] of Object.entries(profile)) homeHeaders[name.toLowerCase()] = value;
-  return { plainHeaders, homeHeaders };
 }
 
 /** Parameters that say which page or since when: they help in a message and hold no secret. */

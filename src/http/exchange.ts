@@ -1,3 +1,7 @@
+/**
+ * Sends one HTTP request over undici and reads its answer, with deadlines and size limits. No retries and no
+ * redirects.
+ */
 import { getCACertificates } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, errors, request as send } from 'undici';
 import type { Network } from '../config/network.ts';

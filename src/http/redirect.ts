@@ -1,3 +1,4 @@
+/** Decides which addresses may be requested, also by redirects, and keeps credentials at the origin of the service. */
 import { SyncError } from '../model/errors.ts';
 import { holdsSecret } from '../observe/scrub.ts';
 

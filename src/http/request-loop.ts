@@ -1,4 +1,9 @@
+/**
+ * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
+ */
+import type { Network } from '../config/network.ts';
 import type { RequestedVersion } from '../config/profile/http-fields.ts';
+import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
 import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
@@ -6,16 +11,25 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
-import type { AnswerHold, AnswerMemory } from './body/answer-memory.ts';
+import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/safe-text.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
-import { type BodyBounds, interpret } from './outcome/read-answer.ts';
+import { interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
+import {
+  firstHop,
+  type Hop,
+  nextHop,
+  type OriginPolicy,
+  refusePostRedirect,
+  withAppended,
+  withoutParams,
+  withVersionQuery,
+} from './redirect.ts';
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {
@@ -65,29 +79,23 @@ const MAX_LIMITED_ANSWERS = 50;
 /** Tokens that may expire during one request. */
 const MAX_RENEWALS = 5;
 
-/** The parts that all requests of a client have in common. */
-export interface LoopParts {
+/** What the requests of a client have in common. */
+export interface ClientParts {
+  /** Bounds of a request and its answer. */
+  http: HttpProfile;
+  network: Network | undefined;
   clock: Clock;
   credentials: Credentials;
   exchange: SendRequest;
   judge: (seen: Seen) => OutcomeVerdict;
   isRecord: (body: JsonValue) => boolean;
-  bounds: BodyBounds;
-  /** Headers for the home origin (the profile's), and those that go anywhere. */
+  /** Headers for the home origin: those that go anywhere (`PLAIN_HEADERS`), and the profile's. */
   homeHeaders: Readonly<Record<string, string>>;
-  plainHeaders: Readonly<Record<string, string>>;
   /** Returns the rate limiter of an origin. */
   limiterFor: (url: URL) => { run: RateLimiter['run'] };
-  memory: AnswerMemory;
-  /** Milliseconds that an answer waits until there is memory for it. */
-  memoryWait: number;
   origins: OriginPolicy;
-  /** Attempts per request, the first one included. */
-  attempts: number;
   quota: RetryQuota;
   backoff: BackoffLimits;
-  /** 0 <= x < 1. */
-  random: () => number;
   shownQuery: ShownQuery;
   version: RequestedVersion;
   /** Called with every answer of the service itself. */
@@ -95,6 +103,9 @@ export interface LoopParts {
   log: ((event: AttemptEvent) => void) | undefined;
   retried: ((event: RetryEvent) => void) | undefined;
 }
+
+/** Headers of a request to any origin. */
+export const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 
 /** Codes of answers that say that there is nothing at the address. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
@@ -119,8 +130,8 @@ type AttemptResult = Judged | { kind: 'redirect'; answer: WireAnswer };
  * redirect takes its own slot, and none is held while waiting. Throws `SyncError` when it is over without an answer,
  * the rate limiter's `DeferredError`, and the signal's reason.
  */
-export async function runRequest(parts: LoopParts, request: ApiRequest): Promise<ApiAnswer> {
-  const hold = request.hold ?? parts.memory.open();
+export async function runRequest(parts: ClientParts, request: ApiRequest): Promise<ApiAnswer> {
+  const hold = request.hold ?? answerMemory.open();
   try {
     return await runAttempts(parts, request, hold);
   } catch (error) {
@@ -131,7 +142,7 @@ export async function runRequest(parts: LoopParts, request: ApiRequest): Promise
   }
 }
 
-async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
+async function runAttempts(parts: ClientParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
   const { origins, version, credentials } = parts;
   const hop = firstHop(request.url, origins);
   // An address that gets no credential, such as that of a file, is requested as it is.
@@ -154,7 +165,7 @@ async function runAttempts(parts: LoopParts, request: ApiRequest, hold: AnswerHo
 }
 
 /** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
-async function takeSlot(parts: LoopParts, state: RequestProgress): Promise<AttemptResult | null> {
+async function takeSlot(parts: ClientParts, state: RequestProgress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
   let credential = NO_CREDENTIAL;
   if (state.hop.credentialed) {
@@ -172,7 +183,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the rate limiter. */
 async function attempt(
-  parts: LoopParts,
+  parts: ClientParts,
   state: RequestProgress,
   own: SentCredential,
   dialect: RateDialect,
@@ -197,7 +208,11 @@ async function attempt(
     const facts = factsOf(answer, readAnswerLimits(answer, dialect), false);
     return { result: { kind: 'redirect', answer }, facts };
   }
-  const reading = interpret(answer, request.isRecord ?? parts.isRecord, { ...parts.bounds, hold });
+  const reading = interpret(answer, request.isRecord ?? parts.isRecord, {
+    values: parts.http.max_values,
+    digits: parts.http.max_digits,
+    hold,
+  });
   const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
   const seen = { ...reading.seen, limits };
   const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
@@ -209,26 +224,26 @@ async function attempt(
 
 /** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
 function headersFor(
-  parts: LoopParts,
+  parts: ClientParts,
   { request, hop }: RequestProgress,
   { headers }: SentCredential,
 ): Record<string, string> {
-  if (!hop.credentialed) return { ...parts.plainHeaders };
+  if (!hop.credentialed) return { ...PLAIN_HEADERS };
   const all = [parts.homeHeaders, request.headers ?? {}, headers];
   const cookies = all.flatMap((each) => each['cookie'] ?? []);
   return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
 }
 
-async function retryCredential(parts: LoopParts, state: RequestProgress, error: unknown): Promise<void> {
+async function retryCredential(parts: ClientParts, state: RequestProgress, error: unknown): Promise<void> {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
-  if (state.failures >= parts.attempts || !parts.quota.take()) throw error;
+  if (state.failures >= parts.http.attempts || !parts.quota.take()) throw error;
   const { code } = error;
-  await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.attempts - 1 });
+  await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.http.attempts - 1 });
 }
 
 function follow(
-  parts: LoopParts,
+  parts: ClientParts,
   state: RequestProgress,
   { answer }: Extract<AttemptResult, { kind: 'redirect' }>,
 ): void {
@@ -244,7 +259,7 @@ function follow(
 }
 
 /** Reacts to the outcome of one attempt: returns an answer or throws; null for another attempt. */
-async function react(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
+async function react(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
   const { outcome, code } = judged.verdict;
   const { request } = state;
   if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
@@ -279,10 +294,10 @@ function isGone(request: ApiRequest, { verdict, answer: { status, failure }, rea
   return request.isGone?.({ status, json: reading.seen.json }) ?? false;
 }
 
-async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<void> {
+async function retryLater(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<void> {
   const { answer, verdict } = judged;
   state.failures += 1;
-  const attempts = Math.min(parts.attempts, verdict.attempts ?? parts.attempts);
+  const attempts = Math.min(parts.http.attempts, verdict.attempts ?? Infinity);
   if (state.failures >= attempts) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
@@ -298,23 +313,23 @@ async function retryLater(parts: LoopParts, state: RequestProgress, judged: Judg
 
 /** Waits before a retry, after reporting it. */
 function waitToRetry(
-  parts: LoopParts,
+  parts: ClientParts,
   state: RequestProgress,
   failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>,
 ): Promise<void> {
   const { failures: retry, request } = state;
-  const wait_ms = backoffDelay(retry, parts.backoff, parts.random);
+  const wait_ms = backoffDelay(retry, parts.backoff, Math.random);
   parts.retried?.({ method: methodOf(state), url: urlOf(parts, state), retry, ...failed, wait_ms });
   return parts.clock.sleep(wait_ms, request.signal);
 }
 
 /** Outside of the slot, and holding nothing: the request that has the memory may need either. */
-async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Judged): Promise<void> {
+async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<void> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
   try {
-    await state.hold.takeTurn(parts.clock, parts.memoryWait, signal);
+    await state.hold.takeTurn(parts.clock, parts.http.timeout, signal);
   } catch (error) {
     signal?.throwIfAborted();
     throw error instanceof SyncError ? failure(parts, state, judged) : error;
@@ -322,12 +337,12 @@ async function awaitMemory(parts: LoopParts, state: RequestProgress, judged: Jud
   meter.retries += 1;
 }
 
-function answerOf(parts: LoopParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
+function answerOf(parts: ClientParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
   parts.quota.refund();
   return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
 }
 
-function failure(parts: LoopParts, state: RequestProgress, judged: Judged, note?: string): SyncError {
+function failure(parts: ClientParts, state: RequestProgress, judged: Judged, note?: string): SyncError {
   const { version } = parts;
   return requestError({
     judged,
@@ -340,7 +355,7 @@ function failure(parts: LoopParts, state: RequestProgress, judged: Judged, note?
   });
 }
 
-function report(parts: LoopParts, state: RequestProgress, { answer, verdict }: Judged): void {
+function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: Judged): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
   if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
@@ -361,7 +376,7 @@ function methodOf({ request }: RequestProgress): HttpMethod {
   return request.method ?? 'GET';
 }
 
-function urlOf(parts: LoopParts, state: RequestProgress): string {
+function urlOf(parts: ClientParts, state: RequestProgress): string {
   return shownUrl(state.hop.url, parts.shownQuery);
 }
 

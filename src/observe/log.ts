@@ -1,3 +1,4 @@
+/** The log: JSON lines without secrets, which never block the work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { errorReport } from '../model/errors.ts';

@@ -1,3 +1,5 @@
+/** Removes secrets from texts before they are written anywhere (`scrub`). */
+
 const REPLACEMENT = '***';
 /** A secret up to this length may be part of ordinary words and numbers, so it is only replaced as a whole word. */
 const MAX_SHORT_LENGTH = 7;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { toTypableCommands } from '../../src/observe/started-as.ts';
-import { runCommand, startCommand, type Ended } from '../support/command.ts';
+import { type Ended, runCommand, startCommand } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
 const { version }: { version: string } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
@@ -56,7 +56,7 @@ describe('the command line', () => {
       'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config explain demo';
     expect(names.join(' ')).toBe(listed);
     const grouped =
-      'probe health pause resume retry dictionary grants rebuild alerts backup restore copy sandbox profiles';
+      'probe health pause resume retry dictionary grants rebuild alerts backup restore copy sandbox';
     names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });
@@ -72,9 +72,13 @@ describe('the command line', () => {
     ['nothing at all', [], 'Usage: content-sync'],
     ['an unknown command, with the closest one', ['syn'], "unknown command 'syn'\n(Did you mean sync?)"],
     ['an unknown option', ['sync', '--frob'], "unknown option '--frob'"],
-    ['an unknown option of a command below a command', ['config', 'schema', '--frob'], "unknown option '--frob'"],
+    [
+      'an unknown option of a command below a command',
+      ['config', 'alerts', 'test', '--frob'],
+      "unknown option '--frob'",
+    ],
     ['one argument too many', ['status', 'content'], 'too many arguments'],
-    ['one argument too many below a command', ['config', 'schema', 'all'], 'too many arguments'],
+    ['one argument too many below a command', ['config', 'alerts', 'test', 'a', 'b'], 'too many arguments'],
     ['an option without its value', ['sync', '--config'], "option '-c, --config <file>' argument missing"],
     ['an unknown log level', ['sync', '--log-level', 'loud'], 'trace, debug, info, warn, error, fatal, silent'],
     ['a sandbox flag that cannot be read', ['sandbox', '--port', 'x'], '--port is "x", not a number'],
@@ -103,17 +107,5 @@ describe('the command line', () => {
       expect(toTypableCommands(`run content-sync ${name}`)).toBe(`run npm run -s content-sync -- ${name}`);
     }
     expect(toTypableCommands('by content-sync 0.2.0, which content-sync made')).not.toContain('npm');
-  });
-
-  it('prints the JSON Schemas that stand in config/', async () => {
-    const schemas = {
-      'content-sync.schema.json': ['config', 'schema'],
-      'profile.schema.json': ['config', 'schema', '--profile'],
-    };
-    for (const [file, args] of Object.entries(schemas)) {
-      const { code, stdout } = await call(...args);
-      expect(code).toBe(0);
-      expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(path.join(root, 'config', file), 'utf8')));
-    }
   });
 });

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Warehouse } from '../../src/database/warehouse.ts';
-import { saveLimit } from '../../src/http/rate-limit/open-rate-limiter.ts';
+import { saveLimit } from '../../src/http/rate-limit/rate-limiter.ts';
 import { rowsIn, tempWarehouse } from '../support/temp-warehouse.ts';
 
 const SMALL_WAL = 16_000_000;

@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.ts';
-import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
-import { SyncError } from '../../src/model/errors.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
-import type { AnswerFacts, RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import { type Profile, profileSchema } from '../../src/config/profile/profile.ts';
 import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
+import { type ApiAnswer, type ApiClient, newMeter } from '../../src/http/client.ts';
+import { type ClientOptions, createClient } from '../../src/http/create-client.ts';
+import type { AnswerFacts, RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
+import { SyncError } from '../../src/model/errors.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 
 /** Lets everything through at once and remembers what it was told. */
 export function openRateLimiter(

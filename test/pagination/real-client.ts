@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { ApiClient } from '../../src/http/client.ts';
-import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
-import { createClient } from '../../src/http/create-client.ts';
-import type { Clock } from '../../src/model/clock.ts';
-import type { RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
 import type { PageProfile } from '../../src/config/profile/page-style.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
+import { rateDialectSchema } from '../../src/config/profile/rate-dialect.ts';
+import { type ApiClient } from '../../src/http/client.ts';
+import { createClient } from '../../src/http/create-client.ts';
+import type { RateLimiter } from '../../src/http/rate-limit/rate-limiter.ts';
+import type { Clock } from '../../src/model/clock.ts';
 
 const clock: Clock = {
   now: () => Date.now(),

@@ -1,3 +1,4 @@
+/** Checks a value by a zod schema and explains each fault as `expected ..., got ...` (`checkValue`). */
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
 import { isSecretField, isWarehouseAddress } from './interpolate.ts';
@@ -238,7 +239,7 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
 ];
 
 /** What to do in place of a field that was removed; null for any other key. */
-export function insteadOf(path: readonly (string | number)[]): string | null {
+function insteadOf(path: readonly (string | number)[]): string | null {
   const found = REMOVED_FIELDS.find(([field]) => {
     const keys = field.split('.');
     return keys.length === path.length && keys.every((key, at) => key === '*' || key === path[at]);

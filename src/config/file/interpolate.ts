@@ -1,3 +1,4 @@
+/** Fills in `${VAR}` and `${file:/path}`, and says which values are secrets. */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { messageOf } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+/** Reads a YAML file, and finds the line and column of each of its fields for messages. */
 import { readFileSync, statSync } from 'node:fs';
 import {
   type Document,

@@ -1,3 +1,4 @@
+/** The field `auth` of a profile (how requests are authenticated) and of the settings (the secrets for it). */
 import { z } from 'zod';
 import { documented, duration, templateSchema } from './basic-fields.ts';
 

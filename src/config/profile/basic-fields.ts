@@ -1,3 +1,4 @@
+/** Building blocks of the profile schema: paths, durations, templates, and fields of webhook deliveries. */
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+/** Fields of a resource by which deletes and a feed of changes are found, and how a single record is fetched. */
 import { z } from 'zod';
 import { bodyPath, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
 import { incrementalSchema, zone } from './incremental.ts';

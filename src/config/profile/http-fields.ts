@@ -1,3 +1,4 @@
+/** Fields of a profile about requests and answers: `http`, `outcomes`, headers and API version. */
 import { z } from 'zod';
 import { OUTCOMES } from '../../model/vocabulary.ts';
 import { byteSize, documented, duration, isOwnHeader, withExamples } from './basic-fields.ts';

@@ -1,3 +1,4 @@
+/** The field `incremental` of a resource: how changes since a time are requested, and how that time is written. */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
 import { documented, duration, requestPlace, templateSchema, variablesIn } from './basic-fields.ts';
@@ -193,9 +194,12 @@ export function writePattern(parts: readonly PatternPart[], local: number, offse
   return parts.map((part) => ('text' in part ? part.text : write(part.field))).join('');
 }
 
+function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
+}
+
 function formatOffset(minutes: number, colon: string): string {
   if (minutes === 0) return 'Z';
-  const digits = (value: number): string => String(value).padStart(2, '0');
   const size = Math.abs(minutes);
-  return `${minutes < 0 ? '-' : '+'}${digits(Math.floor(size / 60))}${colon}${digits(size % 60)}`;
+  return `${minutes < 0 ? '-' : '+'}${twoDigits(Math.floor(size / 60))}${colon}${twoDigits(size % 60)}`;
 }

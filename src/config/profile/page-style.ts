@@ -1,3 +1,4 @@
+/** The field `page` of a resource: how its listing is cut into pages, and how it ends. */
 import { z } from 'zod';
 import { answerRuleFields, type AnswerRule } from './http-fields.ts';
 import { documented, bodyPath, requestPlace } from './basic-fields.ts';

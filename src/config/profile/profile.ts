@@ -1,3 +1,4 @@
+/** The schema of a whole profile, and the checks that concern several of its fields. */
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';

@@ -1,3 +1,4 @@
+/** The field `rate_limit` of a profile: how a service writes its limits, with presets for known services. */
 import { z } from 'zod';
 
 /** `<prefix>-limit`, `-remaining` and `-reset`; `X-RateLimit-Limit-Day` and those of other windows are quotas of their own. */

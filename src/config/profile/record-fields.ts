@@ -1,3 +1,4 @@
+/** Fields of a resource about its records: where they are, their ids, filters, and how they become columns. */
 import { z } from 'zod';
 import type { SourceRecord } from '../../model/json.ts';
 import { RESERVED_NAMES } from '../../model/reserved-names.ts';

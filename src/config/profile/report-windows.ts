@@ -1,3 +1,4 @@
+/** The field `windows` of a resource: reports that are requested by ranges of days. */
 import { z } from 'zod';
 import { bodyPath, documented, fieldPath, requestPlace, timeSpan, variablesIn } from './basic-fields.ts';
 import { answerRuleFields } from './http-fields.ts';

@@ -1,3 +1,4 @@
+/** Fields of a resource about its requests: path, query, headers, body and partitions. */
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';

@@ -1,3 +1,4 @@
+/** Creates the credential of a source for each auth scheme, and sends requests for tokens within the rate limits. */
 import {
   authPlan,
   type AuthPlan,
@@ -11,7 +12,7 @@ import type { TokenStore } from '../../database/coordination.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { AnswerMemory } from '../body/answer-memory.ts';
+import { answerMemory } from '../body/answer-memory.ts';
 import { factsOf, type SendRequest, type WireAnswer, type WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
@@ -27,9 +28,8 @@ import {
   tokenCredentials,
 } from './credentials.ts';
 import { jwtCredentials } from './jwt.ts';
-import { logIn } from './session-login.ts';
-import { CLAIM_MS, sharedToken, tokenSeal, type TokenOccasion } from './shared-token.ts';
-import { assertionMint, requestToken } from './token-request.ts';
+import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
+import { assertionMint, logIn, requestToken } from './token-request.ts';
 
 /** The auth of a source, by its profile and its settings. */
 interface ConfiguredAuth {
@@ -43,7 +43,6 @@ interface CredentialSource extends ConfiguredAuth {
   rateLimiter: RateLimiter;
   /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
   tokenRateLimiter?: RateLimiter | undefined;
-  memory: AnswerMemory;
   exchange: SendRequest;
   /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
   tokens?: TokenStore | undefined;
@@ -195,7 +194,7 @@ interface TokenSending {
 
 /** A request to the service's own origin takes a slot like any other; another origin has a rate limiter of its own. */
 async function sendForToken(
-  { baseUrl, rateLimiter, tokenRateLimiter, memory, exchange }: CredentialSource,
+  { baseUrl, rateLimiter, tokenRateLimiter, exchange }: CredentialSource,
   request: WireRequest,
   { lane, isStillMine, within }: TokenSending,
 ): Promise<WireAnswer> {
@@ -203,7 +202,7 @@ async function sendForToken(
     if (isStillMine !== undefined && !(await isStillMine())) {
       throw unavailable('another process asks for the token', 'Nothing is wrong: its token is used once it is there.');
     }
-    const hold = memory.open();
+    const hold = answerMemory.open();
     const signal = within === undefined ? undefined : AbortSignal.timeout(within);
     try {
       return await exchange({ ...request, most: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });

@@ -1,3 +1,7 @@
+/**
+ * Credentials as requests carry them: fixed ones, and tokens that are renewed before they expire
+ * (`tokenCredentials`).
+ */
 import type { Carrier } from '../../config/profile/auth.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -52,15 +56,17 @@ export function basicCredentials(username: string, password: string, keepSecret:
 
 /** A wrong credential of the same form, without any of the real one's text. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
-  const falsify = (text: string): string => text.replaceAll(/\p{L}/gu, 'x').replaceAll(/\p{N}/gu, '0');
-  const falsifyValue = (name: string, value: string): string => {
+  return { headers: falsifyValues(headers), query: falsifyValues(query) };
+}
+
+function falsifyValues(values: Readonly<Record<string, string>>): Record<string, string> {
+  const falsified = Object.entries(values).map(([name, value]) => {
     // The word before the credential, and the name of a cookie, are part of its form.
     const kept = { authorization: /^[A-Za-z]+ /, cookie: /^[^=]+=/ }[name]?.exec(value)?.[0] ?? '';
-    return kept + falsify(value.slice(kept.length));
-  };
-  const change = (values: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, falsifyValue(name, value)]));
-  return { headers: change(headers), query: change(query) };
+    const rest = value.slice(kept.length).replaceAll(/\p{L}/gu, 'x');
+    return [name, kept + rest.replaceAll(/\p{N}/gu, '0')];
+  });
+  return Object.fromEntries(falsified);
 }
 
 /** The prefix of the authorization header, unless the profile sets one. */

@@ -32,12 +32,15 @@ export function jwtMint(form: JwtForm, key: string, values: TemplateValues): (no
   const sign = createSigner(form, key);
   const header = { alg: form.algorithm, typ: 'JWT', ...fillEntries(form.header, values) };
   const claims = fillEntries(form.claims, values);
-  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
   return (now) => {
     const iat = Math.floor(now / 1_000);
     const text = [header, { iat, exp: iat + Math.ceil(form.lifetime / 1_000), ...claims }].map(encode).join('.');
     return `${text}.${sign(text).toString('base64url')}`;
   };
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
 function fillEntries(entries: JwtForm['claims'], values: TemplateValues): Record<string, string | number | boolean> {

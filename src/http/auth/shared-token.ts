@@ -1,3 +1,6 @@
+/**
+ * Tokens that processes share through the database, encrypted: one process requests, the others read (`sharedToken`).
+ */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { TokenStore } from '../../database/coordination.ts';

@@ -1,3 +1,4 @@
+/** Limits the memory that the answers of all requests of this process take together. */
 import v8 from 'node:v8';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+/** Reads and decompresses the body of an answer, within a limit of bytes. */
 import { pipeline, Readable, type Transform } from 'node:stream';
 import {
   constants,

@@ -1,10 +1,9 @@
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
-import type { ClientParts } from '../create-client.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
 import type { RateLimiter, RequestAttempt } from '../rate-limit/rate-limiter.ts';
-import { createRetryQuota } from '../request-loop.ts';
+import { type ClientParts, createRetryQuota } from '../request-loop.ts';
 import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import type { Downloaded, DownloadRequest } from './download-request.ts';

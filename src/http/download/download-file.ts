@@ -1,8 +1,7 @@
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { ApiAnswer } from '../client.ts';
-import type { ClientParts } from '../create-client.ts';
 import type { AnswerHeaders, OutcomeVerdict, Seen } from '../outcome/outcome-table.ts';
-import { type LoopParts, runRequest } from '../request-loop.ts';
+import { type ClientParts, runRequest } from '../request-loop.ts';
 import { type AddressRules, refusePrivateUrl } from './addresses.ts';
 import {
   type Downloaded,
@@ -18,9 +17,9 @@ import { detectKind } from './file-kind.ts';
 export interface DownloadParts {
   client: ClientParts;
   /** Of downloads, so that files that fail cost the requests for records nothing. */
-  quota: LoopParts['quota'];
+  quota: ClientParts['quota'];
   /** For origins besides the service's: they get no credential, certificate or rule of it. */
-  elsewhere: { exchange: LoopParts['exchange']; judge: LoopParts['judge']; limiterFor: LoopParts['limiterFor'] };
+  elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
 
@@ -56,7 +55,7 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
 }
 
 /** The client's parts, and those for other origins while a redirect or a record leads there. */
-function loopParts(progress: DownloadProgress): LoopParts {
+function loopParts(progress: DownloadProgress): ClientParts {
   const { parts, request } = progress;
   const { client, elsewhere, quota, rules } = parts;
   const { home, secrets } = client.origins;
@@ -93,7 +92,7 @@ const MAX_EMPTY_ATTEMPTS = 3;
 function judgeFile(
   { file, request, at, parts }: DownloadProgress,
   seen: Seen,
-  judge: LoopParts['judge'],
+  judge: ClientParts['judge'],
 ): OutcomeVerdict {
   const { status, transport } = seen;
   if (file.failure !== null) throw file.failure;
@@ -112,7 +111,7 @@ function judgeFile(
 }
 
 /** A service may say with a 200 that it limits, or fails: `judge` then decides. It is null for other origins. */
-function judgeBody(received: ReceivedBody, seen: Seen, judge: LoopParts['judge'] | null): OutcomeVerdict {
+function judgeBody(received: ReceivedBody, seen: Seen, judge: ClientParts['judge'] | null): OutcomeVerdict {
   if (received.kind === 'refused') {
     const { json, refusal } = received;
     const verdict = json === undefined ? null : (judge?.({ ...seen, content: null, json, isRecord: false }) ?? null);

@@ -1,3 +1,4 @@
+/** The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). */
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/http-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
@@ -30,16 +31,12 @@ export interface Seen extends SeenBody {
 }
 
 /** One row of the table: every condition that is present must hold. */
-export interface OutcomeRow extends StatusRow {
-  when?: (seen: Seen) => boolean;
-}
-
-/** A row that goes by the status and by failures alone. */
-export interface StatusRow extends OutcomeVerdict {
+interface OutcomeRow extends OutcomeVerdict {
   /** Codes of `transport` or `content` failures; a final `*` matches any ending. */
   failure?: readonly string[];
   /** `404` or `5xx`. */
   status?: readonly string[];
+  when?: (seen: Seen) => boolean;
 }
 
 /** The decision about one attempt. */
@@ -247,7 +244,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
 const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
 
 /** Rows for a token endpoint: answers that say nothing about the client. */
-const TOKEN_ROWS: readonly StatusRow[] = [
+const TOKEN_ROWS: readonly OutcomeRow[] = [
   row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint fails', {
@@ -359,9 +356,7 @@ export function judgeTokenAnswer({ status, failure }: { status: number; failure:
 /** The verdict about an answer that its request takes for one that says `skip`; null for any other. */
 export function declaredVerdict(rule: AnswerRule | undefined, seen: Seen): OutcomeVerdict | null {
   if (rule === undefined || seen.transport !== null || !rule.status.includes(seen.status)) return null;
-  return rule.body === null || contains(textAt(seen.json, rule.body.path), rule.body.contains ?? undefined)
-    ? DECLARED
-    : null;
+  return rule.body === null || bodyMatches(seen.json, rule.body) ? DECLARED : null;
 }
 
 const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says what this answer means' } as const;
@@ -371,7 +366,7 @@ function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undef
   return rows.find((row) => fits(row, seen.status, failure) && (row.when === undefined || row.when(seen)));
 }
 
-function fits(row: StatusRow, status: number, failure: string | null): boolean {
+function fits(row: OutcomeRow, status: number, failure: string | null): boolean {
   return (
     (row.failure === undefined || isFailure(row.failure, failure)) &&
     (row.status === undefined || row.status.some((pattern) => isStatus(pattern, status)))
@@ -413,9 +408,9 @@ export function meetsConditions(
 /** True if the value is present and not null, and contains the text if one is given. */
 export function bodyMatches(
   json: JsonValue | undefined,
-  place: { path: string; contains?: string | undefined },
+  place: { path: string; contains?: string | null | undefined },
 ): boolean {
-  return contains(textAt(json, place.path), place.contains);
+  return contains(textAt(json, place.path), place.contains ?? undefined);
 }
 
 /** All values of a header as one text; undefined if the header is absent. */

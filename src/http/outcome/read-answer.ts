@@ -1,3 +1,7 @@
+/**
+ * Decodes and parses the body of an answer, strictly and within limits, before the outcome table judges it
+ * (`interpret`).
+ */
 import { constants, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';

@@ -1,3 +1,4 @@
+/** The error with which a failed request ends, and its hint. */
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';

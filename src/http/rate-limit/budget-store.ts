@@ -1,10 +1,13 @@
+/**
+ * Keeps a rate-limit budget: in memory with a text that survives a restart, or in a database row that processes
+ * share.
+ */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { LONGEST_WAIT_MS } from './answer-limits.ts';
 import { type Budget, type BudgetOptions, getGate, getRate, newBudget, type OpenRequest } from './budget.ts';
-import type { Quota } from './quota.ts';
-import { newRateEstimate } from './rate-estimate.ts';
+import { newRateEstimate, type Quota } from './quota.ts';
 
 interface SharedRow {
   /** Null if nothing was stored yet. */

@@ -6,8 +6,19 @@
 import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { type AnswerLimits, LONGEST_WAIT_MS } from './answer-limits.ts';
-import { getNominalRate, getOpenTime, getPace, learn, newQuota, type Quota } from './quota.ts';
-import { getAllowedRate, newRateEstimate, noteRejection, noteSuccess, type RateEstimate } from './rate-estimate.ts';
+import {
+  getAllowedRate,
+  getNominalRate,
+  getOpenTime,
+  getPace,
+  learn,
+  newQuota,
+  newRateEstimate,
+  noteRejection,
+  noteSuccess,
+  type Quota,
+  type RateEstimate,
+} from './quota.ts';
 
 /** The limits of a service as the settings and the profile describe them. */
 export interface ServiceLimits {

@@ -2,10 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { forgetOldRuns, lastEndedRun, type RunRecord, type StoredWarning, updateFinishedRun } from '../../database/state/runs.ts';
+import {
+  forgetOldRuns,
+  lastEndedRun,
+  type RunRecord,
+  type StoredWarning,
+  updateFinishedRun,
+} from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
-import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/open-rate-limiter.ts';
+import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/rate-limiter.ts';
 import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { openStores } from '../../object-store/open-stores.ts';

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import { newMeter, type ApiAnswer, type RequestMeter } from '../../../src/http/client.ts';
-import type { ClientOptions } from '../../../src/http/create-client.ts';
-import { PAGE, clientFor, get, json, serve } from '../stage.ts';
-import type { Stage } from '../stage.ts';
+import { type ApiAnswer, newMeter, type RequestMeter } from '../../../src/http/client.ts';
+import { type ClientOptions } from '../../../src/http/create-client.ts';
+import { clientFor, get, json, PAGE, serve, type Stage } from '../stage.ts';
 
 export const AUTH = { type: 'oauth', client_id: 'client', client_secret: 'canary-secret' } as const;
 

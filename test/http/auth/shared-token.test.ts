@@ -36,16 +36,6 @@ async function asker(
 }
 
 describe.skipIf(POSTGRES.missing !== null)('the store of tokens', () => {
-  it('gives the next token to all who can no longer use the last', async () => {
-    const address = await preparedPostgres();
-    const [mine, other] = [await asker(address, 'mine'), await asker(address, 'other')];
-    expect(await mine.next()).toBe('canary-mine-1');
-    expect(await other.next()).toBe('canary-mine-1');
-    expect(await other.next()).toBe('canary-other-1');
-    expect(await mine.next()).toBe('canary-other-1');
-    expect([mine.counted.requests, other.counted.requests]).toEqual([1, 1]);
-  });
-
   it('holds no token that can be read without the secret', async () => {
     const address = await preparedPostgres();
     const { next, seal } = await asker(address, 'token');

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAnswerMemory } from '../../../src/http/body/answer-memory.ts';
+import { answerMemory, createAnswerMemory } from '../../../src/http/body/answer-memory.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { clientFor, errorOf, serve, testProfile } from '../stage.ts';
@@ -15,16 +15,22 @@ describe('a client', () => {
       response.setHeader('content-type', 'application/json');
       response.end(body);
     });
-    const client = clientFor(origin, { memory, profile: testProfile({ http: { timeout: '20s' } }) });
+    const client = clientFor(origin, { profile: testProfile({ http: { timeout: '20s' } }) });
     const get = (rest = {}) =>
-      client.get({ url: new URL(`${origin}/v1/content`), lane: 'backfill', meter: newMeter(), ...rest });
+      client.get({
+        url: new URL(`${origin}/v1/content`),
+        lane: 'backfill',
+        meter: newMeter(),
+        hold: memory.open(),
+        ...rest,
+      });
     return { memory, get };
   }
 
   it('gives the memory of an answer back, or leaves that to whoever asked for the answer to be held', async () => {
     const { memory, get } = await stage();
-    await get();
-    expect(memory.taken).toBe(0);
+    await get({ hold: undefined });
+    expect(answerMemory.taken).toBe(0);
     const hold = memory.open();
     await get({ hold });
     expect(memory.taken).toBeGreaterThan(6 * MIB);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { newMeter } from '../../../src/http/client.ts';
-import { createClient, type ClientOptions } from '../../../src/http/create-client.ts';
+import { type ClientOptions, createClient } from '../../../src/http/create-client.ts';
 import {
   createDownloader,
   type Downloader,

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { saveLimit } from '../../../../src/http/rate-limit/open-rate-limiter.ts';
+import { saveLimit } from '../../../../src/http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../../../../src/model/clock.ts';
 import { systemClock } from '../../../../src/observe/system-clock.ts';
 import { type ChildScript, startScript } from '../../../support/child-script.ts';
