@@ -1,3 +1,4 @@
+// `content-sync deletes`: lists deletes that wait for a user, and confirms or discards them.
 import { Command } from 'commander';
 import { openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';

@@ -1,3 +1,4 @@
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';

@@ -1,3 +1,4 @@
+// Chooses the views to export, and the column by whose months their files are cut.
 import type { ReadColumn, SnapshotReader, ViewCell } from '../database/snapshot-reader.ts';
 import { readShapes } from '../database/state/column-catalog.ts';
 import { readViews, type StoredView } from '../database/state/view-catalog.ts';
@@ -31,12 +32,12 @@ const DEFAULT_SOURCE_VIEWS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 const SUFFIX = '_view';
 const LIVE_SUFFIX = /_live(?:_view)?$/;
 
-export function isLiveView(name: string): boolean {
+function isLiveView(name: string): boolean {
   return LIVE_SUFFIX.test(name);
 }
 
 /** Returns the table of a view of live rows. */
-export function liveTableName(view: string): string {
+function liveTableName(view: string): string {
   return view.replace(LIVE_SUFFIX, '');
 }
 

@@ -1,3 +1,4 @@
+// Exports the views of a source as files of one snapshot; the manifest, written last, makes them visible.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { openSnapshot } from '../database/databases.ts';

@@ -1,3 +1,4 @@
+// Changes the tables of a resource, and with them the views of the source.
 import type { CompiledQuery } from 'kysely';
 import { readShapes } from '../database/state/column-catalog.ts';
 import type { HeldView } from '../database/state/owned-resource.ts';

@@ -1,3 +1,4 @@
+// Keeps the days of the view `calendar` complete for all years of the data.
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { OwnTables } from '../database/own-tables.ts';
 import { readShapes } from '../database/state/column-catalog.ts';

@@ -1,3 +1,4 @@
+// Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
 import { setImmediate } from 'node:timers/promises';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';

@@ -1,3 +1,4 @@
+// Plans the managed views for changed tables, and the statements that store their definitions.
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';

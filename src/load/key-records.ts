@@ -1,3 +1,4 @@
+// Gives the records of a page their keys, and sorts out those that cannot become rows.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';

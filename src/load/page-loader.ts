@@ -1,3 +1,4 @@
+// Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/column-catalog.ts';
 import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
@@ -211,8 +212,13 @@ function outcomeOf(
   // The others are records without any change, and copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const { overwritten, volatile = [], cutTime = null, wentBack } = found;
+  const rows = { records, inserted, updated, unchanged, rejected, wentBack };
   return {
-    ...{ records, inserted, updated, unchanged, rejected, wentBack, clashes, overflowed, discarded, repaired },
+    ...rows,
+    clashes,
+    overflowed,
+    discarded,
+    repaired,
     ...(forgotten === 0 ? {} : { forgotten }),
     ...(overwritten.length === 0 ? {} : { overwritten }),
     ...(volatile.length === 0 ? {} : { volatile }),

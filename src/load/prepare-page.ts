@@ -1,3 +1,4 @@
+// Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { currentBodies } from '../database/state/versions.ts';

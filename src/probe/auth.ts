@@ -1,3 +1,4 @@
+// Finds how a service wants the credential.
 import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
 import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResponse } from './probe-client.ts';
 import type { Findings } from './profile.ts';
@@ -35,8 +36,8 @@ interface Responses {
 
 /** Whether a form is worth a request with a false credential, and whether the response to that shows that it is read. */
 interface FormTest {
-  mayWork(responses: Responses): boolean;
-  works(own: ProbeResponse, withFalse: ProbeResponse): boolean;
+  mayWork: (responses: Responses) => boolean;
+  works: (own: ProbeResponse, withFalse: ProbeResponse) => boolean;
 }
 
 /** The right credential opens more than none: a response instead of a refusal, or more records. */

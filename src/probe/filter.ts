@@ -1,3 +1,4 @@
+// Finds the query parameters that list only what changed since a time.
 import { FAR_AHEAD_MS, judgeFilter, observeFilter, type RequestSince } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-walk.ts';
 import { writtenMoment } from '../checks/since.ts';

@@ -1,3 +1,4 @@
+// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';

@@ -1,3 +1,4 @@
+// Adds columns and tables for new fields, and widens types for new values.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';

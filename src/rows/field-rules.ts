@@ -1,3 +1,4 @@
+// What a profile says of single fields: type, name, stored as JSON.
 import type { JsonValue } from '../model/json.ts';
 import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';

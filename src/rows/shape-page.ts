@@ -1,3 +1,4 @@
+// Turns the records of a page into rows of typed tables.
 import { keysOfPath } from '../model/body-path.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';

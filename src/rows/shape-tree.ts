@@ -1,3 +1,4 @@
+// The columns and tables of a resource as a tree that follows the nesting of a record.
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';

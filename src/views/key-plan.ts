@@ -1,3 +1,4 @@
+// Plans the indexes and foreign keys of the tables of a resource.
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import type { ColumnIndex, KeyPlan } from '../database/key-plan.ts';
 import type { Column, ResourceShape, TableShape } from '../model/table.ts';

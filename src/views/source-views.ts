@@ -1,3 +1,4 @@
+// The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
 import { OWN_COLUMNS } from '../database/own-columns.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
@@ -199,8 +200,6 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
 }
 
 function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
-  const keyed = (names: readonly (string | undefined)[], key: readonly string[]): string[] =>
-    names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
   const viewName = (name: string): string | undefined => planned.get(name)?.name;
   return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
     const { key, name } = own ?? { key: [], name: '' };
@@ -210,6 +209,11 @@ function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
       ...lists.flatMap((list) => keyed([list.name, viewName(`${list.name}_live`)], list.key)),
     ];
   });
+}
+
+/** Combines each table or view with each column. */
+function keyed(names: readonly (string | undefined)[], key: readonly string[]): string[] {
+  return names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
 }
 
 function personalColumns({ resources }: ViewModel, planned: PlannedViews): string[] {

@@ -1,3 +1,4 @@
+// A local folder as the destination of an export.
 import { createWriteStream, readFileSync } from 'node:fs';
 import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+// A prefix of an S3 bucket as the destination of an export.
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
 import {

@@ -1,3 +1,4 @@
+// Converts JSON values to cells of each column type, and widens types.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';

@@ -1,3 +1,4 @@
+// Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.ts';

@@ -1,3 +1,4 @@
+// Finds the records of a page by the path in the profile, each with its exact bytes.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
