@@ -46,6 +46,12 @@ const OPENS_MORE: FormTest = {
   works: (own, withFalse) => !isUsable(withFalse) || !isAlike(own, withFalse),
 };
 
+/** The right credential opens a path, and a false one does not. */
+const IDENTIFIES: FormTest = {
+  mayWork: ({ own }) => isUsable(own),
+  works: (_own, withFalse) => !isUsable(withFalse),
+};
+
 /** If even the right credential opens nothing yet: a false one is refused in another way. */
 const IS_DISTINGUISHED: FormTest = {
   mayWork: ({ own }) => own.status !== 401 && own.status !== 0,
@@ -127,9 +133,8 @@ async function identifiedForm(
   for (const path of IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
-    const found = await findForm(client, { path, forms, none }, OPENS_MORE);
-    if (found === null || found.isLenient) return null;
-    findings.proved(['identity'], path, found.evidence);
+    const found = await findForm(client, { path, forms, none }, IDENTIFIES);
+    if (found !== null) findings.proved(['identity'], path, found.evidence);
     return found;
   }
   return null;

@@ -123,10 +123,8 @@ interface FaultWhen {
   path?: string;
   /** The number of the page in its walk, even if it is requested again. */
   page?: number;
-  /** From the n-th matching request on; only that one unless `times` or `every` is given. */
+  /** From the n-th matching request on; only that one unless `times` is given. */
   nth?: number;
-  /** Every so many matching requests. */
-  every?: number;
   /** How often it fires at most. */
   times?: number;
   /** 0..1, drawn from a generator that starts with `seed`. */
@@ -214,10 +212,9 @@ function matches(when: FaultWhen, occasion: FaultOccasion): boolean {
 }
 
 function isTurn({ script, matched, fired, random }: Added): boolean {
-  const { nth, every, probability } = script;
-  const times = script.times ?? (nth !== undefined && every === undefined ? 1 : Number.POSITIVE_INFINITY);
+  const { nth, probability } = script;
+  const times = script.times ?? (nth === undefined ? Number.POSITIVE_INFINITY : 1);
   if (fired >= times || matched < (nth ?? 1)) return false;
-  if (every !== undefined && (matched - (nth ?? every)) % every !== 0) return false;
   return probability === undefined || random() < probability;
 }
 
