@@ -12,7 +12,7 @@ import { inPartition } from '../pagination/partitioned-walk.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
 import { walk, type WalkOptions } from '../pagination/walk.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { fieldAt, takenIn } from '../rows/records/as-record.ts';
+import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { sentMoment } from './since.ts';
 
@@ -163,7 +163,7 @@ export async function samplePartition(
   if (partitions === null || parent === undefined) return null;
   const above = { ...context, profile: parent };
   const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
-  const [record] = takenIn(page?.records ?? []);
+  const [record] = recordsPassingFilter(page?.records ?? []);
   if (record === undefined) return null;
   const field =
     partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);

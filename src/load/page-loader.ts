@@ -5,12 +5,12 @@ import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
-import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
+import { withReferencesAsText, shapeChanges } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
-import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
+import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import {
   keyOf,
@@ -83,7 +83,7 @@ async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
-  const wanted = asKeys(known ?? initialShape(resource, profile), profile);
+  const wanted = withReferencesAsText(known ?? initialShape(resource, profile), profile);
   owned.shape = known;
   if (known === null) await growTables(context, null, wanted, []);
   else if (wanted !== known) {
@@ -186,7 +186,7 @@ export interface PageOutcome {
   /** Records that were dropped because a user has erased them; absent for none. */
   forgotten?: number;
   /** Records that share a key with another record of the page. */
-  clashes: KeyClashes;
+  clashes: KeyConflicts;
   /** Keys of rows of which the same scan has shown an older state before; absent for none. */
   overwritten?: readonly string[];
   /** Fields that change with every response, as it seems; absent for none. */
@@ -226,7 +226,7 @@ function outcomeOf(
   };
 }
 
-function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly SetAside[], at: string) {
+function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly RejectedRecord[], at: string) {
   const { resource } = owned;
   const stored = rejects.map(({ key, reason, detail, bytes }) => {
     return { resource, hash: textHash(bytes), reason, record_id: key, detail, body: bytes.toString(), run_id: runId };

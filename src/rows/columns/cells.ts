@@ -30,7 +30,7 @@ export const TO_CELL: Record<ColumnType, ToCell> = {
 };
 
 /** The conversion of a field whose local times are in `zone`; it accepts the same values. */
-export function cellOf(type: ColumnType, zone: TimeZone | null): ToCell {
+export function cellConverter(type: ColumnType, zone: TimeZone | null): ToCell {
   return zone === null || type !== 'timestamp' ? TO_CELL[type] : (value) => timestampIn(zone, value);
 }
 

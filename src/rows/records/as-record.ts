@@ -130,7 +130,7 @@ export function storedValue(body: string, { unwrap = [], mask = null }: RecordSi
 }
 
 /** The records that are to be rows: those that the profile's filter does not leave out. */
-export function takenIn(records: readonly SourceRecord[]): readonly SourceRecord[] {
+export function recordsPassingFilter(records: readonly SourceRecord[]): readonly SourceRecord[] {
   return records.some(({ isLeftOut }) => isLeftOut === true)
     ? records.filter(({ isLeftOut }) => isLeftOut !== true)
     : records;

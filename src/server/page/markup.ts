@@ -109,13 +109,13 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
     ([title, of, note]) =>
       markup`<th scope="col" role="columnheader" class="${of === 'number' ? of : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`,
   );
-  const cellOf = (cell: TableCell, at: number): Markup => {
+  const cellConverter = (cell: TableCell, at: number): Markup => {
     if (at === 0) return markup`<th scope="row" role="rowheader">${cell}</th>`;
     const [title, of] = heads[at] ?? ['', ''];
     const kinds = `${of}${cell === NONE || cell === '' ? ' none' : ''}`;
     return markup`<td role="cell" class="${kinds}" data-title="${title}"><div>${cell}</div></td>`;
   };
-  const body = rows.map((row) => (isCells(row) ? markup`<tr role="row">${row.map(cellOf)}</tr>` : row));
+  const body = rows.map((row) => (isCells(row) ? markup`<tr role="row">${row.map(cellConverter)}</tr>` : row));
   return markup`<div class="wide" id="${id}" tabindex="0" role="region" aria-label="${label}"><table class="${kind}" role="table"><thead role="rowgroup"><tr role="row">${head}</tr></thead>
 <tbody role="rowgroup">${body}</tbody></table></div>`;
 }
