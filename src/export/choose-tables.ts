@@ -43,6 +43,8 @@ function liveTableName(view: string): string {
 
 interface TableChoice {
   tables: ChosenTable[];
+  /** The tables whose references decide how these are cut into files. */
+  related: ChosenTable[];
   /** Views that are skipped because their resource is no longer copied. */
   leftOut: string[];
 }
@@ -58,8 +60,9 @@ export async function chooseTables(
 ): Promise<TableChoice> {
   const existing = await readTables(snapshot, copied);
   const usual = existing.filter(({ name }) => isLiveView(name) || DEFAULT_SOURCE_VIEWS.test(name));
-  const leftOut = names.length > 0 ? [] : usual.flatMap(({ name, isCopied }) => (isCopied ? [] : [name]));
-  const wanted = names.length > 0 ? names : usual.flatMap(({ name, isCopied }) => (isCopied ? [name] : []));
+  const related = usual.filter(({ isCopied }) => isCopied);
+  const leftOut = names.length > 0 ? [] : usual.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
+  const wanted = names.length > 0 ? names : related.map(({ name }) => name);
   const unknown = wanted.filter((wantedName) => existing.every(({ name }) => name !== wantedName));
   if (unknown.length > 0) {
     throw new ConfigError('export_unknown_table', `there is no view "${unknown.join('", "')}" to export`, {
@@ -69,7 +72,8 @@ export async function chooseTables(
   if (wanted.length === 0) {
     throw new ConfigError('export_unknown_table', 'there are no views to export yet', { hint: NOTHING_YET });
   }
-  return { tables: existing.filter(({ name }) => wanted.includes(name)), leftOut };
+  const tables = existing.filter(({ name }) => wanted.includes(name));
+  return { tables, related: related.length > 0 ? related : tables, leftOut };
 }
 
 const NOTHING_YET = 'run content-sync backfill or sync: the first copied rows create the views';
