@@ -8,11 +8,11 @@ import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/page-position.ts';
 import type { Page } from '../pagination/page.ts';
-import { inPartition } from '../pagination/scan-partitions.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
-import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
+import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
+import { inPartition } from '../pagination/scan-partitions.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { fieldAt, takenIn } from '../rows/records/as-record.ts';
+import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { sentMoment } from './since.ts';
 
@@ -156,7 +156,7 @@ export async function samplePartition(
   if (partitions === null || parent === undefined) return null;
   const above = { ...context, profile: parent };
   const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
-  const [record] = takenIn(page?.records ?? []);
+  const [record] = recordsPassingFilter(page?.records ?? []);
   if (record === undefined) return null;
   const field =
     partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);

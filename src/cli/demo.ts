@@ -1,3 +1,4 @@
+// `content-sync demo` and `content-sync sandbox`: a content service on this machine to try the program on.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -113,13 +114,13 @@ sources:
 const MAX_CELL_LENGTH = 40;
 
 function tableText(rows: readonly Record<string, unknown>[]): string {
-  const shorten = (text: string): string =>
-    text.length > MAX_CELL_LENGTH ? `${text.slice(0, MAX_CELL_LENGTH - 1)}…` : text;
-  const cells = [
-    Object.keys(rows[0] ?? {}),
-    ...rows.map((row) => Object.values(row).map((cell) => shorten(String(cell)))),
-  ];
+  const cells = [Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row).map(shorten))];
   return indented(indented(alignedLines(cells).join('\n')));
+}
+
+function shorten(cell: unknown): string {
+  const text = String(cell);
+  return text.length > MAX_CELL_LENGTH ? `${text.slice(0, MAX_CELL_LENGTH - 1)}…` : text;
 }
 
 function indented(text: string): string {

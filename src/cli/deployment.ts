@@ -1,3 +1,4 @@
+// `content-sync export deployment` and `export monitoring`: files that run and watch content-sync elsewhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';

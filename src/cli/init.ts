@@ -18,6 +18,8 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
+
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {
   url?: string;

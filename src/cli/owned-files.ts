@@ -1,3 +1,4 @@
+// Writes generated files into a folder of the user without overwriting what the user has changed.
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';

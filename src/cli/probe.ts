@@ -1,3 +1,4 @@
+// `content-sync config probe`: finds a profile for an unknown service by experiment.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';

@@ -5,6 +5,8 @@ import type { ResourceShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 
+// Chooses the views to export, and the column by whose months their files are cut.
+
 /** A column of a table to export, with its description. */
 export interface ChosenColumn extends ReadColumn {
   description: string | null;
@@ -30,17 +32,19 @@ const DEFAULT_SOURCE_VIEWS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 const SUFFIX = '_view';
 const LIVE_SUFFIX = /_live(?:_view)?$/;
 
-export function isLiveView(name: string): boolean {
+function isLiveView(name: string): boolean {
   return LIVE_SUFFIX.test(name);
 }
 
 /** Returns the table of a view of live rows. */
-export function liveTableName(view: string): string {
+function liveTableName(view: string): string {
   return view.replace(LIVE_SUFFIX, '');
 }
 
 interface TableChoice {
   tables: ChosenTable[];
+  /** The tables whose references decide how these are cut into files. */
+  related: ChosenTable[];
   /** Views that are skipped because their resource is no longer copied. */
   leftOut: string[];
 }
@@ -56,8 +60,9 @@ export async function chooseTables(
 ): Promise<TableChoice> {
   const existing = await readTables(snapshot, copied);
   const usual = existing.filter(({ name }) => isLiveView(name) || DEFAULT_SOURCE_VIEWS.test(name));
-  const leftOut = names.length > 0 ? [] : usual.flatMap(({ name, isCopied }) => (isCopied ? [] : [name]));
-  const wanted = names.length > 0 ? names : usual.flatMap(({ name, isCopied }) => (isCopied ? [name] : []));
+  const related = usual.filter(({ isCopied }) => isCopied);
+  const leftOut = names.length > 0 ? [] : usual.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
+  const wanted = names.length > 0 ? names : related.map(({ name }) => name);
   const unknown = wanted.filter((wantedName) => existing.every(({ name }) => name !== wantedName));
   if (unknown.length > 0) {
     throw new ConfigError('export_unknown_table', `there is no view "${unknown.join('", "')}" to export`, {
@@ -67,7 +72,8 @@ export async function chooseTables(
   if (wanted.length === 0) {
     throw new ConfigError('export_unknown_table', 'there are no views to export yet', { hint: NOTHING_YET });
   }
-  return { tables: existing.filter(({ name }) => wanted.includes(name)), leftOut };
+  const tables = existing.filter(({ name }) => wanted.includes(name));
+  return { tables, related: related.length > 0 ? related : tables, leftOut };
 }
 
 const NOTHING_YET = 'run content-sync backfill or sync: the first copied rows create the views';

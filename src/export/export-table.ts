@@ -1,3 +1,4 @@
+// Writes one view as files; of an earlier export it keeps the files of months that have not changed.
 import { createHash, hash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';

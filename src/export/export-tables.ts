@@ -1,3 +1,4 @@
+// Exports the views of a source as files of one snapshot; the manifest, written last, makes them visible.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { openSnapshot } from '../database/databases.ts';
@@ -95,11 +96,10 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
     await checkPlace(request, before);
     const id = `${startedAt.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
     const run = { id, snapshot, before, startedAt, paths };
-    const { tables: chosen, leftOut } = await chooseTables(snapshot, request.tables, resources);
-    const usual = await chooseTables(snapshot, [], resources).catch(() => null);
+    const { tables: chosen, related, leftOut } = await chooseTables(snapshot, request.tables, resources);
     const tables: ManifestTable[] = [];
     for (const table of chosen) {
-      const written = await writeTable(request, run, table, usual?.tables ?? chosen);
+      const written = await writeTable(request, run, table, related);
       tables.push(written);
       exported(summarize(written, paths));
     }

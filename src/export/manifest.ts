@@ -1,3 +1,4 @@
+// The manifest of an export: the list of its files, which readers follow and later exports compare.
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';

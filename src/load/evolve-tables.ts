@@ -8,6 +8,8 @@ import { planKeys } from '../views/key-plan.ts';
 import { type ViewGrowth, viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 
+// Changes the tables of a resource, and with them the views of the source.
+
 /** A change of a resource's tables. */
 export interface TableGrowth {
   before: ResourceShape | null;

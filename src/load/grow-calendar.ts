@@ -7,6 +7,8 @@ import type { Column, TableRows } from '../model/table.ts';
 import { type CalendarDay, daysOfYears, type Years } from '../model/timestamp-text.ts';
 import type { LoadContext } from './load-context.ts';
 
+// Keeps the days of the view `calendar` complete for all years of the data.
+
 /** Users plan this far ahead. */
 const YEARS_AHEAD = 2;
 /** Times outside of these years are typing errors, or placeholders for no time. */

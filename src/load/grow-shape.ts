@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ResourceProfile } from '../config/profile/profile.ts';
-import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import { rememberShape } from '../database/state/catalog.ts';
+import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import type { FixedColumn } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
@@ -17,6 +17,8 @@ import { evolveTables } from './evolve-tables.ts';
 import { coverRows } from './grow-calendar.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
+
+// Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
 
 /**
  * `shapeRecords` with what only the warehouse knows: the names that are taken, and the integer columns that must become

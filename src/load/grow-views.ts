@@ -12,6 +12,8 @@ import { asChange } from '../views/planned-view.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
 
+// Plans the managed views for changed tables, and the statements that store their definitions.
+
 /** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {
   plan: readonly PlannedView[];

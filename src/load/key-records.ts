@@ -1,10 +1,11 @@
+// Gives the records of a page their keys, and sorts out those that cannot become rows.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
-import { takenIn } from '../rows/records/as-record.ts';
+import { recordsPassingFilter } from '../rows/records/as-record.ts';
 import { canonicalHash, recordKey, textHash } from '../rows/records/record-key.ts';
 
 /** A record that has a key, with what is needed to tell whether it is new, changed or old. */
@@ -18,7 +19,7 @@ export interface KeyedRecord extends SourceRecord {
 }
 
 /** Records of a page that are skipped: another one on it has the same key and other content, and becomes the row. */
-export interface KeyClashes {
+export interface KeyConflicts {
   /** Skipped for a copy that changed later by the service's own clock. */
   older: number;
   /** Skipped although nothing shows which copy is right. */
@@ -28,7 +29,7 @@ export interface KeyClashes {
   olderExample: string | null;
 }
 
-const NO_CLASHES: KeyClashes = { older: 0, undecided: 0, example: null, olderExample: null };
+const NO_CLASHES: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
 
 /** The latest time that the text may mean: a local time in a repeated hour has two readings. */
 export function latestOf({ at, latest }: Updated): number {
@@ -36,7 +37,7 @@ export function latestOf({ at, latest }: Updated): number {
 }
 
 /** A record that cannot become a row. */
-export interface SetAside {
+export interface RejectedRecord {
   key: string | null;
   reason: string;
   detail: string;
@@ -46,14 +47,14 @@ export interface SetAside {
 /** Records by what becomes of them. */
 export interface KeyedRecords {
   keyed: KeyedRecord[];
-  setAside: SetAside[];
+  setAside: RejectedRecord[];
   /** Records that the profile's filter leaves out, of which no other copy on the page is taken. */
-  leftOut: LeftOut[];
-  clashes: KeyClashes;
+  leftOut: ExcludedRecord[];
+  clashes: KeyConflicts;
 }
 
 /** A record that the profile's filter excludes, so that it gets no row. */
-export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
+export type ExcludedRecord = Pick<KeyedRecord, 'key' | 'updated'>;
 
 /**
  * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
@@ -62,8 +63,8 @@ export type LeftOut = Pick<KeyedRecord, 'key' | 'updated'>;
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
   const copies: KeyedRecord[] = [];
-  const setAside: SetAside[] = [];
-  const taken = takenIn(records);
+  const setAside: RejectedRecord[] = [];
+  const taken = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
   for (const record of taken) {
     const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
@@ -87,11 +88,11 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (stays) byKey.set(keyed.key, keyed);
   }
   const leftOut = taken === records ? [] : leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
-  return { keyed: [...byKey.values()], setAside, leftOut, clashes: clashesOf(copies, byKey) };
+  return { keyed: [...byKey.values()], setAside, leftOut, clashes: countConflicts(copies, byKey) };
 }
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
-function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): LeftOut[] {
+function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
   return records.flatMap(({ value, isLeftOut }) => {
     const found = isLeftOut === true ? recordKey(value, profile.id) : null;
     return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
@@ -99,7 +100,7 @@ function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): 
 }
 
 /** Counts the skipped copies. One with the same content as the record that stays does not count. */
-function clashesOf(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyClashes {
+function countConflicts(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyConflicts {
   if (copies.length === 0) return NO_CLASHES;
   const clashes = { ...NO_CLASHES };
   for (const record of copies) {

@@ -4,14 +4,16 @@ import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
 import { restoreDeletes } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
-import { asKeys, shapeChanges } from '../rows/evolve-shape.ts';
+import { shapeChanges, withReferencesAsText } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
-import type { KeyClashes, KeyedRecord, SetAside } from './key-records.ts';
+import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+
+// Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {
@@ -73,7 +75,7 @@ async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   const known = owned.shape ?? (await readTables(warehouse, resource));
-  const wanted = asKeys(known ?? initialShape(resource, profile), profile);
+  const wanted = withReferencesAsText(known ?? initialShape(resource, profile), profile);
   owned.shape = known;
   if (known === null) await growTables(context, null, wanted, []);
   else if (wanted !== known) {
@@ -176,7 +178,7 @@ export interface PageOutcome {
   /** Records that were dropped because a user has erased them; absent for none. */
   forgotten?: number;
   /** Records that share a key with another record of the page. */
-  clashes: KeyClashes;
+  clashes: KeyConflicts;
   /** Keys of rows of which the same scan has shown an older state before; absent for none. */
   overwritten?: readonly string[];
   /** Fields that change with every response, as it seems; absent for none. */
@@ -202,8 +204,13 @@ function outcomeOf(
   // The others are records without any change, and copies on the same page that say the same.
   const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
   const { overwritten, volatile = [], cutTime = null, wentBack } = found;
+  const rows = { records, inserted, updated, unchanged, rejected, wentBack };
   return {
-    ...{ records, inserted, updated, unchanged, rejected, wentBack, clashes, overflowed, discarded, repaired },
+    ...rows,
+    clashes,
+    overflowed,
+    discarded,
+    repaired,
     ...(forgotten === 0 ? {} : { forgotten }),
     ...(overwritten.length === 0 ? {} : { overwritten }),
     ...(volatile.length === 0 ? {} : { volatile }),
@@ -211,7 +218,7 @@ function outcomeOf(
   };
 }
 
-function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly SetAside[], at: string) {
+function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly RejectedRecord[], at: string) {
   const { resource } = owned;
   const stored = rejects.map(({ key, reason, detail, bytes }) => {
     return { resource, hash: textHash(bytes), reason, record_id: key, detail, body: bytes.toString(), run_id: runId };

@@ -8,11 +8,13 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { parseInstant, toTimestampText } from '../rows/columns/timestamps.ts';
 import { storedZone, type Tombstone, tombstoneOf, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
-import { storedValue, takenIn } from '../rows/records/as-record.ts';
+import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
 import { canonicalHash, sameJson } from '../rows/records/record-key.ts';
-import { dropForgotten, type KeyedRecord, type KeyedRecords, keyRecords, latestOf, type LeftOut } from './key-records.ts';
+import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestOf } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
+
+// Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
 
 export interface LoadablePage {
   records: readonly SourceRecord[];
@@ -61,7 +63,7 @@ export async function preparePage(
   const found = await findDifference(context, policy, shape, { records: keyed.keyed, tombstones, requestedAt });
   const lost = await findLostRows(context, shape, keyed.leftOut, requestedAt);
   const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
-  return { ...keyed, forgotten, taken: takenIn(records).length, tombstones, lost, found, fresh };
+  return { ...keyed, forgotten, taken: recordsPassingFilter(records).length, tombstones, lost, found, fresh };
 }
 
 /** The rows of a commit; `written` are the records of the rows of the resource's own table. */
@@ -168,7 +170,7 @@ function volatileFields(
 async function findLostRows(
   context: LoadContext,
   shape: ResourceShape,
-  leftOut: readonly LeftOut[],
+  leftOut: readonly ExcludedRecord[],
   before: string,
 ): Promise<LostRow[]> {
   if (leftOut.length === 0) return [];

@@ -1,3 +1,5 @@
+// JSON values as the program holds them: numbers keep digits that a double would lose.
+
 /**
  * A JSON number whose digits a double cannot represent (integers beyond 2^53, long decimals, large exponents). It is the
  * object of `JSON.rawJSON`, so `JSON.stringify` writes the source digits unchanged.

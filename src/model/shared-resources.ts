@@ -1,3 +1,4 @@
+// Resources that several users share by name, such as open databases: opened once, and closed after the last use.
 import type { Clock } from './clock.ts';
 import { sleepOrAbort } from './waiting.ts';
 

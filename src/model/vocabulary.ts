@@ -1,3 +1,5 @@
+// Words with a fixed set of values, which settings, profiles and stored rows share.
+
 /** How a resource is scanned: `full` reads every page, `incremental` requests changes since the cursor. */
 export const WALK_MODES = ['full', 'incremental'] as const;
 export type ScanMode = (typeof WALK_MODES)[number];

@@ -1,3 +1,4 @@
+// Waiting that a signal or another event can end.
 import type { Clock } from './clock.ts';
 
 /** One shared reason, because an abort without a reason creates an error with a stack each time. */

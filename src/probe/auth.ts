@@ -1,3 +1,4 @@
+// Finds how a service wants the credential.
 import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
 import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResponse } from './probe-client.ts';
 import type { Findings } from './profile.ts';
@@ -35,14 +36,20 @@ interface Responses {
 
 /** Whether a form is worth a request with a false credential, and whether the response to that shows that it is read. */
 interface FormTest {
-  mayWork(responses: Responses): boolean;
-  works(own: ProbeResponse, withFalse: ProbeResponse): boolean;
+  mayWork: (responses: Responses) => boolean;
+  works: (own: ProbeResponse, withFalse: ProbeResponse) => boolean;
 }
 
 /** The right credential opens more than none: a response instead of a refusal, or more records. */
 const OPENS_MORE: FormTest = {
   mayWork: ({ own, none }) => isUsable(own) && !(isUsable(none) && isAlike(own, none)),
   works: (own, withFalse) => !isUsable(withFalse) || !isAlike(own, withFalse),
+};
+
+/** The right credential opens a path, and a false one does not. */
+const IDENTIFIES: FormTest = {
+  mayWork: ({ own }) => isUsable(own),
+  works: (_own, withFalse) => !isUsable(withFalse),
 };
 
 /** If even the right credential opens nothing yet: a false one is refused in another way. */
@@ -126,9 +133,8 @@ async function identifiedForm(
   for (const path of IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
-    const found = await findForm(client, { path, forms, none }, OPENS_MORE);
-    if (found === null || found.isLenient) return null;
-    findings.proved(['identity'], path, found.evidence);
+    const found = await findForm(client, { path, forms, none }, IDENTIFIES);
+    if (found !== null) findings.proved(['identity'], path, found.evidence);
     return found;
   }
   return null;

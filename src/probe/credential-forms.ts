@@ -1,3 +1,5 @@
+// The ways of sending a credential that `probe` tries.
+
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
 export interface CredentialForm {
   /** As evidence names it: `Authorization: Bearer`. */

@@ -1,3 +1,4 @@
+// Experiments about fields: times of change and their zones, marks of deleted records, hidden records.
 import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
@@ -29,7 +30,7 @@ const SKEW_MS = 60_000;
 
 /** Paths of the fields of records, those of objects in them included: `id`, `sys.id`. */
 export function fieldPaths(records: readonly JsonObject[], levels = 2): string[] {
-  const values = records.slice(0, 100).flatMap((record) => [...valuesIn(record, levels)]);
+  const values = records.slice(0, 100).flatMap((record) => Array.from(valuesIn(record, levels)));
   return [...new Set(values.map(({ path }) => path))];
 }
 

@@ -7,6 +7,8 @@ import { changeTime } from './fields.ts';
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
 
+// Finds the query parameters that list only what changed since a time.
+
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
  * change and `{c}` for the field that replaces it if it is null.

@@ -1,3 +1,4 @@
+// Finds the id of records, and how one record is fetched by it.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';

@@ -1,3 +1,4 @@
+// Finds the listings of a service: by its documents, its index, or usual paths.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject } from '../rows/records/as-record.ts';
 import { probeAuth } from './auth.ts';
@@ -283,9 +284,10 @@ function isContent(path: string): boolean {
 
 /** The paths to try, those with usual names first. */
 function usualFirst(paths: readonly string[]): string[] {
-  const rank = (path: string): number => {
-    const at = USUAL_PATHS.indexOf(`/${path.split('/').at(-1)?.toLowerCase()}`);
-    return (at === -1 ? USUAL_PATHS.length : at) + path.split('/').length;
-  };
-  return paths.toSorted((a, b) => rank(a) - rank(b)).slice(0, MAX_NAMED_PATHS);
+  return paths.toSorted((a, b) => rankPath(a) - rankPath(b)).slice(0, MAX_NAMED_PATHS);
+}
+
+function rankPath(path: string): number {
+  const at = USUAL_PATHS.indexOf(`/${path.split('/').at(-1)?.toLowerCase()}`);
+  return (at === -1 ? USUAL_PATHS.length : at) + path.split('/').length;
 }

@@ -1,3 +1,4 @@
+// Finds the query parameter for the number of records per page.
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { isSamePage, learnUnknown, type ProbedListing, requestPage } from './probed-listing.ts';
 import { nextSigns, plainValues } from './response-signs.ts';
@@ -55,7 +56,9 @@ export async function findSizeParam(listing: ProbedListing): Promise<SizeParam |
 function parameterHints({ first, recordsPath, conventions }: ProbedListing): Set<string> {
   const { link, urls } = nextSigns(first, recordsPath);
   const addresses = [link ?? '', ...urls.map(({ value }) => value)];
-  const inLinks = addresses.flatMap((address) => [...(URL.parse(address, first.url.href)?.searchParams.keys() ?? [])]);
+  const inLinks = addresses.flatMap((address) =>
+    Array.from(URL.parse(address, first.url.href)?.searchParams.keys() ?? []),
+  );
   const fields = plainValues(first.json ?? null, recordsPath).map(({ path }) => path.split('.').at(-1) ?? '');
   return new Set([...inLinks, ...fields, ...conventions.parameters]);
 }

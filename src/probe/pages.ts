@@ -1,3 +1,4 @@
+// Finds how a listing is split into pages, and how its end is known.
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { findSize, findSizeParam, keepRecords, SMALL_PAGE } from './page-size.ts';

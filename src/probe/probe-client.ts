@@ -15,6 +15,8 @@ import { clockOf } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
 
+// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
+
 export type QueryParams = Readonly<Record<string, string>>;
 
 /** A request of an experiment: always a GET. */

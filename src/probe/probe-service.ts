@@ -1,3 +1,4 @@
+// Finds a profile for an unknown service: runs the experiments with each of its listings, in order.
 import type { Network } from '../config/network.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
@@ -150,7 +151,7 @@ function toResult(
   const findings = [...common, ...listings.flatMap((listing) => listing.findings.all)]
     // A service may put the credential into its links and its refusals.
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
-    .map((finding) => ({ ...finding, evidence: scrub(finding.evidence, secrets) }));
+    .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
   const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
   return {

@@ -1,3 +1,4 @@
+// What the experiments know of a listing, and what they have learned from the listings before.
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';

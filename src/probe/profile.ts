@@ -1,3 +1,4 @@
+// Makes a profile of the findings, and writes it with the evidence for each line.
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';

@@ -1,3 +1,4 @@
+// Finds the records in a response body.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
@@ -52,7 +53,10 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
 function* listsInArray(list: readonly JsonObject[], path: string, level: number): Generator<RecordList> {
   const [first = {}] = list;
   const wrapper = wrapperOf(list);
-  if (wrapper !== null) return yield { path: `${path}[*].${wrapper}`, count: list.length };
+  if (wrapper !== null) {
+    yield { path: `${path}[*].${wrapper}`, count: list.length };
+    return;
+  }
   // A single entry without an id that holds lists is not a record, but contains them.
   const isContainer = list.length === 1 && !Object.keys(first).some((key) => ID.test(key));
   const inner = Object.entries(first).filter(

@@ -1,3 +1,4 @@
+// Finds totals, page counts, cursors and next links in a response.
 import { pageSchema } from '../config/profile/page-style.ts';
 import type { JsonValue } from '../model/json.ts';
 import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';

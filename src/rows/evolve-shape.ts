@@ -1,9 +1,10 @@
+// Adds columns and tables for new fields, and widens types for new values.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
-import { siblingNames, ruleOf } from './field-rules.ts';
+import { siblingNames, findRule } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 import {
   hasRoomForTable,
@@ -25,7 +26,7 @@ import {
   type Slot,
   type TableNode,
   takesPinned,
-  UNNOTED,
+  IGNORED_NOTES,
 } from './shape-tree.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
@@ -61,23 +62,28 @@ export function evolveShape(
   };
   for (const value of values) learnLevel(draft, draft.tree.root, value, false);
   for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);
-  return asKeys({ resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) }, profile);
+  return withReferencesAsText(
+    { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) },
+    profile,
+  );
 }
 
 /**
  * The shape with references as texts, because keys are: a database joins no text with a number. A type that the profile
  * gives stays. Returns the same object if nothing changes.
  */
-export function asKeys(shape: ResourceShape, profile: ShapeProfile): ResourceShape {
+export function withReferencesAsText(shape: ResourceShape, profile: ShapeProfile): ResourceShape {
   const { references = [] } = profile;
-  const isOther = (table: TableShape, column: Column): boolean =>
+  const isOtherType = (table: TableShape, column: Column): boolean =>
     !KEY_TYPES.has(column.type) &&
     references.includes(`${table.name}.${column.name}`) &&
-    ruleOf(column.path, profile).pin === null;
-  if (!shape.tables.some((table) => table.columns.some((column) => isOther(table, column)))) return shape;
+    findRule(column.path, profile).pin === null;
+  if (!shape.tables.some((table) => table.columns.some((column) => isOtherType(table, column)))) return shape;
   const tables = shape.tables.map((table) => ({
     ...table,
-    columns: table.columns.map((column) => (isOther(table, column) ? { ...column, type: 'text' as const } : column)),
+    columns: table.columns.map((column) =>
+      isOtherType(table, column) ? { ...column, type: 'text' as const } : column,
+    ),
   }));
   return { ...shape, tables };
 }
@@ -120,7 +126,7 @@ function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean):
 
 /** A value without content fits every column: as null, unless it is one of JSON. */
 function widenColumn({ pin }: Slot, column: Column, value: JsonValue): void {
-  if (pin !== null || TO_CELL[column.type](value, UNNOTED) !== undefined || !hasContent(value)) return;
+  if (pin !== null || TO_CELL[column.type](value, IGNORED_NOTES) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
 }
 

@@ -1,8 +1,9 @@
+// What a profile says of single fields: type, name, stored as JSON.
 import type { JsonValue } from '../model/json.ts';
 import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { cellConverter, TO_CELL, type ToCell } from './columns/cells.ts';
 import { EACH, keysOfText, pathText } from './columns/column-name.ts';
 import { toDateText, toTimestampText } from './columns/timestamps.ts';
 import { parseJson } from './json/parse-json.ts';
@@ -45,7 +46,7 @@ export function holdsRules({ json, fields = NO_FIELDS }: Ruled): boolean {
 }
 
 /** The type of a list's field is that of its elements, its name that of their table. */
-export function ruleOf(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PathRule {
+export function findRule(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PathRule {
   const dotted = pathText(path);
   const { type, fixedBy, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
   return {
@@ -91,7 +92,7 @@ const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | nu
  * same in another way: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
  */
 function pinnedCell(type: ColumnType, zone: TimeZone | null): ToCell {
-  const toCell = cellOf(type, zone);
+  const toCell = cellConverter(type, zone);
   const asType = AS_TYPE[type];
   if (asType === undefined) return toCell;
   return (value, notes) => {

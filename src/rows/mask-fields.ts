@@ -1,3 +1,4 @@
+// Removes or hashes the fields that the profile hides, before a record is stored.
 import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from './columns/column-name.ts';

@@ -1,9 +1,10 @@
+// Turns the records of a page into rows of typed tables.
 import { keysOfPath } from '../model/body-path.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { Contract } from '../model/vocabulary.ts';
 import { columnName, pathPart } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
-import { ruleOf } from './field-rules.ts';
+import { findRule } from './field-rules.ts';
 import { isObject } from './records/as-record.ts';
 import { type ShapeProfile, shapeTree } from './shape-tree.ts';
 import { type ShapeRecord, writeRows, type WrittenRows } from './write-rows.ts';
@@ -27,7 +28,7 @@ export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
   const { id } = profile;
   const keys = typeof id === 'string' ? (keysOfPath(id) ?? [id]) : null;
-  const key = keys === null ? '_id' : columnName(keys, new Set(), ruleOf(keys.map(pathPart), profile).rename);
+  const key = keys === null ? '_id' : columnName(keys, new Set(), findRule(keys.map(pathPart), profile).rename);
   return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
 }
 

@@ -1,17 +1,18 @@
+// The columns and tables of a resource as a tree that follows the nesting of a record.
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
 import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { Contract } from '../model/vocabulary.ts';
-import { type CellNotes, cellOf, TO_CELL, type ToCell } from './columns/cells.ts';
+import { type CellNotes, cellConverter, TO_CELL, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
-import { type FieldRule, holdsRules, type Pin, ruleOf } from './field-rules.ts';
+import { type FieldRule, holdsRules, type Pin, findRule } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
 /** Conversions are only tried with it; what it notes is not used. */
-export const UNNOTED: CellNotes = { suspect: false, repaired: 0 };
+export const IGNORED_NOTES: CellNotes = { suspect: false, repaired: 0 };
 
 /** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
 export interface ShapeProfile {
@@ -116,7 +117,7 @@ function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: n
   }
   const slot = slotAt(tree, column.path);
   const zone = zoneAt(tree.profile.times, pathText(column.path));
-  Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellOf(column.type, zone) });
+  Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellConverter(column.type, zone) });
 }
 
 /** The slot for `key` in `level`, made if it is not there. */
@@ -130,7 +131,7 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
 
 /** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
 export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
-  if (!holdsRules(profile) || ruleOf([...level.path, pathPart(key)], profile).pin === null) return undefined;
+  if (!holdsRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
   return openSlot(level, key, profile);
 }
 
@@ -141,7 +142,7 @@ export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Sl
 export function takesPinned(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
   const { pin } = slot;
   if (isObject(value) || pin === null) return false;
-  if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, UNNOTED) !== undefined;
+  if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, IGNORED_NOTES) !== undefined;
   if (slot.column !== null) return false;
   return slot.list !== null || (slot.depth < tree.profile.depth && !isElement(slot) && hasRoomForTable(tree));
 }
@@ -171,7 +172,7 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
   const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
-  const { json, pin, rename } = ruleOf(path, profile);
+  const { json, pin, rename } = findRule(path, profile);
   const isText = zoneNameAt(profile.times, dotted) === LOCAL;
   const ruled = { table, path, depth, skip, json, isText, pin, rename };
   return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
@@ -222,7 +223,7 @@ function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): 
 
 /** True if objects and arrays at the path always go into one JSON column. */
 export function isWholePath(path: SourcePath, profile: ShapeProfile): boolean {
-  return path.length > profile.depth || (holdsRules(profile) && ruleOf(path, profile).json);
+  return path.length > profile.depth || (holdsRules(profile) && findRule(path, profile).json);
 }
 
 /** True if the table has as many columns as the profile lets it have. */

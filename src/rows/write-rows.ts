@@ -1,3 +1,4 @@
+// Writes records into the rows of existing columns, and notes values that need new or wider ones.
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Cell, SourcePath, TableRows, TableShape } from '../model/table.ts';

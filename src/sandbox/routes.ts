@@ -1,3 +1,4 @@
+// The HTTP endpoints of the sandbox.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../model/clock.ts';

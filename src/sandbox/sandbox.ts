@@ -1,3 +1,4 @@
+// A content service that runs in this process, for the demo and for tests.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -1,3 +1,4 @@
+// Sends webhooks of the sandbox.
 import { createHmac, randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { request } from 'undici';

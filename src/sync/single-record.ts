@@ -15,7 +15,7 @@ import { keyParts } from '../pagination/read-item.ts';
 import { scanPages } from '../pagination/scan-pages.ts';
 import { parseInstant } from '../rows/columns/timestamps.ts';
 import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { storedValue, takenIn } from '../rows/records/as-record.ts';
+import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
@@ -239,7 +239,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
       listingScan(context, lane, askedFor(profile, key, filterQuery(profile, since))),
     )) {
       if (page.number === 1) requestedAt = page.requestedAt;
-      for (const record of takenIn(page.records)) {
+      for (const record of recordsPassingFilter(page.records)) {
         const listedKey = keyIn(record.value, profile);
         if (listedKey === null) isKeyed = false;
         else (tombstoneOf(record.value, profile) === null ? found.records : found.tombstones).set(listedKey, record);

@@ -1,3 +1,4 @@
+// The views of versions: `_history`, `_changes` and `_states`.
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
@@ -32,7 +33,9 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
     const keyDescription = live.columns.find(({ name }) => name === key)?.description ?? null;
     // The day is part of the key, so that `is_final` of a version is that of its record's row.
     const row = ` FROM ${dialect.id(own.name)} AS r WHERE r.${dialect.id(key)} = v.${dialect.id('id')}`;
-    const final = finalColumn(model, viewed, 'r.').map((each) => ({ ...each, sql: `(SELECT ${each.sql}${row})` }));
+    const final = finalColumn(model, viewed, 'r.').map((each) =>
+      Object.assign(each, { sql: `(SELECT ${each.sql}${row})` }),
+    );
     return [
       {
         name: `${resource}_history`,

@@ -4,6 +4,8 @@ import type { Column, ResourceShape, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 
+// Plans the indexes and foreign keys of the tables of a resource.
+
 type KeyReferences = KeyPlan['references'];
 
 /**

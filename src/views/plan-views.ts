@@ -1,3 +1,4 @@
+// Plans all managed views of a source, and defines those of live rows and files.
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';

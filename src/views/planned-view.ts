@@ -1,3 +1,4 @@
+// Keeps the names, order and types of the columns that a view already has in the database.
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';

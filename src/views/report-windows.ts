@@ -1,3 +1,4 @@
+// The view `_windows` of a report, and the column `is_final`.
 import type { Column, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';

@@ -7,6 +7,8 @@ import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { isHidden } from '../rows/mask-fields.ts';
 import { ownColumn, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
 
+// The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
+
 /** A column of a view over internal tables. */
 type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
 
@@ -192,8 +194,6 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
 }
 
 function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
-  const keyed = (names: readonly (string | undefined)[], key: readonly string[]): string[] =>
-    names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
   const viewName = (name: string): string | undefined => planned.get(name)?.name;
   return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
     const { key, name } = own ?? { key: [], name: '' };
@@ -203,6 +203,11 @@ function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
       ...lists.flatMap((list) => keyed([list.name, viewName(`${list.name}_live`)], list.key)),
     ];
   });
+}
+
+/** Combines each table or view with each column. */
+function keyed(names: readonly (string | undefined)[], key: readonly string[]): string[] {
+  return names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
 }
 
 function personalColumns({ resources }: ViewModel, planned: PlannedViews): string[] {

@@ -1,3 +1,4 @@
+// The view `_summary`: each live record with counts, sums and texts of related rows.
 import type { RowFact, RowsOf, ViewDialect } from '../database/view-dialect.ts';
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';

@@ -1,3 +1,4 @@
+// What a managed view consists of.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';

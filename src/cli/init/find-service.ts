@@ -1,3 +1,4 @@
+// Finds the profile and the credential of a service for `init`: by its responses, or by experiment.
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
 import { defaultNetwork } from '../../config/network.ts';
 import type { Profile } from '../../config/profile/profile.ts';

@@ -1,3 +1,4 @@
+// The profile that `init` writes for the collections of one account, in addition to a shipped profile.
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { escapePlaceholders } from '../../config/file/interpolate.ts';

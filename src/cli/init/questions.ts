@@ -1,3 +1,4 @@
+// The questions of `init`: asked on a terminal, answered by options elsewhere.
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 

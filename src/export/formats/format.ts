@@ -1,3 +1,4 @@
+// What an export format has to provide.
 import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/snapshot-reader.ts';
 
 /** A column in a file. */

@@ -1,3 +1,4 @@
+// Parquet files, one row group at a time.
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import { misfit, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';

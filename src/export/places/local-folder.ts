@@ -7,6 +7,8 @@ import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
 import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
 
+// A local folder as the destination of an export.
+
 /** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
 /** The manifest before it is renamed into place. */

@@ -1,3 +1,4 @@
+// What a destination of exports has to provide.
 import type { Readable } from 'node:stream';
 import { SyncError } from '../../model/errors.ts';
 

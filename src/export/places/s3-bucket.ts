@@ -3,6 +3,8 @@ import { ConfigError } from '../../model/errors.ts';
 import { bucketAccess, type BucketAccess, BucketClient, type BucketWords } from '../../object-store/bucket.ts';
 import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
 
+// A prefix of an S3 bucket as the destination of an export.
+
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
 const WORDS: BucketWords = {

@@ -1,3 +1,4 @@
+// Converts JSON values to cells of each column type, and widens types.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
@@ -29,7 +30,7 @@ export const TO_CELL: Record<ColumnType, ToCell> = {
 };
 
 /** The conversion of a field whose local times are in `zone`; it accepts the same values. */
-export function cellOf(type: ColumnType, zone: TimeZone | null): ToCell {
+export function cellConverter(type: ColumnType, zone: TimeZone | null): ToCell {
   return zone === null || type !== 'timestamp' ? TO_CELL[type] : (value) => timestampIn(zone, value);
 }
 

@@ -1,3 +1,4 @@
+// Names of columns and tables from source fields, and their paths.
 import { keysOfPath } from '../../model/body-path.ts';
 import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import type { SourcePath } from '../../model/table.ts';

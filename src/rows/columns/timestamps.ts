@@ -1,3 +1,4 @@
+// Parses the times that services write, and formats them for timestamp columns.
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { fitsDouble, isExact } from '../json/parse-json.ts';

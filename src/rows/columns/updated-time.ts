@@ -1,3 +1,4 @@
+// Reads from a record when it last changed, and whether it is a tombstone.
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';

@@ -1,3 +1,4 @@
+// One spelling for equal numbers and JSON texts, to compare two databases.
 import type { JsonValue } from '../../model/json.ts';
 import { isExact, parseJson, significand } from './parse-json.ts';
 

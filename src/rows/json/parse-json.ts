@@ -1,3 +1,4 @@
+// Parses JSON without losing digits of numbers, and finds the byte ranges of values in a JSON text.
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 
@@ -152,7 +153,7 @@ export function isIntegerSource(source: string): boolean {
  * JavaScript writes it: integers up to 2^53 - 1, and decimals in the fewest digits that identify the double.
  * Trailing zeros, the sign of zero and the way of writing (`1E2`) do not count.
  */
-export function keepsDigits(source: string): boolean {
+function keepsDigits(source: string): boolean {
   const double = Number(source);
   if (!Number.isFinite(double)) return false;
   if (isIntegerSource(source)) return Number.isSafeInteger(double);

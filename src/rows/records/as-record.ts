@@ -1,3 +1,4 @@
+// Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.ts';
@@ -129,7 +130,7 @@ export function storedValue(body: string, { unwrap = [], mask = null }: RecordSi
 }
 
 /** The records that are to be rows: those that the profile's filter does not leave out. */
-export function takenIn(records: readonly SourceRecord[]): readonly SourceRecord[] {
+export function recordsPassingFilter(records: readonly SourceRecord[]): readonly SourceRecord[] {
   return records.some(({ isLeftOut }) => isLeftOut === true)
     ? records.filter(({ isLeftOut }) => isLeftOut !== true)
     : records;

@@ -1,3 +1,4 @@
+// Compares two readings of one record field by field, to tell users what differs.
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/parse-json.ts';
 import { isObject } from './as-record.ts';

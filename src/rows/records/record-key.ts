@@ -1,3 +1,4 @@
+// Keys and hashes of records.
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExactNumber, JsonValue } from '../../model/json.ts';

@@ -1,3 +1,4 @@
+// Rejects records that are too large to process.
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/parse-json.ts';
 import { isObject } from './as-record.ts';

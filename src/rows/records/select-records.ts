@@ -1,25 +1,26 @@
+// Finds the records of a page by the path in the profile, each with its exact bytes.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
 import { isObject, stepInto, withField } from './as-record.ts';
 
 /** A value of a body, where it begins there, and where it ends if that is known. */
-interface Placed {
+interface ValueInBody {
   value: JsonValue;
   start: number;
   end?: number;
 }
 
 /** The entry of an array or map from which a path continues, and its key in the last map before it. */
-interface Entry extends Placed {
+interface Entry extends ValueInBody {
   key?: string | null;
 }
 
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
  * `path` is one of `model/body-path.ts`, '' if the body itself is the array. Null if it is missing or leads to no array.
- * Behind `[*]` or `*` it may lead to objects as well; an entry in which it leads to neither is a record that is to be set
- * aside. `keyField` is the field that takes the key of a record in a map.
+ * Behind `[*]` or `*` it may lead to objects as well; an entry in which it leads to neither is a record that is to be
+ * rejected. `keyField` is the field that takes the key of a record in a map.
  */
 export function selectRecords(
   bytes: Buffer,
@@ -72,20 +73,20 @@ interface Search {
 }
 
 /** Adds the records behind `from`, which `steps` before `at` have led to; false if the path goes no further. */
-function collect(search: Search, from: Placed, at: number, entry: Entry | null): boolean {
+function collect(search: Search, from: ValueInBody, at: number, entry: Entry | null): boolean {
   const { bytes, steps } = search;
   const next = steps.findIndex((step, index) => index >= at && isEach(step));
   const found = follow(bytes, from, steps.slice(at, next === -1 ? undefined : next));
-  if (found === null) return addAside(search, entry);
+  if (found === null) return addRejected(search, entry);
   if (next === -1) return addLast(search, found, entry);
   const entries = entriesOf(bytes, found, steps[next]);
-  if (entries === null) return addAside(search, entry);
+  if (entries === null) return addRejected(search, entry);
   for (const each of entries) collect(search, each, next + 1, { ...each, key: each.key ?? entry?.key ?? null });
   return true;
 }
 
 /** An array holds the records; an object inside an entry is one record. */
-function addLast(search: Search, found: Placed, entry: Entry | null): boolean {
+function addLast(search: Search, found: ValueInBody, entry: Entry | null): boolean {
   const { bytes } = search;
   if (Array.isArray(found.value)) {
     for (const element of elementsOf(bytes, found.start, found.value)) addRecord(search, element, entry);
@@ -93,19 +94,19 @@ function addLast(search: Search, found: Placed, entry: Entry | null): boolean {
   }
   // `rows[*]` leads to the entries themselves: whatever they hold is a record like any other of an array.
   const isEntry = entry !== null && entry.start === found.start;
-  if (entry === null || (!isEntry && !isObject(found.value))) return addAside(search, entry);
+  if (entry === null || (!isEntry && !isObject(found.value))) return addRejected(search, entry);
   addRecord(search, found, entry);
   return true;
 }
 
-function addRecord({ bytes, keyField, records }: Search, found: Placed, entry: Entry | null): void {
+function addRecord({ bytes, keyField, records }: Search, found: ValueInBody, entry: Entry | null): void {
   const record = recordAt(bytes, found);
   const key = entry?.key ?? null;
   records.push(keyField === null || key === null ? record : withField(record, keyField, key));
 }
 
 /** An entry without a record is rejected with its own body; false without an entry. */
-function addAside({ bytes, path, records }: Search, entry: Entry | null): boolean {
+function addRejected({ bytes, path, records }: Search, entry: Entry | null): boolean {
   if (entry === null) return false;
   const aside = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;
   // Whatever the entry holds, it has no key.
@@ -113,11 +114,11 @@ function addAside({ bytes, path, records }: Search, entry: Entry | null): boolea
   return true;
 }
 
-function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start) }: Placed): SourceRecord {
+function recordAt(bytes: Buffer, { value, start, end = valueEnd(bytes, start) }: ValueInBody): SourceRecord {
   return { value, bytes: bytes.subarray(start, end) };
 }
 
-function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed | null {
+function follow(bytes: Buffer, from: ValueInBody, steps: readonly PathStep[]): ValueInBody | null {
   let at = from;
   for (const step of steps) {
     const value = stepInto(at.value, step);
@@ -127,14 +128,14 @@ function follow(bytes: Buffer, from: Placed, steps: readonly PathStep[]): Placed
   return at;
 }
 
-function startOf(bytes: Buffer, { value, start }: Placed, step: PathStep): number {
+function startOf(bytes: Buffer, { value, start }: ValueInBody, step: PathStep): number {
   if (typeof step === 'string') return membersOf(bytes, start).get(step) ?? -1;
   const elements = Array.isArray(value) ? elementsOf(bytes, start, value) : [];
   return (typeof step === 'number' ? elements.at(step)?.start : undefined) ?? -1;
 }
 
 /** Null for a value that is no container of this kind; a map may be written as an array where its keys are numbers. */
-function entriesOf(bytes: Buffer, { value, start }: Placed, step: PathStep | undefined): Entry[] | null {
+function entriesOf(bytes: Buffer, { value, start }: ValueInBody, step: PathStep | undefined): Entry[] | null {
   if (Array.isArray(value)) return elementsOf(bytes, start, value);
   return step === EACH_ELEMENT || !isObject(value) ? null : valuesOf(bytes, start, value);
 }
@@ -143,7 +144,7 @@ function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
   return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: map[key] ?? null, start: at }));
 }
 
-function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): Placed[] {
+function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): ValueInBody[] {
   let at = skipSpace(bytes, open + 1);
   return values.map((value) => {
     const start = at;

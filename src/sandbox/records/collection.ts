@@ -1,3 +1,5 @@
+// The sorted records of one sandbox resource.
+
 /** Orders of listings: by (updated_at, id), or an arbitrary but stable one. */
 export type Sort = 'updated' | 'none';
 

@@ -1,3 +1,4 @@
+// Generated posts, images and analytics for the sandbox.
 import { type CollectionEntry, hashKey, type Sort, type StartingRecords } from './collection.ts';
 import { generatePng, sha256 } from './image-files.ts';
 

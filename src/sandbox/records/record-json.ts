@@ -1,3 +1,4 @@
+// Reads and changes the JSON records of the sandbox.
 import { randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 

@@ -1,3 +1,4 @@
+// All records of the sandbox: generated, or from a folder.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import type { Clock } from '../../model/clock.ts';

@@ -1,8 +1,8 @@
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { formatAge, durationText, formatTimeUntil, formatTimestamp } from '../../observe/figures.ts';
-import type { Severity } from '../status/attention.ts';
+import { durationText, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/figures.ts';
 import type { Problem } from '../source-activity.ts';
+import type { Severity } from '../status/attention.ts';
 
 /** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;

@@ -40,17 +40,6 @@ describe('sameJson and canonicalHash', () => {
     expect(canonicalHash(parseJson(a))).not.toBe(canonicalHash(parseJson(b)));
   });
 
-  it('F107 hold any value equal to itself with its keys turned round', () => {
-    fc.assert(
-      fc.property(fc.json(), fc.json(), (a, b) => {
-        const [one, other] = [parseJson(a), parseJson(b)];
-        expect(sameJson(one, reversed(one))).toBe(true);
-        expect(canonicalHash(reversed(one))).toBe(canonicalHash(one));
-        expect(canonicalHash(one) === canonicalHash(other)).toBe(sameJson(one, other));
-      }),
-    );
-  });
-
   it('F107 hold a record equal to itself however it is written, with texts of any length', () => {
     const texts = fc.oneof(fc.string({ maxLength: 60 }), fc.string({ unit: 'binary', maxLength: 60 }));
     const members = fc.dictionary(texts, fc.oneof(texts, fc.double(), fc.array(texts), fc.dictionary(texts, texts)));
@@ -78,11 +67,5 @@ describe('sameJson and canonicalHash', () => {
   it('F096 do not overflow on a million levels', () => {
     const deep = parseJson('['.repeat(1_000_000) + ']'.repeat(1_000_000));
     expect(canonicalHash(deep)).toHaveLength(32);
-  });
-});
-
-describe('textHash', () => {
-  it('is 32 hex digits of SHA-256', () => {
-    expect(textHash('')).toBe('e3b0c44298fc1c149afbf4c8996fb924');
   });
 });

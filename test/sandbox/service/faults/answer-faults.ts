@@ -1,8 +1,8 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { type Answer, json, problem } from '../answer.ts';
 import type { JsonObject } from '../../../../src/model/json.ts';
-import { cursorAtStart, type PageParts, type PageQuery } from '../pages/listing-page.ts';
 import { isObject, parseExactly } from '../../../../src/sandbox/records/record-json.ts';
+import { type Answer, json, problem } from '../answer.ts';
+import { cursorAtStart, type PageParts, type PageQuery } from '../pages/listing-page.ts';
 
 /** A parameter of a fault; on the command line only text and numbers. */
 export type FaultValue = string | number | Uint8Array | Readonly<Record<string, string>>;
@@ -82,7 +82,7 @@ export const ANSWER_FAULTS = {
   'malformed-json': fault('the last bytes of the body are missing, its length says so', { cut: 3 }, (answer, { cut }) =>
     withBody(answer, answer.body.subarray(0, Math.max(0, answer.body.length - cut))),
   ),
-  encoding: fault('another encoding of the text: bom, utf-16le, utf-16be, latin1', { as: 'bom', charset: '' }, encoded),
+  encoding: fault('a byte order mark before the text', { as: 'bom', charset: '' }, encoded),
   'truncated-gzip': fault(
     'a compressed body that ends early',
     { cut: 10, encoding: 'gzip' },
@@ -130,15 +130,8 @@ function withBody(answer: Answer, body: Uint8Array, headers: Record<string, stri
   return { ...answer, body, headers: { ...answer.headers, ...headers } };
 }
 
-const ENCODERS: Readonly<Record<string, (text: Uint8Array) => Uint8Array>> = {
-  bom: (text) => Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), text]),
-  'utf-16le': (text) => Buffer.from(Buffer.from(text).toString(), 'utf16le'),
-  'utf-16be': (text) => Buffer.from(Buffer.from(text).toString(), 'utf16le').swap16(),
-  latin1: (text) => Buffer.from(Buffer.from(text).toString(), 'latin1'),
-};
-
-function encoded(answer: Answer, { as, charset }: { as: string; charset: string }): Answer {
-  const body = ENCODERS[as]?.(answer.body) ?? answer.body;
+function encoded(answer: Answer, { charset }: { charset: string }): Answer {
+  const body = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), answer.body]);
   return withBody(answer, body, charset === '' ? {} : { 'content-type': `application/json; charset=${charset}` });
 }
 

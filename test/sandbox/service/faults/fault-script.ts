@@ -1,16 +1,8 @@
+import { setImmediate as immediate } from 'node:timers/promises';
+import { randomFrom } from '../../../support/random.ts';
 import { type Answer, type Delivery, sendPlain, type Wire, writeHead } from '../answer.ts';
 import type { RequestEntry } from '../request-log.ts';
-import {
-  ANSWER_FAULTS,
-  type Fault,
-  fault,
-  type FaultContext,
-  type FaultValue,
-  PAGE_FAULTS,
-  TEXT_OR_BYTES,
-} from './answer-faults.ts';
-import { randomFrom } from '../../../support/random.ts';
-import { setImmediate as immediate } from 'node:timers/promises';
+import { ANSWER_FAULTS, type Fault, fault, type FaultContext, type FaultValue, PAGE_FAULTS, TEXT_OR_BYTES } from './answer-faults.ts';
 
 /** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
 const WIRE_FAULTS = {
@@ -124,10 +116,8 @@ interface FaultWhen {
   path?: string;
   /** The number of the page in its walk, even if it is requested again. */
   page?: number;
-  /** From the n-th matching request on; only that one unless `times` or `every` is given. */
+  /** From the n-th matching request on; only that one unless `times` is given. */
   nth?: number;
-  /** Every so many matching requests. */
-  every?: number;
   /** How often it fires at most. */
   times?: number;
   /** 0..1, drawn from a generator that starts with `seed`. */
@@ -211,10 +201,9 @@ function matches(when: FaultWhen, occasion: FaultOccasion): boolean {
 }
 
 function isTurn({ script, matched, fired, random }: Added): boolean {
-  const { nth, every, probability } = script;
-  const times = script.times ?? (nth !== undefined && every === undefined ? 1 : Number.POSITIVE_INFINITY);
+  const { nth, probability } = script;
+  const times = script.times ?? (nth === undefined ? Number.POSITIVE_INFINITY : 1);
   if (fired >= times || matched < (nth ?? 1)) return false;
-  if (every !== undefined && (matched - (nth ?? every)) % every !== 0) return false;
   return probability === undefined || random() < probability;
 }
 
