@@ -10,11 +10,13 @@ const memory = memoryFolder();
 const SLOW =
   /\/(?:any-dialect|controls-elsewhere|dialects|drift-table|late-page|long-waits|lost-connections|memory|recorded-services|rotating|serve-secrets|serve-stop|serve-trouble|shared-budget-processes|two-processes|workers)\.test\.ts$/;
 
+const isSlow = ({ moduleId }: TestSpecification): boolean => SLOW.test(moduleId);
+
 /** Slow files first, then the order of vitest: the longest file first, or the largest as long as no durations are known. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- the sequencer's own, which returns another list
     const sorted = await super.sort(files);
-    const isSlow = ({ moduleId }: TestSpecification): boolean => SLOW.test(moduleId);
     return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SQLITE } from '../support/databases.ts';
-import { longOrShort } from '../support/length.ts';
+import { longOrShort, sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
 import { servingStage } from '../support/serving.ts';
 
@@ -16,6 +16,7 @@ const IN_HEADERS = [...MARKS, ...PIECES];
 /** In so long a text what is quadratic takes minutes; in a header, which may not be longer, a quarter of a second. */
 const TEXT = longOrShort(1_000_000, 300_000);
 const HEADER = 12_000;
+const HEADERS = ['link', 'ratelimit', 'etag', 'content-type', 'ratelimit-policy', 'x-ratelimit-reset', 'x-request-id'];
 /** Seconds of CPU for all texts together, many times what they take. */
 const MOST_S = 60;
 
@@ -51,19 +52,16 @@ describe('a text that repeats itself costs no more than its length', { timeout: 
     expect(kept).toBe(units.length);
   });
 
-  it.each(['link', 'ratelimit', 'ratelimit-policy', 'x-ratelimit-reset', 'etag', 'content-type', 'x-request-id'])(
-    'in the header %s',
-    async (header) => {
-      const stage = await ownService(SQLITE, { incremental: null, updated: null }, ({ searchParams }) => {
-        const at = Number(searchParams.get('cursor') ?? 0);
-        const value = repeated(IN_HEADERS[at] ?? '', HEADER).trim();
-        const headers = { [header]: header === 'content-type' ? `application/json;a=${value}` : value };
-        const next_cursor = at + 1 < IN_HEADERS.length ? String(at + 1) : null;
-        return { headers, body: { data: [{ id: `r${at}` }], next_cursor } };
-      });
-      expect(await secondsOf(async () => void (await stage.run('backfill')))).toBeLessThan(MOST_S / 4);
-    },
-  );
+  it.each(sampled(HEADERS, 2))('in the header %s', async (header) => {
+    const stage = await ownService(SQLITE, { incremental: null, updated: null }, ({ searchParams }) => {
+      const at = Number(searchParams.get('cursor') ?? 0);
+      const value = repeated(IN_HEADERS[at] ?? '', HEADER).trim();
+      const headers = { [header]: header === 'content-type' ? `application/json;a=${value}` : value };
+      const next_cursor = at + 1 < IN_HEADERS.length ? String(at + 1) : null;
+      return { headers, body: { data: [{ id: `r${at}` }], next_cursor } };
+    });
+    expect(await secondsOf(async () => void (await stage.run('backfill')))).toBeLessThan(MOST_S / 4);
+  });
 
   it('in a refusal, as body and as the address of a redirect', async () => {
     const answers = [...IN_HEADERS, ...OTHERS].map((unit) => ({ status: 400, body: repeated(unit, TEXT) }));

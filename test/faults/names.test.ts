@@ -146,26 +146,6 @@ describe('field names that are hard on SQL', () => {
     });
   });
 
-  it('F108 as names of objects and lists make tables and columns that can be asked for', async () => {
-    await onStage({}, async (stage) => {
-      const lists = Object.fromEntries(NAMES.map((name, at) => [name, [`of ${at}`]]));
-      list(stage, [record('one', { o: fieldsFor(NAMES, 'in'), l: lists })]);
-      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
-      const tables = await stage.query<{ table_name: string; table_path: string }>(
-        `SELECT DISTINCT table_name, table_path FROM _sync_columns WHERE table_name <> 'content'`,
-      );
-      expect(tables).toHaveLength(NAMES.length);
-      const values = await stage.read((db) =>
-        tables.map(({ table_name }) => db.prepare(`SELECT value FROM ${quoted(table_name)}`).all()),
-      );
-      const expected = tables.map(({ table_path }) => {
-        const [, name = ''] = keysIn(table_path);
-        return [{ value: `of ${NAMES.indexOf(unescaped(name))}` }];
-      });
-      expect(values).toEqual(expected);
-    });
-  });
-
   it(`F111 ${FIELDS} new fields at once fill the width of the table, and the others stand in _overflow`, async () => {
     await onStage({}, async (stage) => {
       const names = Array.from({ length: FIELDS }, (_, at) => `field_${at}`);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply, Responder } from '../pagination/listing-server.ts';
-import { AddressCache, type CacheHabits } from '../support/address-cache.ts';
 import { type TestDatabase, USUAL } from '../support/databases.ts';
 import { sampled } from '../support/length.ts';
 import { ownService } from '../support/own-service.ts';
@@ -254,6 +253,33 @@ const SIZE = 5;
 const COUNT = 30;
 const KEPT = 60_000;
 
+/** What a cache in front of a service does. */
+interface CacheHabits {
+  /** How long it keeps an answer, in milliseconds. */
+  ms: number;
+  /** Whether it says how old an answer is that it has kept. */
+  tellsAge: boolean;
+  /** Whether it lets requests through that say `no-cache`. */
+  isHeeding: boolean;
+}
+
+/** A cache that keeps successes by their address, as those in front of many services do; `now` in epoch milliseconds. */
+function addressCache({ ms, tellsAge, isHeeding }: CacheHabits, now: () => number) {
+  const kept = new Map<string, { answer: Reply; at: number }>();
+  return (address: string, cacheControl: string | undefined, make: () => Reply): Reply => {
+    const before = kept.get(address);
+    const ageMs = now() - (before?.at ?? -Infinity);
+    const isRefused = isHeeding && /no-cache|no-store/.test(cacheControl ?? '');
+    if (before === undefined || ageMs >= ms || isRefused) {
+      const answer = make();
+      if ((answer.status ?? 200) === 200) kept.set(address, { answer, at: now() });
+      return answer;
+    }
+    const age = tellsAge ? { age: String(Math.floor(ageMs / 1_000)) } : {};
+    return { ...before.answer, headers: { ...before.answer.headers, ...age } };
+  };
+}
+
 /** A listing behind a cache that somebody else has filled in part: from before a record was deleted and one created. */
 async function cachedStage(
   database: TestDatabase,
@@ -263,10 +289,9 @@ async function cachedStage(
 ) {
   const clock = new WorldClock(new Date().toISOString(), database.name === 'postgres' ? 50 : 0);
   const listing = new MovingListing(COUNT, dialect);
-  const cache = new AddressCache<Reply>(habits, () => clock.now());
+  const cache = addressCache(habits, () => clock.now());
   const respond: Responder = (url, count, asked) => {
-    const cacheControl = asked?.headers['cache-control'];
-    return cache.answer({ key: url.href, cacheControl }, () => listing.respond(url, count));
+    return cache(url.href, asked?.headers['cache-control'], () => listing.respond(url, count));
   };
   const stage = await ownService(database, { ...movingProfile(dialect, SIZE), ...fields }, respond);
   const missing = async (): Promise<number[]> => {
@@ -296,8 +321,8 @@ const DIALECTS: [string, ListingDialect][] = [
   ['no total', BY_PAGE],
   ['a total', { ...BY_PAGE, total: true }],
 ];
-const HEEDS = { ms: KEPT, tells: 'nothing', isHeeding: true } as const;
-const TELLS_AGE = { ms: KEPT, tells: 'age', isHeeding: false } as const;
+const HEEDS = { ms: KEPT, tellsAge: false, isHeeding: true } as const;
+const TELLS_AGE = { ms: KEPT, tellsAge: true, isHeeding: false } as const;
 const FIRST_PAGE = `/v1/report?page=1&limit=${SIZE}`;
 
 describe.for([USUAL])('a listing behind a cache by address, on $name', (database) => {
@@ -325,7 +350,7 @@ describe.for([USUAL])('a listing behind a cache by address, on $name', (database
   it.for(DIALECTS)(
     'is whole where the cache is emptied whenever something changes, as the profile says: %s',
     async ([, dialect]) => {
-      const kept = { ms: 100 * KEPT, tells: 'age', isHeeding: false } as const;
+      const kept = { ms: 100 * KEPT, tellsAge: true, isHeeding: false } as const;
       const { missing, run, visit, clock } = await cachedStage(database, dialect, kept, { accept: ['cache'] });
       await visit(FIRST_PAGE);
       clock.push(KEPT);

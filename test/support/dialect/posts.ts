@@ -71,11 +71,6 @@ export class Posts {
     this.graves.push({ post, at, sequence: this.moves });
   }
 
-  /** When a post went, the last time that it did; undefined where it is there. */
-  goneAt(key: string): number | undefined {
-    return this.live.has(key) ? undefined : this.graves.findLast(({ post }) => post.key === key)?.at;
-  }
-
   /** The posts as they were at that moment. */
   asOf(at: number): readonly Post[] {
     const snapshot = this.#snapshots.findLast((each) => each.at <= at) ?? this.#snapshots[0];
