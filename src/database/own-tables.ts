@@ -1,15 +1,75 @@
+import { z } from 'zod';
 import type { NoticeRow } from '../model/service-notice.ts';
 import type { ValueChange } from '../model/table.ts';
-import type { CalendarDay } from '../model/timestamp-text.ts';
-import type { ColumnType, RunStatus, ScanMode } from '../model/vocabulary.ts';
-import type { CheckpointRow } from './state/checkpoints.ts';
+import { type CalendarDay, timestampMs } from '../model/timestamp-text.ts';
+import { type ColumnType, type RunStatus, type ScanMode, WALK_MODES } from '../model/vocabulary.ts';
 
 // Types of the rows of internal tables, as `migrations/` creates them.
 
-export type { CheckpointRow } from './state/checkpoints.ts';
-
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
 export type TimestampText = string;
+
+const text = z.string().nullable().default(null);
+const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS')
+  .refine((read) => !Number.isNaN(timestampMs(read)), 'expected a date and a time that there are')
+  .nullable()
+  .default(null);
+const count = z.int().min(0);
+
+/** The part of a checkpoint that describes an unfinished scan; by default none. */
+export const walkSchema = z.object({
+  walk_mode: z.enum(WALK_MODES).nullable().default(null),
+  walk_position: z.string().regex(/^[/{]/, 'expected a page position').nullable().default(null),
+  walk_since: text,
+  walk_started_at: timestamp,
+  /** The service's clock when the scan began. */
+  walk_clock: timestamp,
+  /** The highest updated value of the scan, as the service wrote it, and the key of its record. */
+  walk_high_water: text,
+  walk_high_key: text,
+  walk_pages: count.default(0),
+  walk_records: count.default(0),
+  /** The smallest total that a page of the scan has reported; null if none has. */
+  walk_total: count.nullable().default(null),
+  /** Hash of the credential under which the unfinished scan began. */
+  walk_credential: text,
+});
+
+/** The defaults are those of a resource without a scan. Columns of earlier versions are ignored. */
+export const checkpointSchema = walkSchema.extend({
+  resource: z.string().min(1),
+  /** Version of this row's meaning; a newer one is refused. */
+  format: z.int(),
+  /** Hash of the settings the checkpoint was made under (id, path, filter): other settings mean other data. */
+  fingerprint: z.string().min(1),
+  /** The service's own value up to which every change is stored; null before the first complete scan. */
+  cursor: text,
+  /** The key of a record with the cursor's time, which a working filter lists; null if no record set the cursor. */
+  cursor_key: text,
+  /** The service's clock when the cursor's value was first seen; null if the service sends no time. */
+  cursor_seen_at: timestamp,
+  /** The service's clock when the last complete scan began. */
+  checked_at: timestamp,
+  last_success_at: timestamp,
+  last_full_at: timestamp,
+  /** When a scan last ended without verification of its end; null if the last one was verified. */
+  unproved_at: timestamp,
+  /** The same for full scans. */
+  unproved_full_at: timestamp,
+  /** Records on the largest page that had a next page; null if none had yet. */
+  kept_size: count.nullable().default(null),
+  due_at: timestamp,
+  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
+  filter_doubt: text,
+  /** JSON array: the assumptions of the profile that a run has verified; null if none. */
+  verified: text,
+  /** Hash of the credential of the last complete full scan: another credential may list other records. */
+  full_credential: text,
+});
+
+export type CheckpointRow = z.output<typeof checkpointSchema>;
 
 export interface ColumnRow {
   table_name: string;

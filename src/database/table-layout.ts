@@ -1,7 +1,7 @@
 // Internal columns, keys and indexes of copied tables.
-import type { TableShape } from '../model/table.ts';
-import type { ColumnType } from '../model/vocabulary.ts';
-import type { PageRows, WrittenRecord } from './warehouse.ts';
+import type { TableRows, TableShape } from '../model/table.ts';
+import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
+import type { TimestampText } from './own-tables.ts';
 
 /** The foreign keys and indexes of the tables of one resource. */
 export interface KeyPlan {
@@ -54,6 +54,34 @@ export function parentKey(table: TableShape): readonly string[] {
 
 /** The prefix of foreign keys from a child table to its parent. */
 export const PARENT_KEY = '_sync_parent_';
+
+/** A record of a page, with the values of the internal columns. */
+export interface WrittenRecord {
+  key: string;
+  /** 1 for a new record. */
+  version: number;
+  hash: string;
+  /** Replaces the page's time in `_synced_at`, for a row that is rewritten. */
+  syncedAt?: TimestampText;
+  /** The source text in UTF-8. */
+  bytes: Buffer;
+}
+
+/** The rows of a page. */
+export interface PageRows {
+  resource: string;
+  history: HistoryPolicy;
+  /** True if all rows exist, and are rewritten. */
+  isRewrite?: true;
+  /** The time of the request, for `_synced_at` and `valid_from`: rows of a later request are not overwritten. */
+  requestedAt: TimestampText;
+  /** New and changed rows per table, the resource's own table first. */
+  rows: readonly TableRows[];
+  /** All child tables of the resource: the child rows of a changed record are replaced. */
+  children: readonly TableShape[];
+  /** One per row of the resource's own table, in the same order. */
+  records: readonly WrittenRecord[];
+}
 
 /** An internal column of every resource's own table, right after its key. */
 interface OwnColumn {

@@ -1,15 +1,15 @@
 // The interface of an open warehouse, with the arguments and errors of its methods.
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import type { ResourceShape, ShapeChange, TableRows, TableShape } from '../model/table.ts';
-import type { HistoryPolicy } from '../model/vocabulary.ts';
+import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import type { TimestampText } from './own-tables.ts';
 import type { TableAccess } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { ViewChange, ViewDialect } from './view-dialect.ts';
-import type { KeyPlan } from './table-layout.ts';
+import type { KeyPlan, PageRows } from './table-layout.ts';
 
 export type { StoredRow } from './reading.ts';
+export type { PageRows, WrittenRecord } from './table-layout.ts';
 
 /** One source's tables in an open database. All methods throw `SyncError`. */
 export interface Warehouse extends TableAccess {
@@ -162,34 +162,6 @@ export interface TableSwap extends TableStaging {
   comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
   claim: CompiledQuery;
-}
-
-/** A record of a page, with the values of the internal columns. */
-export interface WrittenRecord {
-  key: string;
-  /** 1 for a new record. */
-  version: number;
-  hash: string;
-  /** Replaces the page's time in `_synced_at`, for a row that is rewritten. */
-  syncedAt?: TimestampText;
-  /** The source text in UTF-8. */
-  bytes: Buffer;
-}
-
-/** The rows of a page. */
-export interface PageRows {
-  resource: string;
-  history: HistoryPolicy;
-  /** True if all rows exist, and are rewritten. */
-  isRewrite?: true;
-  /** The time of the request, for `_synced_at` and `valid_from`: rows of a later request are not overwritten. */
-  requestedAt: TimestampText;
-  /** New and changed rows per table, the resource's own table first. */
-  rows: readonly TableRows[];
-  /** All child tables of the resource: the child rows of a changed record are replaced. */
-  children: readonly TableShape[];
-  /** One per row of the resource's own table, in the same order. */
-  records: readonly WrittenRecord[];
 }
 
 /** All changes of one page, committed as a whole. */
