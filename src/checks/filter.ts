@@ -4,7 +4,24 @@ import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
-import { askedFor, type CheckFinding, type ExtraQuery, fail, filterQuery, filterSince, filterText, keyIn, type ListedPage, type ListedRecord, listingScan, ok, type RequestContext, requestFirstPage, toListed, warn } from './listing-scan.ts';
+import {
+  askedFor,
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  filterQuery,
+  filterSince,
+  filterText,
+  keyIn,
+  type ListedPage,
+  type ListedRecord,
+  listingScan,
+  ok,
+  type RequestContext,
+  requestFirstPage,
+  toListed,
+  warn,
+} from './listing-scan.ts';
 import { momentOf, writtenMoment } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */

@@ -16,7 +16,18 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapped } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import { type CheckFinding, type ExtraQuery, fail, filterQuery, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  filterQuery,
+  type ListedPage,
+  listingScan,
+  ok,
+  type RequestContext,
+  toListed,
+  warn,
+} from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type BareListing =

@@ -12,7 +12,16 @@ import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { askServe, caller, findServe } from './command/find-serve.ts';
 import { print } from './command/output.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  withSourceOptions,
+} from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';

@@ -12,6 +12,7 @@ import {
   type SettingsFinding,
   valueAt,
   type YamlFile,
+  replaceAt,
 } from './file/yaml-file.ts';
 import { type Profile, profileSchema } from './profile/profile.ts';
 
@@ -104,8 +105,9 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
     const message = 'expected a map with the fields of a profile, got something else';
     return { layers: [], faults: [file.locate({ path: [], part: 'value', message })] };
   }
-  const layer: Layer = { file, fields: file.value };
-  const { value: base } = interpolate(file.value['extends'], place);
+  const fields = withCurrentNames(file.value, (field) => file.locate(field));
+  const layer: Layer = { file, fields };
+  const { value: base } = interpolate(fields['extends'], place);
   if (typeof base !== 'string' || base === '') return { layers: [layer], faults: [] };
   const basePath = profilePath(base, dirname(path));
   const message = !existsSync(basePath)
@@ -117,6 +119,28 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
     return { layers: [layer], faults: [file.locate({ path: ['extends'], part: 'value', message })] };
   const rest = readLayers(basePath, place, [...above, path]);
   return { layers: [layer, ...rest.layers], faults: rest.faults };
+}
+
+/**
+ * Renames fields that have a former name (`overlap`) and warns of it once per process; a map that has both names keeps
+ * both, and the check refuses the former one.
+ */
+function withCurrentNames(profile: ProfileFields, locate: (finding: SettingsFinding) => Fault): ProfileFields {
+  const names = isPlainMap(profile['resources']) ? Object.keys(profile['resources']) : [];
+  let current: unknown = profile;
+  for (const resource of [['defaults'], ...names.map((name) => ['resources', name])]) {
+    for (const part of ['incremental', 'delete_feed']) {
+      const path = [...resource, part];
+      const fields = valueAt(profile, path);
+      if (!isPlainMap(fields) || fields['overlap'] === undefined || fields['lookback'] !== undefined) continue;
+      const { overlap: lookback, ...others } = fields;
+      current = replaceAt(current, path, { ...others, lookback });
+      const { file, line, field } = locate({ path: [...path, 'overlap'], part: 'key', message: '' });
+      const code = 'CONTENT_SYNC_OVERLAP';
+      process.emitWarning(`${file}:${line}  ${field}: write lookback instead of overlap`, 'DeprecationWarning', code);
+    }
+  }
+  return isPlainMap(current) ? current : profile;
 }
 
 /** Locates a finding in the uppermost layer that has most of its path; a list or a scalar hides lower layers. */

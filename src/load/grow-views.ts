@@ -1,7 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledQuery } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
-import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
+import {
+  claimGrowth,
+  commentKey,
+  commentsOf,
+  type MadeView,
+  readCatalogue,
+  readGrowths,
+  readViews,
+  rememberViews,
+  renameView,
+  saveComments,
+  type StoredView,
+} from '../database/state/catalog.ts';
 import { resourcesThatKeepFiles } from '../database/state/files.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment } from '../database/warehouse.ts';

@@ -11,7 +11,16 @@ import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+import {
+  keyOf,
+  type LoadablePage,
+  type LostRow,
+  type OlderPolicy,
+  pageRows,
+  type PreparedPage,
+  preparePage,
+  shapeOf,
+} from './prepare-page.ts';
 
 // Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 

@@ -11,7 +11,14 @@ import { comparedPart } from '../rows/mask-fields.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
 import { canonicalHash, sameJson } from '../rows/records/record-key.ts';
-import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestOf } from './key-records.ts';
+import {
+  dropForgotten,
+  type ExcludedRecord,
+  type KeyedRecord,
+  type KeyedRecords,
+  keyRecords,
+  latestOf,
+} from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 // Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.

@@ -4,7 +4,17 @@ import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
 import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { PageAges } from './guards/page-ages.ts';
 import type { AddedPage, PaginationState } from './guards/pagination-state.ts';
-import { isRepeated, type ListingParts, MIN_OVERLAPPING_PAGE, type PastEndSign, stepAfter, stepFromOwn, type VerifiedEnd, verifyEnd, verifyPastEnd } from './guards/verify-end.ts';
+import {
+  isRepeated,
+  type ListingParts,
+  MIN_OVERLAPPING_PAGE,
+  type PastEndSign,
+  stepAfter,
+  stepFromOwn,
+  type VerifiedEnd,
+  verifyEnd,
+  verifyPastEnd,
+} from './guards/verify-end.ts';
 import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
 import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';

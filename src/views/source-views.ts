@@ -5,7 +5,14 @@ import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { isHidden } from '../rows/mask-fields.ts';
-import { ownColumn, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+import {
+  ownColumn,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 // The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
 

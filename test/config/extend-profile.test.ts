@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { extendProfile } from '../../src/config/load-profile.ts';
+import { config, load as loadFiles } from './in-folder.ts';
 
 describe('a profile over the one that it extends', () => {
   it.each([
@@ -41,5 +42,22 @@ describe('a profile over the one that it extends', () => {
     const over = { resources: { a: { b: 2 } } };
     extendProfile(base, over);
     expect([base, over]).toEqual([{ resources: { a: { b: 1 } } }, { resources: { a: { b: 2 } } }]);
+  });
+});
+
+describe('the former name of lookback', () => {
+  const load = (fields: string) =>
+    loadFiles({
+      'config.yaml': config({ 'content-service': './p.yaml' }),
+      'p.yaml': `extends: content-service\nresources:\n  content: { incremental: { param: since, ${fields} } }\n`,
+    });
+
+  it('is read as lookback, below another profile as well', () => {
+    const { profile } = load('overlap: 2h').sources['blog'] ?? {};
+    expect(profile?.resources['content']?.incremental).toMatchObject({ lookback: 7_200_000 });
+  });
+
+  it('is refused beside lookback', () => {
+    expect(() => load('overlap: 2h, lookback: 1h')).toThrow('take it out: lookback is its name');
   });
 });

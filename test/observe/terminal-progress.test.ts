@@ -1,6 +1,13 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { advanceResource, endResource, type ProgressSnapshot, type ResourceProgress, startResource, waitingResource } from '../../src/observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  type ProgressSnapshot,
+  type ResourceProgress,
+  startResource,
+  waitingResource,
+} from '../../src/observe/progress.ts';
 import { createTerminalProgress, progressLines } from '../../src/observe/terminal-progress.ts';
 
 const ESC = '\u001b';

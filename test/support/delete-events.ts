@@ -5,7 +5,12 @@ import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import { readItem } from '../../src/pagination/read-item.ts';
 import type { App } from '../../src/server/app.ts';
-import { type DeletedRecord, type EvidenceSource, softDelete, type SoftDeleteOutcome } from '../../src/sync/deletes/soft-delete.ts';
+import {
+  type DeletedRecord,
+  type EvidenceSource,
+  softDelete,
+  type SoftDeleteOutcome,
+} from '../../src/sync/deletes/soft-delete.ts';
 import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 
 const RESOURCE = 'content';

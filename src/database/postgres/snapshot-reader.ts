@@ -2,7 +2,14 @@ import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { type DecimalSpan, type ReadColumn, selectText, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
+import {
+  type DecimalSpan,
+  type ReadColumn,
+  selectText,
+  type SnapshotReader,
+  type ViewCell,
+  type ViewQuery,
+} from '../snapshot-reader.ts';
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
 import { createSession } from './connection/session.ts';

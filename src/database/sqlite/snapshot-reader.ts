@@ -1,7 +1,15 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { type DecimalSpan, misfit, type ReadColumn, selectText, type SnapshotReader, type ViewCell, type ViewQuery } from '../snapshot-reader.ts';
+import {
+  type DecimalSpan,
+  misfit,
+  type ReadColumn,
+  selectText,
+  type SnapshotReader,
+  type ViewCell,
+  type ViewQuery,
+} from '../snapshot-reader.ts';
 import type { ReadOnlyFile } from './connection/read-only-file.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 

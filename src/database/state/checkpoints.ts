@@ -1,7 +1,15 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';
-import { type CheckpointRow, checkpointSchema, type FeedRow, type OwnTables, type SeenRow, type TimestampText, walkSchema } from '../own-tables.ts';
+import {
+  type CheckpointRow,
+  checkpointSchema,
+  type FeedRow,
+  type OwnTables,
+  type SeenRow,
+  type TimestampText,
+  walkSchema,
+} from '../own-tables.ts';
 
 // Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
 

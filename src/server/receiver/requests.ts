@@ -4,7 +4,13 @@ import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { Pages } from '../endpoints/pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
-import { type DeliveryOutcome, type ReceiverContext, receiveWebhook, type RefusalReason, refusalStatus } from './webhook.ts';
+import {
+  type DeliveryOutcome,
+  type ReceiverContext,
+  receiveWebhook,
+  type RefusalReason,
+  refusalStatus,
+} from './webhook.ts';
 
 // Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 

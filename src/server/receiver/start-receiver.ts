@@ -6,7 +6,13 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import { createRefusalLog, type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote } from './setup.ts';
+import {
+  createRefusalLog,
+  type ReceivedSource,
+  RECEIVER_LIMITS,
+  type ReceiverLimits,
+  type ReceiverNote,
+} from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type Answered, type Recipient, recipientOf } from './webhook.ts';
 

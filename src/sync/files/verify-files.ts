@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import { contentsAmong, type ContentUse, filesShowing, foundObjects, knownStores, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
+import {
+  contentsAmong,
+  type ContentUse,
+  filesShowing,
+  foundObjects,
+  knownStores,
+  type Reference,
+  referencesAfter,
+  refetchContents,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -20,7 +20,13 @@ import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
+import {
+  readFromListing,
+  readingContext,
+  readListing,
+  readOpenWindows,
+  type VerifyContext,
+} from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;

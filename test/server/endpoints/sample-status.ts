@@ -1,5 +1,12 @@
 import type { Problem } from '../../../src/server/source-activity.ts';
-import type { LimitStatus, PastRun, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../../../src/server/status/snapshot.ts';
+import type {
+  LimitStatus,
+  PastRun,
+  ResourceStatus,
+  SourceStatus,
+  StatusSnapshot,
+  WebhookStatus,
+} from '../../../src/server/status/snapshot.ts';
 
 export const NONCE = 'n';
 

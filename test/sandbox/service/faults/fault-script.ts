@@ -2,7 +2,15 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import { randomFrom } from '../../../support/random.ts';
 import { type Answer, type Delivery, sendPlain, type Wire, writeHead } from '../answer.ts';
 import type { RequestEntry } from '../request-log.ts';
-import { ANSWER_FAULTS, type Fault, fault, type FaultContext, type FaultValue, PAGE_FAULTS, TEXT_OR_BYTES } from './answer-faults.ts';
+import {
+  ANSWER_FAULTS,
+  type Fault,
+  fault,
+  type FaultContext,
+  type FaultValue,
+  PAGE_FAULTS,
+  TEXT_OR_BYTES,
+} from './answer-faults.ts';
 
 /** Faults of the connection: the right answer, delivered badly or not at all. Negative `after` counts from the end. */
 const WIRE_FAULTS = {
