@@ -99,7 +99,7 @@ async function main(): Promise<void> {
   process.umask(OWNER_ONLY);
   const [{ runCli }, { printError }, { SyncError }] = await Promise.all([
     import('./cli/commands.ts'),
-    import('./cli/command/output.ts'),
+    import('./cli/command/context.ts'),
     import('./model/errors.ts'),
   ]);
   const secrets: string[] = [];

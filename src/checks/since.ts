@@ -1,13 +1,6 @@
-import {
-  hasOffset,
-  isNamedFormat,
-  type NamedFormat,
-  parsePattern,
-  patternStep,
-  writePattern,
-} from '../config/profile/incremental.ts';
+import { hasOffset, isNamedFormat, type NamedFormat, parsePattern, patternStep, writePattern } from '../config/profile/incremental.ts';
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last scan began. */
 interface Looks {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../model/json.ts';
 import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { type UpdatedBy, updatedPaths } from '../rows/columns/updated-time.ts';
 import { isObject } from '../rows/records/as-record.ts';
 import { type CheckFinding, fail, warn } from './listing-scan.ts';

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { sendMessage, testMessage } from '../server/alerts/message.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { printReport } from './command/output.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
 
 /** `content-sync alerts test`: sends a test message to the channels of the config. */

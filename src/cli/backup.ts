@@ -7,19 +7,10 @@ import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/dat
 import { resourcesLeft } from '../database/state/forgotten.ts';
 import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { formatBytes, countOf } from '../observe/figures.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { findServe } from './command/find-serve.ts';
-import { printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-  sourceCommand,
-} from './command/sources.ts';
+import { countOf, formatBytes } from '../observe/figures.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import { findServe } from './command/watch-run.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
 
 const FILE = 'File of the backup; {source} stands for the name of the source';

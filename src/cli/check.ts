@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-scan.ts';
 import { storesOf } from '../config/file-stores.ts';
-import { versionText } from '../config/profile/http-fields.ts';
+import { versionText } from '../config/profile/request-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { readShapes, resourcesNotCopied } from '../database/state/catalog.ts';
@@ -15,9 +15,8 @@ import { visibleText } from '../model/visible-text.ts';
 import { formatPercent, formatRate } from '../observe/figures.ts';
 import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource, relationFindings } from '../sync/check-resource.ts';
-import { type CliContext, EXIT_CODES } from './command/context.ts';
+import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type TextTone } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { type Paint, painter, printReport, type TextTone } from './command/output.ts';
 import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 /** `content-sync check`: compares config and profile with the live service. */

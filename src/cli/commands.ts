@@ -2,8 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError } from './command/context.ts';
-import { FIRST_STEPS, printError } from './command/output.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
 
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {

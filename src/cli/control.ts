@@ -9,19 +9,9 @@ import { newMeter } from '../http/client.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import { type ControlAnswer, done } from '../server/controls/control-request.ts';
 import { withShortTimeouts } from './check.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { askServe, caller, findServe } from './command/find-serve.ts';
-import { print } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-  withSourceOptions,
-} from './command/sources.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
+import { askServe, caller, findServe } from './command/watch-run.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';

@@ -4,15 +4,13 @@ import { stringify } from 'yaml';
 import type { SourceSettings } from '../config/settings.ts';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
-import { readShapes } from '../database/state/catalog.ts';
-import { readViews } from '../database/state/catalog.ts';
+import { readShapes, readViews } from '../database/state/catalog.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { timesOf } from '../server/schedule/due.ts';
 import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
-import { type CliContext, EXIT_CODES } from './command/context.ts';
-import { printReport } from './command/output.ts';
+import { type CliContext, EXIT_CODES, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 

@@ -2,23 +2,9 @@ import { Command } from 'commander';
 import { openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import {
-  type DecidedDeletes,
-  decideDeletes,
-  decidedText,
-  type WaitingDelete,
-  waitingDeletes,
-} from '../server/controls/decide-deletes.ts';
-import type { CliContext } from './command/context.ts';
-import { alignedLines, printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-} from './command/sources.ts';
+import { type DecidedDeletes, decideDeletes, decidedText, type WaitingDelete, waitingDeletes } from '../server/controls/decide-deletes.ts';
+import { alignedLines, type CliContext, printReport } from './command/context.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
 
 // `content-sync deletes`: lists deletes that wait for a user, and confirms or discards them.
 

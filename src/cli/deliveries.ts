@@ -7,8 +7,7 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
-import type { CliContext } from './command/context.ts';
-import { alignedLines, printReport } from './command/output.ts';
+import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { limitFrom } from './runs.ts';
 

@@ -4,8 +4,7 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { packageRoot } from '../config/load-profile.ts';
 import type { Settings } from '../config/settings.ts';
-import type { CliContext } from './command/context.ts';
-import { printReport } from './command/output.ts';
+import { type CliContext, printReport } from './command/context.ts';
 import { readSettings } from './command/sources.ts';
 import { writeOwnedFiles, writtenText } from './owned-files.ts';
 

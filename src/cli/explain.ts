@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
-import type { CliContext } from './command/context.ts';
-import { print } from './command/output.ts';
+import { type CliContext, print } from './command/context.ts';
 import { ERROR_EXPLANATIONS } from './error-explanations.ts';
 
 /** `content-sync explain`: the cause and the fix of an error code; without a code the list of all. */

@@ -6,16 +6,9 @@ import { openFolder } from '../export/places/local-folder.ts';
 import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { formatBytes, countText } from '../observe/figures.ts';
-import type { CliContext } from './command/context.ts';
-import { alignedLines, printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-} from './command/sources.ts';
+import { countText, formatBytes } from '../observe/figures.ts';
+import { alignedLines, type CliContext, printReport } from './command/context.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 import { deploymentCommand, monitoringCommand } from './deployment.ts';
 

@@ -6,13 +6,12 @@ import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-
 import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../database/state/files.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { openStores } from '../object-store/open-stores.ts';
-import { formatBytes, countOf, countText } from '../observe/figures.ts';
+import { openStores } from '../object-store/object-store.ts';
+import { countOf, countText, formatBytes } from '../observe/figures.ts';
 import type { KeptFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
-import { type CliContext, EXIT_CODES } from './command/context.ts';
-import { alignedLines, printReport } from './command/output.ts';
+import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 /** `content-sync files`: status, verification and pruning of the stored files of records. */

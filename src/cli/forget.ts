@@ -10,16 +10,8 @@ import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import { countTraces, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-  withApp,
-} from './command/sources.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
 
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };

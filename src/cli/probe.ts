@@ -10,8 +10,7 @@ import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MAX_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { type CliContext, EXIT_CODES } from './command/context.ts';
-import { print } from './command/output.ts';
+import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 
 interface ProbeFlags {
   openapi?: string;

@@ -7,8 +7,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatDelay, NONE } from '../observe/figures.ts';
 import { runFacts } from '../server/status/source-details.ts';
-import type { CliContext } from './command/context.ts';
-import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
+import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 interface RunsOptions extends SourceOptions {

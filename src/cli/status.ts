@@ -11,8 +11,7 @@ import { countOf, countText, durationText } from '../observe/figures.ts';
 import type { ApiStatus, FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { apiStatus } from '../server/status/source-status.ts';
 import { countRows, filesText, NOTHING_STORED, readSource } from '../server/status/stored.ts';
-import type { CliContext } from './command/context.ts';
-import { alignedLines, type Paint, painter, printReport, toneOfStatus } from './command/output.ts';
+import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */

@@ -7,16 +7,14 @@ import { visibleText } from '../model/visible-text.ts';
 import type { App, AppOptions } from '../server/app.ts';
 import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { syncTogether } from '../server/controls/sync-together.ts';
+import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
 import { dueOf, timesOf } from '../server/schedule/due.ts';
-import { logRuns } from '../server/log-runs.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
-import { type CliContext, exitCodeOfStatus } from './command/context.ts';
-import { failureOf, findServe } from './command/find-serve.ts';
-import { print } from './command/output.ts';
+import { type CliContext, exitCodeOfStatus, print } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
-import { summaryText, watchRun } from './command/watch-run.ts';
+import { failureOf, findServe, summaryText, watchRun } from './command/watch-run.ts';
 
 interface SyncOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */

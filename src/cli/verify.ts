@@ -8,16 +8,8 @@ import { countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, worstExitCode } from './command/context.ts';
-import { printError, printReport } from './command/output.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-} from './command/sources.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, printError, printReport, worstExitCode } from './command/context.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;

@@ -1,24 +1,17 @@
 // The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
-import {
-  addressFault,
-  addressSecrets,
-  shownAddress,
-  sourceAddress,
-  warehouseTransportFault,
-} from '../config/warehouse-address.ts';
+import { addressFault, addressSecrets, shownAddress, sourceAddress, warehouseTransportFault } from '../config/warehouse-address.ts';
+import type { CopiedTable } from '../database/copy/copy-files.ts';
 import type { Readers, ReadersRequest } from '../database/database.ts';
 import { changeReaders, findDatabase, openWarehouseToRead } from '../database/databases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
-import type { CopiedTable } from '../database/copy/copy-files.ts';
 import { copyWarehouse } from '../sync/copy-warehouse.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
-import { type CliContext, EXIT_CODES } from './command/context.ts';
-import { alignedLines, print, printReport } from './command/output.ts';
+import { alignedLines, type CliContext, EXIT_CODES, print, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 
 /** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */

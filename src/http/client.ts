@@ -1,5 +1,5 @@
 /** What a request of a source and its answer are, and the client that sends it. */
-import type { AnswerRule } from '../config/profile/http-fields.ts';
+import type { AnswerRule } from '../config/profile/request-fields.ts';
 import type { AnswerAge } from '../model/answer-age.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';

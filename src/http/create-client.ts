@@ -1,28 +1,21 @@
 /** Opens the HTTP client of one source (`createClient`). */
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
-import { requestedVersion } from '../config/profile/http-fields.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
 import type { Profile } from '../config/profile/profile.ts';
+import { requestedVersion } from '../config/profile/request-fields.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import type { Clock } from '../model/clock.ts';
 import { isSecretName } from '../model/visible-text.ts';
 import { createCredentials } from './auth/create-credentials.ts';
 import type { KeepSecret } from './auth/credentials.ts';
-import type { ShownQuery } from './body/safe-text.ts';
+import type { ShownQuery } from './body/read-body.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
 import { recordFinder } from './outcome/read-answer.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
-import {
-  BACKOFF,
-  type BackoffLimits,
-  type ClientParts,
-  createRetryQuota,
-  PLAIN_HEADERS,
-  runRequest,
-} from './request-loop.ts';
+import { BACKOFF, type BackoffLimits, type ClientParts, createRetryQuota, PLAIN_HEADERS, runRequest } from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;

@@ -2,9 +2,9 @@
  * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
  */
 import type { Network } from '../config/network.ts';
-import type { RequestedVersion } from '../config/profile/http-fields.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
+import type { RequestedVersion } from '../config/profile/request-fields.ts';
 import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
@@ -12,7 +12,7 @@ import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
-import { type ShownQuery, shownUrl } from './body/safe-text.ts';
+import { type ShownQuery, shownUrl } from './body/read-body.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
@@ -20,16 +20,7 @@ import { interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import {
-  firstHop,
-  type Hop,
-  nextHop,
-  type OriginPolicy,
-  refusePostRedirect,
-  withAppended,
-  withoutParams,
-  withVersionQuery,
-} from './redirect.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {

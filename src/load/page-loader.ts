@@ -1,26 +1,16 @@
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
-import { resolveRejects, saveRejects } from '../database/state/rejects.ts';
-import { restoreDeletes } from '../database/state/stored-rows.ts';
+import { resolveRejects, restoreDeletes, saveRejects } from '../database/state/stored-rows.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
 import { shapeChanges, withReferencesAsText } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
-import { coverRows } from './grow-calendar.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
+import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import {
-  keyOf,
-  type LoadablePage,
-  type LostRow,
-  type OlderPolicy,
-  pageRows,
-  type PreparedPage,
-  preparePage,
-  shapeOf,
-} from './prepare-page.ts';
+import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
 
 // Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 

@@ -5,20 +5,13 @@ import type { PageRows, StoredRow } from '../database/warehouse.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Cell, Column, ResourceShape, TableRows } from '../model/table.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { parseInstant, toTimestampText } from '../rows/columns/timestamps.ts';
+import { parseInstant, toTimestampText } from '../rows/columns/cells.ts';
 import { storedZone, type Tombstone, tombstoneOf, updatedColumns, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
 import { canonicalHash, sameJson } from '../rows/records/record-key.ts';
-import {
-  dropForgotten,
-  type ExcludedRecord,
-  type KeyedRecord,
-  type KeyedRecords,
-  keyRecords,
-  latestOf,
-} from './key-records.ts';
+import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestOf } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 // Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.

@@ -1,4 +1,7 @@
 import type { Readable } from 'node:stream';
+import type { FilesSettings } from '../config/file-stores.ts';
+import type { StoreAddress } from '../config/profile/file-fields.ts';
+import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 
 /** One content in a store. */
@@ -60,4 +63,64 @@ export function objectMissing(sha256: string): SyncError {
     recovery: 'skip',
     hint: 'content-sync files verify --repair fetches what is missing again',
   });
+}
+
+/** The stores of a source, each opened with its first use. */
+interface OpenStores {
+  /** Throws `ConfigError` if the store cannot be used; the next call tries again. */
+  at(address: StoreAddress): Promise<ObjectStore>;
+  /** Aborts what is in progress in them. */
+  close(): Promise<void>;
+}
+
+interface StoresOptions {
+  clock: Clock;
+  /** False to create nothing that does not exist. */
+  isMade: boolean;
+  /** Aborts what is in progress as well. */
+  signal?: AbortSignal;
+}
+
+export function openStores(
+  { environment: env, file_mode: fileMode }: FilesSettings,
+  { clock, isMade, signal: outer }: StoresOptions,
+): OpenStores {
+  const closing = new AbortController();
+  const signal = outer === undefined ? closing.signal : AbortSignal.any([closing.signal, outer]);
+  const open = new Map<string, Promise<ObjectStore>>();
+  return {
+    at: (address) => {
+      const store = open.get(address.name) ?? openObjectStore(address, { clock, env, signal, fileMode, isMade });
+      open.set(address.name, store);
+      store.catch(() => open.delete(address.name));
+      return store;
+    },
+    close: async () => {
+      closing.abort();
+      for (const store of await Promise.allSettled(open.values())) {
+        if (store.status === 'fulfilled') await store.value.close();
+      }
+    },
+  };
+}
+
+/** What a store depends on. */
+interface StoreDependencies {
+  clock: Clock;
+  /** The access to a bucket: `AWS_…`. */
+  env: NodeJS.ProcessEnv;
+  signal: AbortSignal;
+  /** Mode of the files, such as `0o640`. */
+  fileMode: number;
+  isMade: boolean;
+}
+
+/** Opens a store, and loads the code of its kind only. Throws `ConfigError` if it cannot be used. */
+export async function openObjectStore(address: StoreAddress, dependencies: StoreDependencies): Promise<ObjectStore> {
+  if (address.kind === 's3') {
+    const { openS3Store } = await import('./s3-store.ts');
+    return openS3Store(address, dependencies);
+  }
+  const { openDiskStore } = await import('./disk-store.ts');
+  return openDiskStore({ ...dependencies, ...address });
 }

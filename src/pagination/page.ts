@@ -1,4 +1,4 @@
-import { snippet } from '../http/body/safe-text.ts';
+import { snippet } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';

@@ -2,7 +2,7 @@
 import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../rows/columns/timestamps.ts';
+import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { describeResponse, isRefusal, type ProbeResponse, type QueryParams } from './probe-client.ts';
 import { type ProbedListing, requestPage } from './probed-listing.ts';

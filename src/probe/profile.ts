@@ -2,7 +2,7 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
-import { snippet } from '../http/body/safe-text.ts';
+import { snippet } from '../http/body/read-body.ts';
 import { SyncError } from '../model/errors.ts';
 
 /** One line of a profile, and the evidence for it. */

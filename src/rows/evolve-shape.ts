@@ -4,30 +4,9 @@ import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from 
 import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
-import { siblingNames, findRule } from './field-rules.ts';
+import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-import {
-  hasRoomForTable,
-  isElement,
-  isFieldWorthStoring,
-  isFull,
-  isWholePath,
-  isWorthStoring,
-  type Level,
-  type List,
-  newTable,
-  openLevel,
-  openList,
-  openSlot,
-  pinnedSlot,
-  type ShapeProfile,
-  shapeTree,
-  type ShapeTree,
-  type Slot,
-  type TableNode,
-  takesPinned,
-  IGNORED_NOTES,
-} from './shape-tree.ts';
+import { hasRoomForTable, IGNORED_NOTES, isElement, isFieldWorthStoring, isFull, isWholePath, isWorthStoring, type Level, type List, newTable, openLevel, openList, openSlot, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-page.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
 interface Draft {

@@ -3,9 +3,8 @@ import type { JsonValue } from '../model/json.ts';
 import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { cellConverter, TO_CELL, type ToCell } from './columns/cells.ts';
+import { cellConverter, TO_CELL, type ToCell, toDateText, toTimestampText } from './columns/cells.ts';
 import { EACH, keysOfText, pathText } from './columns/column-name.ts';
-import { toDateText, toTimestampText } from './columns/timestamps.ts';
 import { parseJson } from './json/parse-json.ts';
 
 /** What a profile says of the column, or of the child table, of one field. */

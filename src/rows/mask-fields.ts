@@ -3,8 +3,7 @@ import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from './columns/column-name.ts';
 import { isExact, parseJson } from './json/parse-json.ts';
-import { isObject } from './records/as-record.ts';
-import { limitRejection } from './records/record-limits.ts';
+import { isObject, limitRejection } from './records/as-record.ts';
 
 /** How a field is hidden: it is removed, or each value is replaced by a hash. */
 export interface HiddenField {

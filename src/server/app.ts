@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
-import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/http-fields.ts';
+import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/request-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import { openCoordination, openWarehouse } from '../database/databases.ts';
@@ -15,14 +15,7 @@ import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credent
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import {
-  compareRateLimit,
-  type KnownLimits,
-  limitsOf,
-  openRateLimiter,
-  type RateLimiter,
-  TOKEN_LIMITS,
-} from '../http/rate-limit/rate-limiter.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type RateLimiter, TOKEN_LIMITS } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';

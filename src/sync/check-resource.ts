@@ -1,29 +1,11 @@
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  fail,
-  failure,
-  listingScan,
-  ok,
-  type RequestContext,
-  samplePartition,
-  warn,
-} from '../checks/listing-scan.ts';
-import {
-  clockFinding,
-  describedFields,
-  fieldFindings,
-  listingFinding,
-  pageSizeFindings,
-  requestAsOthers,
-  requestBare,
-} from '../checks/listing.ts';
+import { type CheckFinding, type ExtraQuery, fail, failure, listingScan, ok, type RequestContext, samplePartition, warn } from '../checks/listing-scan.ts';
+import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestBare } from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
+import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
-import { asksForEnd, type ReportWindows } from '../config/profile/report-windows.ts';
 import type { TableAccess } from '../database/reading.ts';
 import { resolveRelations, unresolved } from '../load/grow-views.ts';
 import type { SourceRecord } from '../model/json.ts';
@@ -31,18 +13,10 @@ import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { Page } from '../pagination/page.ts';
-import { scanPages, type ScanOptions } from '../pagination/scan-pages.ts';
+import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
-import {
-  addDays,
-  dayOf,
-  dayReading,
-  localDay,
-  rangeQuery,
-  type ReportRange,
-  windowAt,
-} from './reports/report-windows.ts';
+import { addDays, dayOf, dayReading, localDay, rangeQuery, type ReportRange, windowAt } from './reports/report-windows.ts';
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,

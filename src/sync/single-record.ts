@@ -13,13 +13,13 @@ import type { Lane } from '../model/vocabulary.ts';
 import { isNumbered } from '../pagination/page-styles/page-styles.ts';
 import { keyParts } from '../pagination/read-item.ts';
 import { scanPages } from '../pagination/scan-pages.ts';
-import { parseInstant } from '../rows/columns/timestamps.ts';
+import { parseInstant } from '../rows/columns/cells.ts';
 import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { judgeScan } from './scan/judge-scan.ts';
+import { judgeScan } from './scan/scan-until-complete.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {

@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
-import { refreshViews, maintainKeys } from '../load/evolve-tables.ts';
-import { growCalendar } from '../load/grow-calendar.ts';
+import { maintainKeys, refreshViews } from '../load/grow-shape.ts';
+import { growCalendar } from '../load/grow-views.ts';
 import { timestampText } from '../model/timestamp-text.ts';
+import { findGoneColumns } from './column-warnings.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
-import { findGoneColumns } from './column-warnings.ts';
 import type { ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
+import { afterFullScan, scanListing } from './scan/load-pages.ts';
 import { warnOfUnverified } from './verify-profile.ts';
-import { afterFullScan, scanListing } from './scan/scan-listing.ts';
 
 /**
  * Syncs one resource: brings its copy up to date with the service. `scan/load-pages.ts` is the loop in which pages become

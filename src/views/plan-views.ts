@@ -4,20 +4,9 @@ import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { changesViews, historyViews, publishedColumn, statesViews } from './history-views.ts';
 import { planView } from './planned-view.ts';
-import { finalColumn, windowViews } from './report-windows.ts';
 import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
-import { summaryViews } from './summary-views.ts';
-import {
-  cutName,
-  type ExistingColumn,
-  ownColumn,
-  type PlannedView,
-  type PlannedViews,
-  type View,
-  type ViewColumn,
-  type ViewedResource,
-  type ViewModel,
-} from './view.ts';
+import { finalColumn, summaryViews, windowViews } from './summary-views.ts';
+import { cutName, type ExistingColumn, ownColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];

@@ -1,12 +1,11 @@
-import { Readable } from 'node:stream';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { checkCommand } from '../../src/cli/check.ts';
-import type { CliContext } from '../../src/cli/command/context.ts';
+import { type CliContext, printError } from '../../src/cli/command/context.ts';
 import { backfillCommand, syncCommand } from '../../src/cli/sync.ts';
-import { printError } from '../../src/cli/command/output.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { serve, type Stage } from '../http/stage.ts';
 import { collector } from '../support/collector.ts';

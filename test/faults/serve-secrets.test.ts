@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
-import type { CliContext } from '../../src/cli/command/context.ts';
-import { printError } from '../../src/cli/command/output.ts';
-import { statusCommand } from '../../src/cli/status.ts';
+import { type CliContext, printError } from '../../src/cli/command/context.ts';
 import { deliveriesCommand } from '../../src/cli/deliveries.ts';
+import { statusCommand } from '../../src/cli/status.ts';
 import { inMemory } from '../cli/in-process.ts';
 import { startSandbox } from '../sandbox/service/sandbox.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';

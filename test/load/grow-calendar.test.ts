@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { growCalendar, yearsOfCalendar } from '../../src/load/grow-calendar.ts';
-import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
 import type { Warehouse } from '../../src/database/warehouse.ts';
+import { growCalendar, yearsOfCalendar } from '../../src/load/grow-views.ts';
+import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';
 import { loading } from '../support/page-loading.ts';

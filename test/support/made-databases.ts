@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { inject } from 'vitest';
-import { addYears } from '../../src/load/grow-calendar.ts';
-import { systemClock } from '../../src/observe/system-clock.ts';
 import { openCoordination, openWarehouse } from '../../src/database/databases.ts';
+import { addYears } from '../../src/load/grow-views.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
 import { leave } from './postgres-clients.ts';
 
 const server = inject('postgres');

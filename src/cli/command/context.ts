@@ -1,7 +1,11 @@
 import type { Readable, Writable } from 'node:stream';
+import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
-import { ConfigError, DeferredError, SyncError } from '../../model/errors.ts';
+import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
+import { visibleText } from '../../model/visible-text.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
+import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
+import { toTypableCommands } from '../../observe/started-as.ts';
 
 /** Where a command prints its report. */
 export interface ReportOutput {
@@ -60,4 +64,110 @@ export function exitCodeOfError(error: unknown): ExitCode {
 export function worstExitCode(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [130, 2, 1, 3, 4, 0];
   return order.find((code) => codes.includes(code)) ?? EXIT_CODES.ok;
+}
+
+/**
+ * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
+ * and deliveries of a service may contain them.
+ */
+export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
+  const text =
+    typeof found === 'string'
+      ? toTypableCommands(scrubOwn(found, secrets))
+      : scrubJson(JSON.stringify(found, hints), secrets);
+  stdout.write(`${text}\n`);
+}
+
+/** Prints what a command reports: with `--json` one line of JSON, else a text. */
+export function printReport(context: ReportOutput, report: object, text: string): void {
+  print(context, context.json === true ? report : text);
+}
+
+function hints(key: string, value: unknown): unknown {
+  return key === 'hint' && typeof value === 'string' ? toTypableCommands(value) : value;
+}
+
+/**
+ * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a
+ * padded cell by its column.
+ */
+export function alignedLines(
+  rows: readonly (readonly string[])[],
+  paint: (cell: string, column: number) => string = (cell) => cell,
+): string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, { length }] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, length);
+  return rows.map((row) =>
+    row
+      .map((cell, at) => paint(cell.padEnd(widths[at] ?? 0), at))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/**
+ * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
+ * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
+ * the command prints JSON.
+ */
+export async function printError(
+  { stderr, secrets, json = false }: ErrorOutput,
+  error: unknown,
+  source?: string,
+): Promise<void> {
+  if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
+    const text = toTypableCommands(scrubOwn(errorText(error, source), secrets));
+    stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
+    return;
+  }
+  const { createLog } = await import('../../observe/log.ts');
+  createLog({ level: 'error', secrets, destination: stderr }).error({ source, error }, messageOf(error));
+}
+
+/** The message and the hint; a stack only for a bug. */
+function errorText(error: unknown, source: string | undefined): string {
+  const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
+  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${formatStack(error)}`;
+  const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
+  return `${who}: ${error.message} [${error.code}]${hint}`;
+}
+
+function formatStack(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+}
+
+/** The way from nothing to a fresh copy, as the help and the demo show it. */
+export const FIRST_STEPS = `
+  content-sync init        Ask for address and credential, and write a working config
+  content-sync backfill    Copy everything; run it again after a stop, it resumes
+  content-sync sync        Copy what changed since; a schedule calls this
+  content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
+
+/** What a word means, for its colour. */
+export type TextTone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
+
+/** Colours a text by what it means. */
+export type Paint = (text: string, tone: TextTone) => string;
+
+const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
+
+/**
+ * Colours for what is printed on stdout: only on a terminal, and not where `NO_COLOR` is set; anywhere where
+ * `FORCE_COLOR` is.
+ */
+export function painter({ stdout }: ReportOutput): Paint {
+  return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
+}
+
+const STATUS_TONES: Readonly<Record<string, TextTone>> = {
+  ok: 'good',
+  partial: 'look',
+  deferred: 'look',
+  interrupted: 'look',
+  failed: 'bad',
+};
+
+/** The tone of a run status; plain for any other word. */
+export function toneOfStatus(status: string): TextTone {
+  return STATUS_TONES[status] ?? 'plain';
 }

@@ -7,15 +7,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
-import {
-  type CliContext,
-  type ErrorOutput,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  worstExitCode,
-} from './context.ts';
-import { printError } from './output.ts';
+import { type CliContext, type ErrorOutput, EXIT_CODES, type ExitCode, exitCodeOfError, printError, worstExitCode } from './context.ts';
 
 /** Options of every command for configured sources. */
 export interface SourceOptions {

@@ -7,8 +7,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { ProbeClient } from '../../probe/probe-client.ts';
 import { probeService } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
-import type { CliContext } from '../command/context.ts';
-import { print } from '../command/output.ts';
+import { type CliContext, print } from '../command/context.ts';
 import { progressOn, refuseInsecure } from '../probe.ts';
 import type { Questions } from './questions.ts';
 

@@ -5,15 +5,14 @@ import { escapePlaceholders } from '../../config/file/interpolate.ts';
 import { type ProfileFields, readPackagedProfile } from '../../config/load-profile.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { SourceSettings } from '../../config/settings.ts';
-import { snippet } from '../../http/body/safe-text.ts';
+import { snippet } from '../../http/body/read-body.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { fieldAt, isObject, meets } from '../../rows/records/as-record.ts';
 import { openProbe, type Probe } from '../../server/app.ts';
 import type { Section } from '../check.ts';
-import type { CliContext } from '../command/context.ts';
-import { print } from '../command/output.ts';
+import { type CliContext, print } from '../command/context.ts';
 import { silentLog, whileOpen } from '../command/sources.ts';
 
 /** A profile in the folder of the config that adds an account's own collections to a shipped one. */

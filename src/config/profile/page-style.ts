@@ -1,7 +1,7 @@
 /** The field `page` of a resource: how its listing is cut into pages, and how it ends. */
 import { z } from 'zod';
-import { answerRuleFields, type AnswerRule } from './http-fields.ts';
-import { documented, bodyPath, requestPlace } from './basic-fields.ts';
+import { bodyPath, documented, requestPlace } from './basic-fields.ts';
+import { type AnswerRule, answerRuleFields } from './request-fields.ts';
 
 const ENDS = 'How the listing ends, if neither a total, an empty page nor a missing next page shows it.';
 

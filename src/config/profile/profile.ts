@@ -7,37 +7,12 @@ import { authSchemeSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';
 import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
-import {
-  answerConditions,
-  headerName,
-  headerValue,
-  httpSchema,
-  outcomeRuleSchema,
-  versionPrefix,
-  versionSchema,
-} from './http-fields.ts';
-import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchema } from './incremental.ts';
+import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchema, windowFaults, windowFields } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import {
-  singleFields,
-  type FieldSettings,
-  filterCondition,
-  type PublishingState,
-  recordFields,
-  tableFields,
-  unsetMask,
-} from './record-fields.ts';
-import { windowFaults, windowFields } from './report-windows.ts';
-import {
-  asksForPartition,
-  parentFaults,
-  partitionFields,
-  requestFields,
-  withPartitionKey,
-  withPostBodies,
-} from './request-fields.ts';
-import { rulesWithoutResource, webhooksSchema } from './webhooks.ts';
+import { type FieldSettings, filterCondition, type PublishingState, recordFields, singleFields, tableFields, unsetMask } from './record-fields.ts';
+import { answerConditions, asksForPartition, headerName, headerValue, httpSchema, outcomeRuleSchema, parentFaults, partitionFields, requestFields, versionPrefix, versionSchema, withPartitionKey, withPostBodies } from './request-fields.ts';
+import { rulesWithoutResource, webhooksSchema } from './signature-scheme.ts';
 
 /** A request without a credential, and conditions that its answer meets if the service is of this kind. */
 const signSchema = documented(

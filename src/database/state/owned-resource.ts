@@ -10,7 +10,7 @@ import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { readTables } from './catalog.ts';
 import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
-import { countOpenRejects } from './rejects.ts';
+import { countOpenRejects } from './stored-rows.ts';
 
 /** A managed view that cannot get wider types. */
 export interface HeldView {

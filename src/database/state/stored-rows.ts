@@ -1,11 +1,11 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { TableRows, TableShape, ValueChange } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
-import type { OwnTables, SchemaChangeRow, TimestampText } from '../own-tables.ts';
+import type { OwnTables, RejectRow, SchemaChangeRow, TimestampText } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
 import { commentKey } from './catalog.ts';
-import { inParts } from './in-parts.ts';
+import { inParts, upsertRows } from './in-parts.ts';
 
 // Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
 
@@ -220,4 +220,55 @@ export async function readValueChanges(own: Kysely<OwnTables>, resource: string)
 
 export function saveValueChanges(own: Kysely<OwnTables>, rows: readonly SchemaChangeRow[]): CompiledQuery[] {
   return inParts(rows).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
+}
+
+// Records that could not be stored.
+
+/** A rejected record with its reason and source text. The same text for the same reason is one row. */
+type Reject = Omit<RejectRow, 'first_seen' | 'last_seen' | 'resolved_at'>;
+
+export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], seenAt: string): CompiledQuery[] {
+  const times = { first_seen: seenAt, last_seen: seenAt, resolved_at: null };
+  // No statement may write a row twice.
+  const distinct = new Map(
+    rejects.map((reject) => [`${reject.resource} ${reject.hash} ${reject.reason}`, { ...reject, ...times }]),
+  );
+  const updated = ['last_seen', 'run_id', 'detail', 'resolved_at'] as const;
+  return upsertRows(own, '_sync_rejects', [...distinct.values()], ['resource', 'hash', 'reason'], updated);
+}
+
+/** Resolves the rejects of records that were stored since. */
+export function resolveRejects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+  at: string,
+): CompiledQuery[] {
+  const resolve = resolved(own, resource, at);
+  return inParts(ids).map((part) => resolve.where('record_id', 'in', part).compile());
+}
+
+/** Resolves the rejects that a complete full scan, begun at `scanStartedAt`, has not seen again. */
+export function resolveUnseenRejects(
+  own: Kysely<OwnTables>,
+  resource: string,
+  scanStartedAt: string,
+  at: string,
+): CompiledQuery {
+  return resolved(own, resource, at).where('last_seen', '<', scanStartedAt).compile();
+}
+
+function resolved(own: Kysely<OwnTables>, resource: string, at: string) {
+  const rejects = own.updateTable('_sync_rejects').set({ resolved_at: at });
+  return rejects.where('resource', '=', resource).where('resolved_at', 'is', null);
+}
+
+export async function countOpenRejects(own: Kysely<OwnTables>, resource: string): Promise<number> {
+  const { open } = await own
+    .selectFrom('_sync_rejects')
+    .select((select) => select.fn.countAll<number>().as('open'))
+    .where('resource', '=', resource)
+    .where('resolved_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return open;
 }

@@ -1,23 +1,12 @@
 /** Requests a token: by an OAuth grant (`requestToken`), or by the login of a session (`logIn`). */
-import {
-  allowInsecureRequests,
-  type ClientAuth,
-  ClientSecretBasic,
-  ClientSecretPost,
-  customFetch,
-  genericTokenEndpointRequest,
-  None,
-  processGenericTokenEndpointResponse,
-  ResponseBodyError,
-  WWWAuthenticateChallengeError,
-} from 'oauth4webapi';
+import { allowInsecureRequests, type ClientAuth, ClientSecretBasic, ClientSecretPost, customFetch, genericTokenEndpointRequest, None, processGenericTokenEndpointResponse, ResponseBodyError, WWWAuthenticateChallengeError } from 'oauth4webapi';
 import type { Grant as GrantName, PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
-import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
+import { scrubbedSnippet, snippet } from '../body/read-body.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer, type OutcomeVerdict } from '../outcome/outcome-table.ts';
 import type { IssuedToken } from './credentials.ts';

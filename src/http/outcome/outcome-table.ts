@@ -1,5 +1,5 @@
 /** The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). */
-import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/http-fields.ts';
+import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/request-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';

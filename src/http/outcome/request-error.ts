@@ -2,11 +2,11 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';
-import { scrubbedSnippet, snippet } from '../body/safe-text.ts';
+import { scrubbedSnippet, snippet } from '../body/read-body.ts';
 import type { HttpMethod } from '../client.ts';
 import type { WireAnswer } from '../exchange.ts';
-import type { AnswerReading } from './read-answer.ts';
 import { errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
+import type { AnswerReading } from './read-answer.ts';
 
 /** An attempt that was judged. */
 export interface Judged {

@@ -2,8 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { saveReshape } from '../../database/state/checkpoints.ts';
 import { readViews, replaceShape, viewColumns } from '../../database/state/catalog.ts';
+import { saveReshape } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { lastBodiesAfter } from '../../database/state/versions.ts';
 import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
@@ -17,9 +17,8 @@ import { fieldMask } from '../../rows/mask-fields.ts';
 import { unwrapped } from '../../rows/records/as-record.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
-import { coverRows } from '../grow-calendar.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
-import { viewGrowth } from '../grow-views.ts';
+import { coverRows, viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
 

@@ -1,23 +1,13 @@
 import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { snippet } from '../../http/body/safe-text.ts';
+import { snippet } from '../../http/body/read-body.ts';
 import type { ApiRequest, HttpMethod } from '../../http/client.ts';
 import { withoutParams } from '../../http/redirect.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../page.ts';
-import {
-  filledQuery,
-  isUnfit,
-  isUnsendable,
-  type PagePosition,
-  type PlaceValue,
-  type PlaceValues,
-  positionOf,
-  textOf,
-  withPlaces,
-} from './page-position.ts';
+import { filledQuery, isUnfit, isUnsendable, type PagePosition, type PlaceValue, type PlaceValues, positionOf, textOf, withPlaces } from './page-position.ts';
 
 /**
  * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names

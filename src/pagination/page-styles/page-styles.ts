@@ -1,23 +1,14 @@
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { snippet } from '../../http/body/safe-text.ts';
+import { snippet } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/cells.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { type EndProof, missingFault, type PageFault } from '../page.ts';
 import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import { linkedPosition } from './listing-request.ts';
-import {
-  isUnfit,
-  type PagePosition,
-  type PlaceValue,
-  type PlaceValues,
-  positionText,
-  sentTexts,
-  textOf,
-  withPlaces,
-} from './page-position.ts';
+import { isUnfit, type PagePosition, type PlaceValue, type PlaceValues, positionText, sentTexts, textOf, withPlaces } from './page-position.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };

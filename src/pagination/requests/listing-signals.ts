@@ -1,5 +1,5 @@
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { snippet } from '../../http/body/safe-text.ts';
+import { snippet } from '../../http/body/read-body.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';

@@ -1,7 +1,7 @@
-import type { AnswerRule } from '../../config/profile/http-fields.ts';
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptySpelling } from '../../config/profile/record-fields.ts';
+import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import type { AnswerHold } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { isEach, stepsOf } from '../../model/body-path.ts';
@@ -14,14 +14,7 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import {
-  accountOf,
-  bodyAccount,
-  countAt,
-  countIn,
-  type UndeclaredSignals,
-  undeclaredSignals,
-} from './listing-signals.ts';
+import { accountOf, bodyAccount, countAt, countIn, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
 
 /** How all pages of a scan are requested. */
 export interface RequestOptions {

@@ -1,10 +1,10 @@
-// Converts JSON values to cells of each column type, and widens types.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-json.ts';
-import { toDateText, toTimestampText } from './timestamps.ts';
+
+// Converts JSON values to cells of each column type, and widens types.
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {
@@ -150,4 +150,155 @@ function exactType(source: string): ColumnType {
   if (toBigInt(source) !== null) return 'integer';
   if (fitsDouble(source)) return 'double';
   return fitsNumeric(source) ? 'numeric' : 'text';
+}
+
+// Parses the times that services write, and formats them for timestamp columns.
+
+/** A point in time as read from the source. */
+interface Instant {
+  epochMs: number;
+  /** For a local time that occurs twice or not at all: the later of its two readings. */
+  latestMs?: number;
+  /** The part below the millisecond: 0 to 999,999 nanoseconds. */
+  nanos: number;
+}
+
+/** A date, or a date and time, as it is written. */
+interface Reading {
+  /** Epoch milliseconds, without the offset. */
+  written: number;
+  /** Fraction of the second, 0 to 999,999,999. */
+  nanos: number;
+  offsetMinutes: number;
+  /** True for a date and time that names neither a zone nor an offset. */
+  isLocal: boolean;
+}
+
+const DATE_LENGTH = 10;
+const CLOCK_END = 19;
+const DATE = String.raw`(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])`;
+const CLOCK = String.raw`([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?`;
+const ZONE = String.raw`([Zz])|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?`;
+const BEGINS_WITH_DATE = new RegExp(`^${DATE}`);
+const TIME = new RegExp(`^${DATE}(?:[Tt ]${CLOCK}(?:${ZONE})?)?$`);
+/** Other counts of digits are more likely a number, or a date such as `20261127120000`. */
+const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
+/** The most frequent form, in UTC and on a day that every month has: its cell needs no parts. */
+const PLAIN_UTC =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
+const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+
+/**
+ * Reads a time as sources write it: ISO 8601 date or date and time (`Z`, `±hh:mm`, or local, which is read in `zone`,
+ * as UTC without one), or a Unix time in seconds (< 10^11), milliseconds (< 10^14) or microseconds (< 10^17), by
+ * its size; as a text only with the digits that these have since 2001. A date alone is midnight in UTC, as its cell is.
+ * Null for anything else and for times that the calendar does not have.
+ */
+export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | null = null): Instant | null {
+  if (typeof moment === 'number') return epochInstant(moment);
+  if (typeof moment !== 'string') {
+    return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
+  }
+  if (PLAIN_UTC.test(moment)) return { epochMs: Date.parse(moment), nanos: 0 };
+  const reading = readTime(moment);
+  if (reading === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
+  const nanos = reading.nanos % 1e6;
+  const epochMs = momentOf(reading, zone);
+  if (!inRange(epochMs)) return null;
+  const spread = zone === null || !reading.isLocal ? 0 : zone.spread(reading.written);
+  return spread === 0 ? { epochMs, nanos } : { epochMs, nanos, latestMs: epochMs + spread };
+}
+
+/** True for a date and time without `Z` or an offset: what it means depends on the place. */
+export function isLocalTime(text: string): boolean {
+  return readTime(text)?.isLocal ?? false;
+}
+
+/**
+ * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` or `.SSSSSS` only if there are milliseconds or
+ * microseconds (the rest is cut off; the version's body keeps it). A database may keep less. A local time is read in `zone`, as UTC without one. Null unless `text`
+ * is an ISO 8601 date and time between the years 1 and 9999: no leap second, no 24:00, no date alone.
+ */
+export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
+  if (text.length <= DATE_LENGTH) return null;
+  if (PLAIN_UTC.test(text)) {
+    const fraction = text.slice(CLOCK_END, -1);
+    return `${text.slice(0, DATE_LENGTH)} ${text.slice(DATE_LENGTH + 1, CLOCK_END)}${fraction === '.000' ? '' : fraction}`;
+  }
+  const reading = readTime(text);
+  if (reading === null) return null;
+  const isUtc = reading.offsetMinutes === 0 && (zone === null || !reading.isLocal);
+  if (isUtc) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(reading.nanos)}`;
+  const epochMs = momentOf(reading, zone);
+  if (!inRange(epochMs)) return null;
+  return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}${fractionText(reading.nanos)}`;
+}
+
+/** The text itself if it is a date of the calendar, `YYYY-MM-DD`, else null. */
+export function toDateText(text: string): string | null {
+  return text.length === DATE_LENGTH && isDay(text) ? text : null;
+}
+
+function clockText(text: string): string {
+  return text.charCodeAt(16) === 58 ? text.slice(11, 19) : `${text.slice(11, 16)}:00`;
+}
+
+function fractionText(nanos: number): string {
+  const micros = Math.floor(nanos / 1e3);
+  if (micros % 1e3 !== 0) return `.${String(micros).padStart(6, '0')}`;
+  return micros === 0 ? '' : `.${String(micros / 1e3).padStart(3, '0')}`;
+}
+
+function epochInstant(moment: number): Instant | null {
+  const size = Math.abs(moment);
+  const microseconds = Math.floor(size < 1e11 ? moment * 1e6 : size < 1e14 ? moment * 1e3 : moment);
+  const epochMs = Math.floor(microseconds / 1e3);
+  return size < 1e17 && inRange(epochMs) ? { epochMs, nanos: (microseconds - epochMs * 1e3) * 1e3 } : null;
+}
+
+function inRange(epochMs: number): boolean {
+  return epochMs >= EARLIEST && epochMs <= LATEST;
+}
+
+/**
+ * A local time that its zone would move out of the calendar is not moved: services write the first and the last possible
+ * time for "none".
+ */
+function momentOf({ written, offsetMinutes, isLocal }: Reading, zone: TimeZone | null): number {
+  if (zone === null || !isLocal) return written - offsetMinutes * 60_000;
+  const moved = zone.earliest(written);
+  return inRange(moved) ? moved : written;
+}
+
+function readTime(text: string): Reading | null {
+  const found = TIME.exec(text);
+  if (found === null) return null;
+  const [, year, month, date, hour, minute, second, fraction, utc, sign, hours, minutes] = found;
+  const day = startOfDay(Number(year), Number(month), Number(date));
+  if (day === null) return null;
+  if (hour === undefined) return { written: day, nanos: 0, offsetMinutes: 0, isLocal: false };
+  const seconds = (Number(hour) * 60 + Number(minute)) * 60 + Number(second ?? 0);
+  const nanos = fraction === undefined ? 0 : Number(fraction.padEnd(9, '0'));
+  const written = day + seconds * 1_000 + Math.floor(nanos / 1e6);
+  if (sign === undefined) return { written, nanos, offsetMinutes: 0, isLocal: utc === undefined };
+  const offset = Number(hours) * 60 + Number(minutes ?? 0);
+  return { written, nanos, offsetMinutes: sign === '-' ? -offset : offset, isLocal: false };
+}
+
+/** True if the first ten characters are a date of the calendar between the years 1 and 9999. */
+export function isDay(text: string): boolean {
+  const found = BEGINS_WITH_DATE.exec(text);
+  return found !== null && startOfDay(Number(found[1]), Number(found[2]), Number(found[3])) !== null;
+}
+
+const SHORTEST_MONTH = 28;
+const MS_OF_400_YEARS = 146_097 * 86_400_000;
+
+/** Epoch milliseconds of the begin of a day in UTC; null if the calendar has none. */
+function startOfDay(year: number, month: number, day: number): number | null {
+  // `Date.UTC` takes the years 1 to 99 for 1901 to 1999; the same days come again after 400 years.
+  const later = Date.UTC(year + 400, month - 1, day);
+  const isThere = year > 0 && (day <= SHORTEST_MONTH || new Date(later).getUTCDate() === day);
+  return isThere ? later - MS_OF_400_YEARS : null;
 }

@@ -6,8 +6,8 @@ import { type TimeZone, zoneAt, type ZonesByPath } from '../../model/time-zone.t
 import { timestampText } from '../../model/timestamp-text.ts';
 import { isExact } from '../json/parse-json.ts';
 import { fieldAt } from '../records/as-record.ts';
+import { parseInstant } from './cells.ts';
 import { pathText } from './column-name.ts';
-import { parseInstant } from './timestamps.ts';
 
 /** Where a record says when it last changed: of several fields the first that is not null counts. */
 export interface UpdatedBy {

@@ -3,8 +3,7 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExactNumber, JsonValue } from '../../model/json.ts';
 import { isExact, isIntegerSource } from '../json/parse-json.ts';
-import { fieldAt } from './as-record.ts';
-import type { Rejection, RejectReason } from './record-limits.ts';
+import { fieldAt, type Rejection, type RejectReason } from './as-record.ts';
 
 /** Postgres refuses index entries from 2,700 bytes; a thousand leaves room for composed and child keys. */
 const MAX_KEY_BYTES = 1000;

@@ -1,19 +1,18 @@
 // Reads a stored delivery by the rules of the profile: which records of which resources it is about.
 import type { EventField, FieldCondition } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { WebhookProfile, WebhookRule } from '../../config/profile/webhooks.ts';
+import type { WebhookProfile, WebhookRule } from '../../config/profile/signature-scheme.ts';
 import { decodeText } from '../../http/outcome/read-answer.ts';
 import { EACH_ELEMENT, EACH_MEMBER, isEach, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/cells.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
-import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
+import { fieldAt, isObject, limitRejection, stepInto } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
-import { limitRejection } from '../../rows/records/record-limits.ts';
 import { matchesPattern } from '../signature/delivery.ts';
 
 /** What an event is about. It is only a hint: the record itself is read from the service. */

@@ -1,8 +1,7 @@
 // Removes secrets and hidden fields from a delivery before it is stored.
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
-import { eventFieldsOf, type WebhookProfile } from '../../config/profile/webhooks.ts';
+import { eventFieldsOf, type SignatureScheme, type WebhookProfile } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import type { NewDelivery } from '../../database/inbox.ts';
 import { decodeText } from '../../http/outcome/read-answer.ts';

@@ -1,7 +1,7 @@
 // What a receiver is set up with: its sources, its limits, and the log of refused requests.
-import type { Clock } from '../../model/clock.ts';
+import type { WebhookProfile } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
-import type { WebhookProfile } from '../../config/profile/webhooks.ts';
+import type { Clock } from '../../model/clock.ts';
 
 /** A source that receives webhooks. */
 export interface ReceivedSource {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { eventFieldsOf } from '../../config/profile/webhooks.ts';
+import { eventFieldsOf } from '../../config/profile/signature-scheme.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';

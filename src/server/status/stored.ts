@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { type Versioned, versionText } from '../../config/profile/http-fields.ts';
+import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';

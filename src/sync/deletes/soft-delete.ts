@@ -3,12 +3,7 @@ import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../dat
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
 import { softDeleteStatements } from '../../database/state/stored-rows.ts';
-import {
-  type CandidateFacts,
-  forgetDeleteCandidates,
-  markConfirmed,
-  noteMissingRecords,
-} from '../../database/state/suspects.ts';
+import { type CandidateFacts, forgetDeleteCandidates, markConfirmed, noteMissingRecords } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import { keyOf } from '../../load/prepare-page.ts';
@@ -17,7 +12,7 @@ import type { Cell, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { readItem } from '../../pagination/read-item.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/cells.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { askListing, type FoundRecord } from '../single-record.ts';

@@ -10,7 +10,7 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { Doubt, Page } from '../../pagination/page.ts';
 import { scanPages } from '../../pagination/scan-pages.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { cutOf } from '../plan.ts';

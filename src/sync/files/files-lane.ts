@@ -2,19 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import {
-  forgetOldRuns,
-  lastEndedRun,
-  type RunRecord,
-  type StoredWarning,
-  updateFinishedRun,
-} from '../../database/state/runs.ts';
+import { forgetOldRuns, lastEndedRun, type RunRecord, type StoredWarning, updateFinishedRun } from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
 import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/rate-limiter.ts';
 import { DeferredError, errorReport, messageOf, SyncError } from '../../model/errors.ts';
-import type { ObjectStore } from '../../object-store/object-store.ts';
-import { openStores } from '../../object-store/open-stores.ts';
+import { type ObjectStore, openStores } from '../../object-store/object-store.ts';
 import { endedStatus, isOfFiles, isPartial, overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';

@@ -4,7 +4,7 @@ import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../datab
 import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { countOpenRejects } from '../../database/state/rejects.ts';
+import { countOpenRejects } from '../../database/state/stored-rows.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';

@@ -1,26 +1,16 @@
 import { listingScan } from '../../checks/listing-scan.ts';
+import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { ReportWindows } from '../../config/profile/report-windows.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Page, ScanEnd } from '../../pagination/page.ts';
-import { scanPages, type ScanOptions } from '../../pagination/scan-pages.ts';
+import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import {
-  addDays,
-  type Day,
-  DAY_MS,
-  dayOf,
-  type DayReading,
-  nextRange,
-  rangeQuery,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {

@@ -1,17 +1,16 @@
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, writtenMoment } from '../../checks/since.ts';
-import type { PlaceValue } from '../../pagination/page-styles/page-position.ts';
+import { placeOf } from '../../config/profile/basic-fields.ts';
+import { type Granularity, hasOffset, isNamedFormat, parsePattern, type ReportWindows, writePattern } from '../../config/profile/incremental.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import type { WindowRow } from '../../database/own-tables.ts';
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell, Column } from '../../model/table.ts';
 import { LOCAL, timeZone, type TimeZone, zoneAt } from '../../model/time-zone.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
-import { isDay, parseInstant } from '../../rows/columns/timestamps.ts';
-import { placeOf } from '../../config/profile/basic-fields.ts';
-import { hasOffset, isNamedFormat, parsePattern, writePattern } from '../../config/profile/incremental.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { Granularity, ReportWindows } from '../../config/profile/report-windows.ts';
-import type { WindowRow } from '../../database/own-tables.ts';
+import type { PlaceValue } from '../../pagination/page-styles/page-position.ts';
+import { isDay, parseInstant } from '../../rows/columns/cells.ts';
 
 /** A day in the zone of the reports, as `YYYY-MM-DD`. Texts sort as days do. */
 export type Day = string;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
+import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -17,39 +17,10 @@ import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
-import {
-  compareTotals,
-  distinctRecords,
-  isShort,
-  newTask,
-  type RangeAnswer,
-  type RangeOptions,
-  RangeQueue,
-  type RangeTask,
-  refuseOutside,
-  type TooMuch,
-} from './read-range.ts';
-import {
-  findExcessiveLosses,
-  type HeldWindows,
-  type RangeResponse,
-  readRowsOfRange,
-  replaceRange,
-  type Reports,
-} from './replace-range.ts';
-import {
-  addDays,
-  type Day,
-  dayReading,
-  dueWindows,
-  endingWith,
-  halvesOf,
-  keptFrom,
-  localDay,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { endWarnings, judgeScan } from '../scan/scan-until-complete.ts';
+import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
+import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
+import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
 
 /** A scan of reports in progress. */
 interface ReportScan {

@@ -5,8 +5,8 @@ import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
-import { resolveUnseenRejects } from '../../database/state/rejects.ts';
 import { lastScanStart } from '../../database/state/runs.ts';
+import { resolveUnseenRejects } from '../../database/state/stored-rows.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -23,7 +23,7 @@ import { SEVERAL } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { ScanVerdict } from './judge-scan.ts';
+import type { ScanVerdict } from './scan-until-complete.ts';
 
 /**
  * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position

@@ -1,11 +1,10 @@
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
-import { resolveRejects } from '../../database/state/rejects.ts';
-import { restoreDeletes } from '../../database/state/stored-rows.ts';
+import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { latestVersions } from '../../database/state/versions.ts';
-import { refreshViews, maintainKeys } from '../../load/evolve-tables.ts';
-import { coverRows } from '../../load/grow-calendar.ts';
+import { maintainKeys, refreshViews } from '../../load/grow-shape.ts';
+import { coverRows } from '../../load/grow-views.ts';
 import { dropForgotten, keyRecords } from '../../load/key-records.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import { shapedFor, sourceTexts } from '../../load/page-loader.ts';

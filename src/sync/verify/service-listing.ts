@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/report-windows.ts';
+import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { freshCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Forgotten } from '../../database/state/forgotten.ts';

@@ -11,7 +11,7 @@ import type { KeyedRecord } from '../../load/key-records.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { parseInstant } from '../../rows/columns/timestamps.ts';
+import { parseInstant } from '../../rows/columns/cells.ts';
 import { storedZone, tombstoneOf, updatedColumns, updatedTime } from '../../rows/columns/updated-time.ts';
 import { comparedPart } from '../../rows/mask-fields.ts';
 import { storedValue } from '../../rows/records/as-record.ts';
@@ -20,13 +20,7 @@ import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import {
-  readFromListing,
-  readingContext,
-  readListing,
-  readOpenWindows,
-  type VerifyContext,
-} from './service-listing.ts';
+import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;

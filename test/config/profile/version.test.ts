@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import { versionText } from '../../../src/config/profile/http-fields.ts';
+import { versionText } from '../../../src/config/profile/request-fields.ts';
 
 const RESOURCES = { posts: { path: '/posts', page: { style: 'page', page_param: 'page' } } };
 

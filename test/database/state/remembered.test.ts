@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { countOpenRejects, resolveUnseenRejects } from '../../../src/database/state/rejects.ts';
 import { beginRun, endRun, NO_FIGURES } from '../../../src/database/state/runs.ts';
+import { countOpenRejects, resolveUnseenRejects } from '../../../src/database/state/stored-rows.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 

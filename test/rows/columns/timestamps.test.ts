@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { timeZone } from '../../../src/model/time-zone.ts';
-import { isLocalTime, parseInstant, toDateText, toTimestampText } from '../../../src/rows/columns/timestamps.ts';
+import { isLocalTime, parseInstant, toDateText, toTimestampText } from '../../../src/rows/columns/cells.ts';
 
 describe('toTimestampText', () => {
   it.each([

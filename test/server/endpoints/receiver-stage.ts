@@ -1,15 +1,15 @@
 import { onTestFinished } from 'vitest';
+import { profileSchema } from '../../../src/config/profile/profile.ts';
+import type { WebhookProfile } from '../../../src/config/profile/signature-scheme.ts';
+import { inboxAddress } from '../../../src/database/databases.ts';
+import type { DeliveryRow } from '../../../src/database/inbox.ts';
 import type { Clock } from '../../../src/model/clock.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { profileSchema } from '../../../src/config/profile/profile.ts';
-import type { WebhookProfile } from '../../../src/config/profile/webhooks.ts';
-import { signDelivery } from '../../support/sign-delivery.ts';
-import type { DeliveryRow } from '../../../src/database/inbox.ts';
-import { inboxAddress } from '../../../src/database/databases.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from '../../../src/server/receiver/setup.ts';
-import { startReceiver, type Receiver, type ReceiverOptions } from '../../../src/server/receiver/start-receiver.ts';
+import { type Receiver, type ReceiverOptions, startReceiver } from '../../../src/server/receiver/start-receiver.ts';
 import { SQLITE, type TestDatabase } from '../../support/databases.ts';
-import { rawRequest, type Answered, type RawRequest } from '../../support/raw-request.ts';
+import { type Answered, rawRequest, type RawRequest } from '../../support/raw-request.ts';
+import { signDelivery } from '../../support/sign-delivery.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 

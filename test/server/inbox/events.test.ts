@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import type { WebhookProfile } from '../../../src/config/profile/webhooks.ts';
+import type { WebhookProfile } from '../../../src/config/profile/signature-scheme.ts';
 import { type DeliveryContent, type EventTarget, readDelivery } from '../../../src/server/inbox/read-delivery.ts';
 import { jsonSuite } from '../../support/corpora.ts';
 

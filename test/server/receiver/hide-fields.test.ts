@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { webhooksSchema } from '../../../src/config/profile/webhooks.ts';
+import { webhooksSchema } from '../../../src/config/profile/signature-scheme.ts';
 import { withoutFields } from '../../../src/server/receiver/mask-delivery.ts';
 
 const HIDDEN = ['author.email', 'contacts.mail', 'phone', 'type'];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ReportWindows } from '../../../src/config/profile/incremental.ts';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import type { ReportWindows } from '../../../src/config/profile/report-windows.ts';
 import { endingWith, nextRange, rangeQuery, windowsBetween } from '../../../src/sync/reports/report-windows.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
