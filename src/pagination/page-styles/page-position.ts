@@ -147,6 +147,15 @@ function changeQuery(
   return changed.pathname + changed.search.replaceAll('+', '%20');
 }
 
+/** The values of a stored position as they are sent, decoded; none of a text that is no position. */
+export function storedTexts(stored: string): string[] {
+  try {
+    return [...sentTexts(readPosition(stored)).values()];
+  } catch {
+    return [];
+  }
+}
+
 const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
 
 const positionSchema = z.object({

@@ -7,8 +7,9 @@ import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/stored-rows.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import { storedTexts } from '../../pagination/page-styles/page-position.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
-import { collectValues, createTextEraser, fromTraces, readRejects, traceTables } from './traces.ts';
+import { collectValues, createTextEraser, ERASED, fromTraces, readRejects, traceTables } from './traces.ts';
 
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;
@@ -76,10 +77,12 @@ async function erasePositions(
   ids: readonly string[],
   erase: (text: string) => string,
 ): Promise<CompiledQuery[]> {
-  const hasId = (text: string | null): boolean => text !== null && (ids.includes(text) || erase(text) !== text);
+  const hasIdIn = (text: string): boolean => ids.includes(text) || erase(text) !== text;
+  // In a position, ids may be numbers, or encoded.
+  const hasId = (text: string | null): boolean => text !== null && [text, ...storedTexts(text)].some(hasIdIn);
   const statements: CompiledQuery[] = [];
   const checkpoint = await readCheckpoint(own, resource);
-  const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId);
+  const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId, ids);
   if (changed !== null) statements.push(saveCheckpoint(own, changed));
   if (changed?.walk_mode === null && checkpoint?.walk_mode !== null) statements.push(forgetSeen(own, resource));
   const feeds = await own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).execute();
@@ -94,15 +97,27 @@ async function erasePositions(
 }
 
 /** Null if the checkpoint has no erased id. A scan whose next page is named by an id begins again. */
-function withoutIds(row: CheckpointRow, hasId: (text: string | null) => boolean): CheckpointRow | null {
+function withoutIds(
+  row: CheckpointRow,
+  hasId: (text: string | null) => boolean,
+  ids: readonly string[],
+): CheckpointRow | null {
   const { cursor_key, walk_high_key, walk_position } = row;
-  if (![cursor_key, walk_high_key, walk_position].some(hasId)) return null;
+  const filter_doubt = withoutKeys(row.filter_doubt, ids);
+  if (filter_doubt === row.filter_doubt && ![cursor_key, walk_high_key, walk_position].some(hasId)) return null;
   return {
     ...row,
+    filter_doubt,
     cursor_key: hasId(cursor_key) ? null : cursor_key,
     walk_high_key: hasId(walk_high_key) ? null : walk_high_key,
     ...(hasId(walk_position) ? NO_SCAN : {}),
   };
+}
+
+/** The question that a filter has failed, with keys of no record instead of erased ones: the filter stays in doubt. */
+function withoutKeys(doubt: string | null, ids: readonly string[]): string | null {
+  const known = new Set<unknown>(ids);
+  return doubt && JSON.stringify(JSON.parse(doubt), (_, value: unknown) => (known.has(value) ? ERASED : value));
 }
 
 /** Internal tables whose texts may quote a record, such as errors and warnings of runs. */
