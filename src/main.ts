@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+// Entry point of the program: prepares the process (memory, umask, signals), runs the command line, and exits.
 import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';

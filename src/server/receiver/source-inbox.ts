@@ -1,3 +1,4 @@
+// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
 import {
@@ -16,8 +17,6 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { askDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
-
-// The inbox of one source as the receiver uses it.
 
 interface SourceInboxOptions {
   source: ReceivedSource;
