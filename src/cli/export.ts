@@ -1,3 +1,4 @@
+// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
@@ -8,7 +9,13 @@ import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+} from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
@@ -22,7 +29,6 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   monitoringCommand,
 ];
 
-/** `content-sync export`: writes files for other tools; only reads the warehouse. */
 export function exportCommand(context: CliContext): Command {
   const command = new Command('export').helpCommand(false);
   for (const make of EXPORTS) command.addCommand(make(context));

@@ -1,3 +1,4 @@
+// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
 import type { SourceSettings } from '../config/settings.ts';
 import type { RestoredParts } from '../database/database.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
@@ -22,8 +23,6 @@ import { eraseUnnamed } from '../sync/files/prune.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
-
-// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
 
 /**
  * Copies the erased records of a replaced warehouse to the restored one, and requests those that it contains to be

@@ -1,3 +1,4 @@
+// `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
@@ -11,12 +12,18 @@ import { countOf, countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import { countTraces, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  withApp,
+} from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
 
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };
 
-/** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
   return sourceCommand('forget')
     .argument('<resource>', 'Resource of the profile')

@@ -1,3 +1,4 @@
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
@@ -20,7 +21,6 @@ import { readSettings, reportRefused, type SourceOptions, withSourceOptions } fr
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
-/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows their status. */
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')

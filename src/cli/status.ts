@@ -1,3 +1,4 @@
+// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
 import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
@@ -56,7 +57,6 @@ interface SourceSummary {
   not_copied?: FormerResource[];
 }
 
-/** `content-sync status`: what is in the warehouse and how old it is, with no request to the service. */
 export function statusCommand(context: CliContext): Command {
   return sourceCommand('status').action(async (options: SourceOptions) => {
     await forEachSource(context, options, [], async (chosen) => {

@@ -1,3 +1,4 @@
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
@@ -19,7 +20,6 @@ import { logNote, port } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
-/** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)

@@ -1,3 +1,4 @@
+// The Prometheus metrics: counters of events, and gauges that each scrape sets from the status.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 

@@ -1,3 +1,4 @@
+// Live progress lines on a terminal.
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
 import { type GovernorProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
 

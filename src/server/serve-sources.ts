@@ -1,3 +1,4 @@
+// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';

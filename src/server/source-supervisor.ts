@@ -1,3 +1,4 @@
+// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files.
 import type { Logger } from 'pino';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';

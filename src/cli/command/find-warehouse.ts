@@ -1,3 +1,4 @@
+// Looks for the warehouse of a source without creating anything, for `check`.
 import type { CheckFinding } from '../../checks/listing-scan.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';

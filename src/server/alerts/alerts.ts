@@ -1,3 +1,4 @@
+// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
 import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
@@ -13,8 +14,6 @@ import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
-
-// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
 
 /** The channels, and the address of the page. */
 interface AlertSettings {

@@ -1,3 +1,4 @@
+// The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
 import {
   ALERT_KINDS,
@@ -13,8 +14,6 @@ import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
-
-// The text of an alert message, and sending it by POST, Slack or mail.
 
 type Thing = Omit<Condition, 'count' | 'detail'>;
 

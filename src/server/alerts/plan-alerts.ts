@@ -1,11 +1,10 @@
+// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
 import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-
-// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 
 /** Something that a channel may report; times in epoch milliseconds. */
 export interface Condition {

@@ -1,3 +1,4 @@
+// Sections of the pages about one source: what needs attention, facts, held deletes, traffic.
 import {
   countOf,
   countText,

@@ -1,3 +1,4 @@
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
 import { eventFieldsOf } from '../../config/profile/signature-scheme.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
@@ -11,8 +12,6 @@ import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
 import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
-
-// Handles one webhook request: limits, signature, challenge, masking, storing.
 
 /** How deliveries of one source are handled, prepared once. */
 export interface Recipient {

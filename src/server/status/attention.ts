@@ -1,3 +1,4 @@
+// Checks of the status: finds the problems that need a user, with severity and remedy, and the headline.
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import { describeApiLifetime } from '../../model/service-notice.ts';

@@ -1,3 +1,4 @@
+// Sets the Prometheus gauges from the status.
 import type { StatusGauges } from '../../observe/metrics.ts';
 import { FILE_STATUSES } from '../../database/own-tables.ts';
 import { isOverdue } from './attention.ts';

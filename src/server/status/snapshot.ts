@@ -1,3 +1,4 @@
+// The types of the status: all that the page shows and /status.json prints.
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus } from '../../database/own-tables.ts';
 import type { RunRecord } from '../../database/state/runs.ts';

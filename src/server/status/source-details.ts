@@ -1,3 +1,4 @@
+// Details of one source that a page shows on request: runs, rejected records, deliveries, schema changes.
 import { type Kysely, sql } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';

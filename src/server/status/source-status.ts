@@ -1,3 +1,4 @@
+// Builds the status of one source from its warehouse, the memory of this process, and its settings.
 import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { ScheduleSettings, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
@@ -11,7 +12,16 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
-import { type ApiStatus, type LimitStatus, type ResourceStatus, type RunningStatus, type ScheduleStatus, scrubTexts, type SourceStatus, type WebhookStatus } from './snapshot.ts';
+import {
+  type ApiStatus,
+  type LimitStatus,
+  type ResourceStatus,
+  type RunningStatus,
+  type ScheduleStatus,
+  scrubTexts,
+  type SourceStatus,
+  type WebhookStatus,
+} from './snapshot.ts';
 import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
 
 /** The settings of a source that its status shows. */

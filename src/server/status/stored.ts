@@ -1,3 +1,4 @@
+// Reads the part of the status that the warehouse stores.
 import type { Kysely } from 'kysely';
 import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
