@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { openWarehouseToRead, shownDatabase } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -79,7 +79,7 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
     const former = await formerResources(warehouse, source.resources);
     return {
       source: source.name,
-      warehouse: shownPlace(source.warehouse),
+      warehouse: shownDatabase(source.warehouse),
       api: apiStatus(source.profile, lifetime, now),
       resources,
       ...(former.length === 0 ? {} : { not_copied: former }),

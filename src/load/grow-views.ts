@@ -3,7 +3,7 @@ import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
 import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
-import { resourcesThatKeepFiles } from '../database/state/files.ts';
+import { resourcesCopyingFiles } from '../database/state/files.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment, Warehouse } from '../database/warehouse.ts';
@@ -48,11 +48,11 @@ export async function viewGrowth(
   const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const { model, comments } = modelOf(context, shapes, await resourcesThatKeepFiles(own, whole.resources));
+  const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
   const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
-  const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
+  const changed = new Set(planned.filter((view) => !isThere(view) || !isUpToDate(view, stored.get(view.name))));
   const affected = new Set([...changed].map(({ resource }) => resource)).add(after.resource);
   const tables = model.resources.flatMap((each) => (affected.has(each.resource) ? each.tables : []));
   return {
@@ -61,7 +61,7 @@ export async function viewGrowth(
     comments: comments.filter(({ table }) => tables.some(({ name }) => name === table)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...rememberViews(own, [...changed].map(rowsOf), timestampText(clock.now())),
+      ...rememberViews(own, [...changed].map(toCatalogRow), timestampText(clock.now())),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),
@@ -93,7 +93,7 @@ function existingViews(
 }
 
 /** The resources in the order of the profile, and the comments on their tables and columns. */
-function modelOf(
+function createModel(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
   withFiles: ReadonlySet<string>,
@@ -129,7 +129,7 @@ function changedComments(
   return saveComments(own, changed);
 }
 
-function rowsOf({ name, resource, query, description, columns }: PlannedView): MadeView {
+function toCatalogRow({ name, resource, query, description, columns }: PlannedView): MadeView {
   return {
     view_name: name,
     resource,
@@ -146,11 +146,11 @@ function rowsOf({ name, resource, query, description, columns }: PlannedView): M
   };
 }
 
-function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
+function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;
   const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
-  return isDeepStrictEqual(rowsOf(view), { ...known, columns });
+  return isDeepStrictEqual(toCatalogRow(view), { ...known, columns });
 }
 
 /**

@@ -29,10 +29,10 @@ export interface KeyConflicts {
   olderExample: string | null;
 }
 
-const NO_CLASHES: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
+const NO_KEY_CONFLICTS: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
 
 /** The latest time that the text may mean: a local time in a repeated hour has two readings. */
-export function latestOf({ at, latest }: Updated): number {
+export function latestReading({ at, latest }: Updated): number {
   return latest ?? at;
 }
 
@@ -47,10 +47,10 @@ export interface RejectedRecord {
 /** Records by what becomes of them. */
 export interface KeyedRecords {
   keyed: KeyedRecord[];
-  setAside: RejectedRecord[];
+  rejects: RejectedRecord[];
   /** Records that the profile's filter leaves out, of which no other copy on the page is taken. */
   leftOut: ExcludedRecord[];
-  clashes: KeyConflicts;
+  conflicts: KeyConflicts;
 }
 
 /** A record that the profile's filter excludes, so that it gets no row. */
@@ -63,13 +63,13 @@ export type ExcludedRecord = Pick<KeyedRecord, 'key' | 'updated'>;
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
   const copies: KeyedRecord[] = [];
-  const setAside: RejectedRecord[] = [];
+  const rejects: RejectedRecord[] = [];
   const taken = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
   for (const record of taken) {
     const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
-      setAside.push({ key: null, ...found.reject, bytes: record.bytes });
+      rejects.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
     }
     const keyed: KeyedRecord = {
@@ -87,12 +87,12 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  const leftOut = taken === records ? [] : leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
-  return { keyed: [...byKey.values()], setAside, leftOut, clashes: countConflicts(copies, byKey) };
+  const leftOut = taken === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
+  return { keyed: [...byKey.values()], rejects, leftOut, conflicts: countConflicts(copies, byKey) };
 }
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
-function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
+function findExcluded(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
   return records.flatMap(({ value, isLeftOut }) => {
     const found = isLeftOut === true ? recordKey(value, profile.id) : null;
     return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
@@ -101,25 +101,25 @@ function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): 
 
 /** Counts the skipped copies. One with the same content as the record that stays does not count. */
 function countConflicts(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyConflicts {
-  if (copies.length === 0) return NO_CLASHES;
-  const clashes = { ...NO_CLASHES };
+  if (copies.length === 0) return NO_KEY_CONFLICTS;
+  const conflicts = { ...NO_KEY_CONFLICTS };
   for (const record of copies) {
     const stays = kept.get(record.key);
     if (stays === undefined || record.hash === stays.hash) continue;
     if (canonicalHash(record.value) === canonicalHash(stays.value)) continue;
     if (isOlder(record, stays)) {
-      clashes.older += 1;
-      clashes.olderExample ??= record.key;
+      conflicts.older += 1;
+      conflicts.olderExample ??= record.key;
     } else {
-      clashes.undecided += 1;
-      clashes.example ??= record.key;
+      conflicts.undecided += 1;
+      conflicts.example ??= record.key;
     }
   }
-  return clashes;
+  return conflicts;
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
-  return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
+  return record.updated !== null && than.updated !== null && latestReading(record.updated) < than.updated.at;
 }
 
 /** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */

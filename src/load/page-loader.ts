@@ -10,7 +10,7 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+import { keyOf, type LoadablePage, type ExcludedRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
 
 // Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 
@@ -34,9 +34,9 @@ export interface PageFacts {
   /** Keys of records that the profile's filter leaves out; their times are among `updated`. */
   leftOut: readonly string[];
   /** Those of them that have a live row. */
-  lost: readonly LostRow[];
+  lost: readonly ExcludedRow[];
   /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
-  stated: readonly StatedDelete[];
+  stated: readonly ReportedDelete[];
   /** The records that become rows, or change theirs. */
   written: readonly KeyedRecord[];
   /** Their rows, and the tables as they were before the page. */
@@ -45,7 +45,7 @@ export interface PageFacts {
 }
 
 /** A record that says of itself that it is deleted. */
-export interface StatedDelete {
+export interface ReportedDelete {
   key: string;
   /** UTC text of our tables; null if the service names no time. */
   at: string | null;
@@ -98,20 +98,20 @@ async function loadPage(
   const prepared = await preparePage(context, policy, shapeBefore, page);
   const { keyed, tombstones, found, fresh, lost } = prepared;
   const requestedAt = found.stampedAt;
-  const shaped = await shapedFor(context, fresh);
+  const shaped = await shapeIntoTables(context, fresh);
   const rejectedAt = new Set(shaped.rejects.map(({ index }) => index));
   const written = rejectedAt.size === 0 ? fresh : fresh.filter((_, index) => !rejectedAt.has(index));
   const unfit = shaped.rejects.map(({ index, reason, detail }) => {
     const { key = null, bytes = Buffer.alloc(0) } = fresh[index] ?? {};
     return { key, reason, detail, bytes };
   });
-  const rejects = [...prepared.setAside, ...unfit];
+  const rejects = [...prepared.rejects, ...unfit];
 
-  const outcome = outcomeOf(prepared, shaped, rejects.length);
+  const outcome = toOutcome(prepared, shaped, rejects.length);
   const facts = {
     records: page.records.length,
     keys: keyed.map(keyOf),
-    unkeyed: prepared.setAside.length,
+    unkeyed: prepared.rejects.length,
     updated: datedKeys(prepared),
     older: found.older,
     leftOut: prepared.leftOut.map(keyOf),
@@ -149,7 +149,7 @@ async function loadPage(
 }
 
 /** The records as rows of tables that have grown to hold them. */
-export async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+export async function shapeIntoTables(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const shaped = await shapeAndGrow(context, records);
   if (!shaped.grown) return shaped;
   await finishReshape(context);
@@ -177,7 +177,7 @@ export interface PageOutcome {
   /** Records that were dropped because a user has erased them; absent for none. */
   forgotten?: number;
   /** Records that share a key with another record of the page. */
-  clashes: KeyConflicts;
+  conflicts: KeyConflicts;
   /** Keys of rows of which the same scan has shown an older state before; absent for none. */
   overwritten?: readonly string[];
   /** Fields that change with every response, as it seems; absent for none. */
@@ -192,8 +192,8 @@ export interface PageOutcome {
   repaired: number;
 }
 
-function outcomeOf(
-  { found, clashes, taken: records, forgotten }: PreparedPage,
+function toOutcome(
+  { found, conflicts, taken: records, forgotten }: PreparedPage,
   { rejects, overflowed, discarded, repaired }: ShapedPage,
   rejected: number,
 ): PageOutcome {
@@ -201,12 +201,12 @@ function outcomeOf(
   const inserted = found.inserts.length - rejectedInserts;
   const updated = found.updates.length - (rejects.length - rejectedInserts);
   // The others are records without any change, and copies on the same page that say the same.
-  const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
+  const unchanged = records - inserted - updated - rejected - conflicts.older - conflicts.undecided;
   const { overwritten, volatile = [], cutTime = null, wentBack } = found;
   const rows = { records, inserted, updated, unchanged, rejected, wentBack };
   return {
     ...rows,
-    clashes,
+    conflicts,
     overflowed,
     discarded,
     repaired,

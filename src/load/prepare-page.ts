@@ -11,7 +11,7 @@ import { comparedPart } from '../rows/mask-fields.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
 import { canonicalHash, sameJson } from '../rows/records/record-key.ts';
-import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestOf } from './key-records.ts';
+import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestReading } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 // Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
@@ -31,14 +31,14 @@ export interface PreparedPage extends KeyedRecords {
   /** Records by key that say that they are deleted. */
   tombstones: ReadonlyMap<string, Tombstone>;
   /** Records of `leftOut` that have a live row, from before the page was requested. */
-  lost: readonly LostRow[];
+  lost: readonly ExcludedRow[];
   found: Difference;
   /** The records that must be written: the new ones, then the changed ones. */
   fresh: readonly KeyedRecord[];
 }
 
 /** A live row whose record the profile's filter excludes. */
-export interface LostRow {
+export interface ExcludedRow {
   key: string;
   /** True if the record is in an older state than the row by the service's own clock. */
   isOlder: boolean;
@@ -172,7 +172,7 @@ async function findLostRows(
   shape: ResourceShape,
   leftOut: readonly ExcludedRecord[],
   before: string,
-): Promise<LostRow[]> {
+): Promise<ExcludedRow[]> {
   if (leftOut.length === 0) return [];
   const stored = await storedRows(context, shape, leftOut);
   return leftOut.flatMap(({ key, updated }) => {
@@ -292,7 +292,7 @@ const MARGIN_MS = 86_400_000;
 function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt }: OlderPolicy): boolean {
   if (scanStartedAt === undefined || row.syncedAt < scanStartedAt || updated === null) return false;
   const before = parseStoredTime(row.updated);
-  return before !== null && before < updated.at && latestOf(updated) < timestampMs(scanStartedAt) - MARGIN_MS;
+  return before !== null && before < updated.at && latestReading(updated) < timestampMs(scanStartedAt) - MARGIN_MS;
 }
 
 function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
@@ -302,7 +302,7 @@ function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPoli
 /** True if the service's own clock says that the record is from before the row with this time of change. */
 function isOlder(updated: KeyedRecord['updated'], stored: Cell): boolean {
   const before = parseStoredTime(stored);
-  return updated !== null && before !== null && latestOf(updated) < before;
+  return updated !== null && before !== null && latestReading(updated) < before;
 }
 
 function parseStoredTime(stored: Cell): number | null {

@@ -9,7 +9,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { keepNotices, storedTokens } from '../database/state/server-state.ts';
+import { saveNotices, storedTokens } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
@@ -134,7 +134,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       const sync = () => runSync({ ...request, ...parts });
       const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
       const report = await (request.files === true ? withFiles(lane, sync) : sync());
-      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      const kept = saveNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
     },

@@ -47,7 +47,7 @@ interface EndedScan extends CountedFigures {
   seconds: number;
 }
 
-const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
+const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
 const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
   here: 'stored',
@@ -115,7 +115,7 @@ export class SourceActivity implements RunWatcher {
     const now = this.#clock.now();
     const update = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
-    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_FIGURES });
+    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_COUNTERS });
   };
 
   readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
@@ -130,7 +130,7 @@ export class SourceActivity implements RunWatcher {
   };
 
   readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
-    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
+    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, figures);
     this.#running.delete(resource);
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };

@@ -57,9 +57,9 @@ export async function rebuildTables(
     names: stagedNames(rebuild),
     references: new Set(Object.keys(context.whole.relations)),
   });
-  await fill(context, rebuild);
-  const bodiless = await carryOver(context, rebuild);
-  await swap(context, rebuild, statements(after));
+  await fillStagedTables(context, rebuild);
+  const bodiless = await copyRowsWithoutBody(context, rebuild);
+  await swapStagedTables(context, rebuild, statements(after));
   owned.shape = after;
   const root = after.tables[0]?.name ?? owned.resource;
   return {
@@ -82,7 +82,7 @@ function stagedNames({ after, staged }: Rebuild): Map<string, string> {
 }
 
 /** Writes the rows of all stored bodies whose records have rows, with the internal columns of these. */
-async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
+async function fillStagedTables(context: LoadContext, rebuild: Rebuild): Promise<void> {
   const { before, after, staged } = rebuild;
   const { warehouse, owned, clock } = context;
   const profile = lenientProfile(context.profile);
@@ -134,7 +134,7 @@ function markDeleted(
 }
 
 /** Swaps the tables; plans again if another resource has changed its own tables meanwhile. */
-async function swap(context: LoadContext, rebuild: Rebuild, statements: readonly CompiledQuery[]): Promise<void> {
+async function swapStagedTables(context: LoadContext, rebuild: Rebuild, statements: readonly CompiledQuery[]): Promise<void> {
   const { before, after } = rebuild;
   const { warehouse, owned, profile, clock } = context;
   const { own } = warehouse;
@@ -199,7 +199,7 @@ const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
  * Records without a body keep their rows, as far as the tables still have their columns. Returns how many of them are
  * live.
  */
-async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
+async function copyRowsWithoutBody({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
   const {
     own,
     rows: { named },
@@ -212,7 +212,7 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
     WHERE NOT EXISTS (SELECT 1 FROM ${named(made.name)} AS n WHERE n.${key} = o.${oldKey})`.execute(own);
   for (const part of inParts(rows)) {
     const ids = part.map(({ id }) => id);
-    const statements = rebuild.after.tables.flatMap((table, at) => carried(rebuild, table, at, named, ids));
+    const statements = rebuild.after.tables.flatMap((table, at) => copyStatements(rebuild, table, at, named, ids));
     await warehouse.apply(
       statements.map((statement) => statement.compile(own)),
       owned.lease(),
@@ -222,7 +222,7 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
 }
 
 /** Copies their rows of one table, as far as columns keep name and type. */
-function carried(
+function copyStatements(
   { before, staged }: Rebuild,
   table: TableShape,
   at: number,

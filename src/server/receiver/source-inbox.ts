@@ -3,7 +3,7 @@ import { openInbox } from '../../database/databases.ts';
 import {
   type Inbox,
   type InboxEffect,
-  type InboxFigures,
+  type InboxCounters,
   isArrival,
   type NewDelivery,
   sizeOf,
@@ -103,7 +103,7 @@ export class SourceInbox implements ReceivedInbox {
     }
   };
 
-  readonly figures = async (): Promise<InboxFigures> => {
+  readonly figures = async (): Promise<InboxCounters> => {
     const { rows, bytes } = this.#added;
     const figures = await (await this.#opened()).figures();
     this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };

@@ -60,10 +60,10 @@ export async function findExcessiveLosses(
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const before = await readRowsBefore(context, reports, range);
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { keyed, rejects } = keyRecords(page.records, profile);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const response = { keys: listed.map(({ key }) => key), stated: [], written: listed };
-  const isLoss = lossRule(context, page, isWhole && setAside.length === 0);
+  const isLoss = lossRule(context, page, isWhole && rejects.length === 0);
   const contents = contentsOf(before, response, { windows: range.windows, reports, isLoss });
   const held = contents.flatMap(({ window, before: rowsBefore, gone, rows }): [Day, string][] => {
     const isReleased = reports.rows.get(window.start)?.released_at != null;
