@@ -6,7 +6,28 @@ import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-import { hasRoomForTable, IGNORED_NOTES, isElement, isFieldWorthStoring, isFull, isStoredWhole, isWorthStoring, type Level, type List, newTable, openLevel, openList, openSlot, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-page.ts';
+import {
+  hasRoomForTable,
+  IGNORED_NOTES,
+  isElement,
+  isFieldWorthStoring,
+  isFull,
+  isStoredWhole,
+  isWorthStoring,
+  type Level,
+  type List,
+  newTable,
+  openLevel,
+  openList,
+  openSlot,
+  pinnedSlot,
+  type ShapeProfile,
+  shapeTree,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-page.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
 interface Draft {

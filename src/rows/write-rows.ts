@@ -8,7 +8,18 @@ import { type CellNotes, repairJson } from './columns/cells.ts';
 import { pathPart, pathText } from './columns/column-name.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
-import { isFieldWorthStoring, isFull, isWorthStoring, type Level, type List, pinnedSlot, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-page.ts';
+import {
+  isFieldWorthStoring,
+  isFull,
+  isWorthStoring,
+  type Level,
+  type List,
+  pinnedSlot,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-page.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
 export interface ShapeRecord {

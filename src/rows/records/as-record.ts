@@ -111,7 +111,8 @@ function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
   if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
-  if (partition !== null && !isOfPartition(partition, value)) return { ...record, value: null, aside: wrongPartition(partition.field) };
+  if (partition !== null && !isOfPartition(partition, value))
+    return { ...record, value: null, aside: wrongPartition(partition.field) };
   return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
 }
 

@@ -79,7 +79,8 @@ export function differenceText(differences: readonly RecordDifference[]): string
   const named = parts.flatMap(([what, found]) => (found.length === 0 ? [] : [`${listNames(found)} ${what}`]));
   const others = differences.filter(({ listed, alone }) => listed !== alone && listed !== null && alone !== null);
   const kinds = firstDifferences(others).map(
-    ({ path, listed, alone }) => `${path} is ${describeKind(listed)} in the listing and ${describeKind(alone)} when read alone`,
+    ({ path, listed, alone }) =>
+      `${path} is ${describeKind(listed)} in the listing and ${describeKind(alone)} when read alone`,
   );
   return [...named, ...kinds].join('; ');
 }

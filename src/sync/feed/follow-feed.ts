@@ -175,7 +175,7 @@ async function loadChanges(
   const outcome = await loader.load({ records: whole, requestedAt }, async (facts, counted) => {
     await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
-      ...fedStatements(context, { ...facts, stated: [...facts.stated, ...gone] }, requestedAt),
+      ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
       saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
     ];

@@ -128,6 +128,7 @@ function findErrorRow(error: unknown): ErrorRow | undefined {
   if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
   return ERRORS.find(
     ({ prefixes, messagePattern }) =>
-      prefixes.some((prefix) => code.startsWith(prefix)) && (messagePattern === undefined || messagePattern.test(messageOf(error))),
+      prefixes.some((prefix) => code.startsWith(prefix)) &&
+      (messagePattern === undefined || messagePattern.test(messageOf(error))),
   );
 }
