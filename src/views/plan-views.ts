@@ -6,7 +6,17 @@ import { changesViews, historyViews, publishedColumn, statesViews } from './hist
 import { planView } from './planned-view.ts';
 import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
 import { finalColumn, summaryViews, windowViews } from './summary-views.ts';
-import { cutName, type ExistingColumn, ownColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  ownColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
