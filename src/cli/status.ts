@@ -1,6 +1,5 @@
-// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
-import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { openWarehouseToRead, shownDatabase } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -14,6 +13,8 @@ import { apiStatus } from '../server/status/source-status.ts';
 import { countRows, filesText, NOTHING_STORED, readSource } from '../server/status/stored.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceSummary {
@@ -79,7 +80,7 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
     const former = await formerResources(warehouse, source.resources);
     return {
       source: source.name,
-      warehouse: shownPlace(source.warehouse),
+      warehouse: shownDatabase(source.warehouse),
       api: apiStatus(source.profile, lifetime, now),
       resources,
       ...(former.length === 0 ? {} : { not_copied: former }),

@@ -1,4 +1,3 @@
-// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
@@ -10,20 +9,13 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { keepNotices, storedTokens } from '../database/state/server-state.ts';
+import { saveNotices, storedTokens } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import {
-  compareRateLimit,
-  type KnownLimits,
-  limitsOf,
-  openRateLimiter,
-  type RateLimiter,
-  TOKEN_LIMITS,
-} from '../http/rate-limit/rate-limiter.ts';
+import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type RateLimiter, TOKEN_LIMITS } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
@@ -39,6 +31,8 @@ import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import type { Verification, VerifyRequest } from '../sync/verify/verify-resource.ts';
+
+// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
 
 export interface AppOptions {
   source: SourceSettings;
@@ -142,7 +136,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       const sync = () => runSync({ ...request, ...parts });
       const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
       const report = await (request.files === true ? withFiles(lane, sync) : sync());
-      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
+      const kept = saveNotices(warehouse.own, versionText(profile), notices.since(begun));
       if (kept.length > 0) await warehouse.apply(kept);
       return report;
     },

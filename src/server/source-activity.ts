@@ -1,4 +1,3 @@
-// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
@@ -9,6 +8,8 @@ import { advanceResource, type ResourceProgress, startResource, waitingResource 
 import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
+
+// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 
 /** An error and its remedy. */
 export interface Problem {
@@ -48,7 +49,7 @@ interface EndedScan extends CountedFigures {
   seconds: number;
 }
 
-const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
+const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
 const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
   here: 'stored',
@@ -116,7 +117,7 @@ export class SourceActivity implements RunWatcher {
     const now = this.#clock.now();
     const update = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
-    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_FIGURES });
+    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_COUNTERS });
   };
 
   readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
@@ -131,7 +132,7 @@ export class SourceActivity implements RunWatcher {
   };
 
   readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
-    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
+    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, figures);
     this.#running.delete(resource);
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };

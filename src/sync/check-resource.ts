@@ -7,7 +7,7 @@ import { timesFindings } from '../checks/times.ts';
 import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
 import type { TableAccess } from '../database/reading.ts';
-import { resolveRelations, unresolved } from '../load/grow-views.ts';
+import { resolveRelations, explainUnresolved } from '../load/grow-views.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
@@ -105,7 +105,7 @@ export async function relationFindings(
     const name = `${source} → ${target}`;
     const [relation] = resolveRelations({ [source]: target }, shapes);
     if (relation === undefined) {
-      const detail = `${name} is left out: ${unresolved(source, target, shapes)}`;
+      const detail = `${name} is left out: ${explainUnresolved(source, target, shapes)}`;
       found.push(warn('relation', detail, LEFT_OUT));
       continue;
     }

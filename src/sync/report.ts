@@ -1,5 +1,5 @@
 import type { FileStatus } from '../database/own-tables.ts';
-import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
+import type { RunCounters, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { Proof, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
@@ -16,7 +16,7 @@ export interface FilesFigures extends Record<FileStatus, number> {
 }
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
-export interface ResourceReport extends RunFigures {
+export interface ResourceReport extends RunCounters {
   resource: string;
   mode: ScanMode;
   status: RunStatus;
@@ -63,7 +63,7 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
 /** Called during a run. */
 export interface RunWatcher {
   started(resource: string, plan: ScanPlan): void;
-  page(resource: string, page: Page, figures: RunFigures): void;
+  page(resource: string, page: Page, figures: RunCounters): void;
   /** `notes` counts what was done to records that an operator may want to know of. */
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
 }

@@ -5,7 +5,7 @@ import type { RecordMask } from '../config/profile/record-fields.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { fieldMask, keyMark } from '../rows/mask-fields.ts';
+import { fieldMask, hashKeyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
@@ -116,5 +116,5 @@ function maskOf({ fields }: ResourceProfile, key: string | undefined): RecordMas
     const hint = 'set hash_key of the source to a secret of its own, such as the output of: openssl rand -hex 32';
     throw new ConfigError('settings_invalid', 'the profile hashes fields, and the source has no hash_key', { hint });
   }
-  return Object.assign(fieldMask(fields, key), { mark: keyMark(key) });
+  return Object.assign(fieldMask(fields, key), { mark: hashKeyMark(key) });
 }

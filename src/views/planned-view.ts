@@ -7,7 +7,14 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import { cutName, type ExistingColumn, type PlannedColumn, type PlannedView, type View, type ViewColumn } from './view.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedColumn,
+  type PlannedView,
+  type View,
+  type ViewColumn,
+} from './view.ts';
 
 // Keeps the names, order and types of the columns that a view already has in the database.
 
@@ -165,11 +172,11 @@ export function planKeys(
   relations: Relations,
   shapes: readonly ResourceShape[],
 ): KeyPlan {
-  const references = referencesOf(tables, relations, shapes);
-  return { tables, references, indexes: indexesOf(tables, profile, references) };
+  const references = planReferences(tables, relations, shapes);
+  return { tables, references, indexes: planIndexes(tables, profile, references) };
 }
 
-function referencesOf(
+function planReferences(
   tables: readonly TableShape[],
   relations: Relations,
   shapes: readonly ResourceShape[],
@@ -184,7 +191,7 @@ function referencesOf(
   });
 }
 
-function indexesOf(
+function planIndexes(
   tables: readonly TableShape[],
   { updated, indexes, windows }: ResourceProfile,
   references: KeyReferences,
@@ -193,7 +200,7 @@ function indexesOf(
   if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);
   const [own] = tables;
   if (own === undefined) return [];
-  const columns = [...updatedColumns(own.columns, { updated }), ...published(own)];
+  const columns = [...updatedColumns(own.columns, { updated }), ...publishedColumns(own)];
   const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
   const window = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field }).filter(isDated);
   for (const { name } of window) names.delete(name);
@@ -215,10 +222,10 @@ function isDated({ type }: Column): boolean {
 /** Types for range queries; a text may be too long for an index. */
 const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
 const MOMENTS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
-const PUBLISHED = /(^|_)published(_|$)/;
+const PUBLISHED = /(^|_)publishedColumns(_|$)/;
 
 /** The first column with the time of publishing. */
-function published({ columns }: TableShape): Column[] {
+function publishedColumns({ columns }: TableShape): Column[] {
   return columns.filter(({ name, type }) => MOMENTS.has(type) && PUBLISHED.test(name)).slice(0, 1);
 }
 

@@ -1,4 +1,3 @@
-// Looks for the warehouse of a source without creating anything, for `check`.
 import type { CheckFinding } from '../../checks/listing-scan.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
@@ -7,6 +6,8 @@ import type { WarehouseReader } from '../../database/reading.ts';
 import { readShapes } from '../../database/state/catalog.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
+
+// Looks for the warehouse of a source without creating anything, for `check`.
 
 /**
  * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
@@ -24,7 +25,7 @@ export async function findWarehouse(
     ...(hint === undefined ? {} : { hint }),
   });
   try {
-    const reader = await database.lookForWarehouse(clock);
+    const reader = await database.openExistingWarehouse(clock);
     if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
     const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
     const foreign = foreignTables(resources, (await reader.rows.tableNames()).difference(new Set(managed)));
@@ -48,7 +49,7 @@ async function missing(
   found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
   try {
-    const foreign = foreignTables(resources, await database.refuseMaking(clock));
+    const foreign = foreignTables(resources, await database.assertWritable(clock));
     if (foreign !== null) return found('fail', ...foreign);
     return found('ok', ', not there yet: the first run makes it');
   } catch (error) {

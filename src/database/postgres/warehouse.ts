@@ -33,7 +33,7 @@ import {
   executeInUtc,
   transact,
 } from './connection/transact.ts';
-import { maintainKeys, withoutTooLongIndexes } from './keys/maintain-keys.ts';
+import { maintainKeys, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
@@ -69,7 +69,7 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     commit: ({ rows, lease, statements }) => {
       const steps = [...writePage(rows), ...statements.map(asStep)];
       const write = async (session: Session): Promise<void> => void (await session.runAll(steps));
-      return withoutTooLongIndexes(database, rows.resource, () => underLease(lease, write));
+      return retryWithoutLongIndexes(database, rows.resource, () => underLease(lease, write));
     },
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
     apply: (queries, lease) => underLease(lease, async (session) => void (await session.runAll(queries.map(asStep)))),

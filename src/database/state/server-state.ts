@@ -94,7 +94,7 @@ const MAX_NOTICES = 100;
 const NOTICE_TTL_MS = 30 * 86_400_000;
 
 /** Stores deprecation notices of a version of the service's API. */
-export function keepNotices(own: Kysely<OwnTables>, version: string, notices: readonly HeardNotice[]): CompiledQuery[] {
+export function saveNotices(own: Kysely<OwnTables>, version: string, notices: readonly HeardNotice[]): CompiledQuery[] {
   if (notices.length === 0) return [];
   const rows = notices.map(({ firstHeard, lastHeard, ...notice }) => ({
     version,

@@ -8,7 +8,7 @@ import { isEach, stepsOf } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { asRecord, fieldAt, isObject, type RecordSight, stepInto } from '../../rows/records/as-record.ts';
+import { asRecord, fieldAt, isObject, type RecordRules, stepInto } from '../../rows/records/as-record.ts';
 import { selectRecords } from '../../rows/records/select-records.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
@@ -177,7 +177,7 @@ interface RecordPlace {
 }
 
 /** The part of a resource's profile by which a response is read. */
-export interface ReadableResource extends RecordPlace, RecordSight {
+export interface ReadableResource extends RecordPlace, RecordRules {
   id: ResourceProfile['id'];
 }
 
@@ -190,7 +190,7 @@ interface ListingResponse {
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
-export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordSight): SourceRecord[] | null {
+export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordRules): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
 }
 

@@ -1,6 +1,6 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { type Inbox, type InboxEffect, type InboxFigures, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
+import { type Inbox, type InboxCounters, type InboxEffect, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -94,7 +94,7 @@ export class SourceInbox implements ReceivedInbox {
     }
   };
 
-  readonly figures = async (): Promise<InboxFigures> => {
+  readonly figures = async (): Promise<InboxCounters> => {
     const { rows, bytes } = this.#stored;
     const figures = await (await this.#opened()).figures();
     this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };

@@ -1,4 +1,3 @@
-// Reads the part of the status that the warehouse stores.
 import type { Kysely } from 'kysely';
 import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
@@ -6,7 +5,7 @@ import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
-import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
+import { countFiles, failedFiles, type FileFailure, fullStore } from '../../database/state/files.ts';
 import { readRuns, type RunRecord } from '../../database/state/runs.ts';
 import { readLifetime, readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
@@ -15,6 +14,8 @@ import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { countOf, countText, formatBytes } from '../../observe/figures.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
+
+// Reads the part of the status that the warehouse stores.
 
 const MAX_RUNS_PER_RESOURCE = 6;
 const MAX_SCHEMA_CHANGES = 8;
@@ -168,7 +169,7 @@ const NO_FILES: StoredFiles = { resources: new Map(), full: null };
 export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
   const counts = await countFiles(own);
   const hasFailed = counts.some(({ status }) => FAILED_STATUSES.includes(status));
-  const failed = hasFailed ? await troubledFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
+  const failed = hasFailed ? await failedFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
   const resources = new Map<string, FilesStatus>();
   for (const { resource, status, files, bytes } of counts) {
     const none = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };
@@ -180,7 +181,7 @@ export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFile
   return { resources, full: await fullStore(own) };
 }
 
-function firstFailed(failed: readonly FileTrouble[], resource: string): TroubledFile | null {
+function firstFailed(failed: readonly FileFailure[], resource: string): TroubledFile | null {
   const own = failed.filter((file) => file.resource === resource);
   const found = own.find(({ status }) => status === 'failed') ?? own[0];
   if (found === undefined) return null;

@@ -280,8 +280,9 @@ export function candidateStatements(
   });
   // A later page of this scan may show that they are records of the resource after all.
   const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: asked } as const;
-  for (const { key } of facts.stated) candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
-  for (const { key } of facts.lost) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
+  for (const { key } of facts.tombstoned)
+    candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
+  for (const { key } of facts.excludedRows) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
@@ -305,8 +306,8 @@ export function fedStatements(
 }
 
 /** The keys whose records are listed as live, in their present state. */
-function listedKeys({ keys, older, stated }: PageFacts): string[] {
-  const others = new Set([...older, ...stated].map(({ key }) => key));
+function listedKeys({ keys, older, tombstoned }: PageFacts): string[] {
+  const others = new Set([...older, ...tombstoned].map(({ key }) => key));
   return keys.filter((key) => !others.has(key));
 }
 
@@ -317,13 +318,14 @@ const LEFT_OUT_SCANS = 2;
 function namedCandidates(
   own: LoadContext['warehouse']['own'],
   resource: string,
-  { stated, lost }: PageFacts,
+  { tombstoned, excludedRows }: PageFacts,
   asked: TimestampText,
 ): CompiledQuery[] {
   const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
-  const keysOf = (isOlder: boolean): string[] => lost.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
+  const keysOf = (isOlder: boolean): string[] =>
+    excludedRows.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
   return [
-    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, tombstoned),
     ...noteMissingRecords(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
     ...noteMissingRecords(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
   ];

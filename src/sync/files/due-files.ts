@@ -10,7 +10,7 @@ import {
   readFileSearch,
   recheckFiles,
   saveFileSearch,
-  shownRecordsAfter,
+  recordsWithFilesAfter,
 } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
@@ -175,7 +175,7 @@ async function deleteVanishedFiles(
   // A copy that restarted has not loaded all rows yet.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
-    const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
+    const ids = await recordsWithFilesAfter(own, resource, after, ROWS_PER_STEP);
     const rows = await warehouse.rows.stored(table, ids, []);
     const vanished = ids.filter((id) => !rows.has(id));
     const forgotten = deleteFilesOf(own, resource, vanished);

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
 import { saveObject, storedObjects } from '../../database/state/file-contents.ts';
-import { countFiles, dueFiles, FILES_LEASE, placeText } from '../../database/state/files.ts';
+import { countFiles, dueFiles, FILES_LEASE, fileKeyText } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -165,14 +165,14 @@ async function withAddresses(
   const addresses = new Map<string, FileAddress>();
   for (const [id, body] of bodies) {
     for (const address of fileAddresses({ profile, listing }, files, id, storedValue(body, profile))) {
-      addresses.set(placeText({ record_id: id, ...address }), address);
+      addresses.set(fileKeyText({ record_id: id, ...address }), address);
     }
   }
   const hashes = [...rows, ...[...addresses.values()].map(({ declared }) => declared)].map(({ sha256 }) => sha256);
   const objects = await storedObjects(own, [...new Set(hashes.filter((hash) => hash !== null))]);
   return rows.flatMap((row): DueFile[] => {
     const file = files.find(({ field }) => field === row.field);
-    const address = addresses.get(placeText(row));
+    const address = addresses.get(fileKeyText(row));
     if (file === undefined || address === undefined) return [];
     const find = (sha256: string | null) =>
       objects.find((object) => object.store === file.store.name && object.sha256 === sha256) ?? null;

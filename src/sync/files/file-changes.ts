@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
-import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
+import { changeFile, insertFiles, fileKeyText, removeFile, replaceFile } from '../../database/state/files.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
@@ -49,12 +49,12 @@ export function recordFileChanges(
 ): CompiledQuery[] {
   const { at, endedAt, scrub } = context;
   const { id, hash, known, found } = record;
-  const last = new Map(known.map((row) => [placeText(row), row]));
-  const named = new Set(found.map((one) => placeText({ record_id: id, ...one })));
-  const ended = known.filter((row) => row.valid_to === null && !named.has(placeText(row)));
+  const last = new Map(known.map((row) => [fileKeyText(row), row]));
+  const named = new Set(found.map((one) => fileKeyText({ record_id: id, ...one })));
+  const ended = known.filter((row) => row.valid_to === null && !named.has(fileKeyText(row)));
   const changed = found.flatMap((stated) => {
     const address = { ...stated, url: scrub(stated.url) };
-    const row = last.get(placeText({ record_id: id, ...address }));
+    const row = last.get(fileKeyText({ record_id: id, ...address }));
     if (row?.valid_to !== null) return insertFiles(own, [newRow(context, record, address, row)]);
     return address.fault === null
       ? requestChanged(own, context, hash, address, row)

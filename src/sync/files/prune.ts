@@ -1,13 +1,13 @@
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import {
-  contentsAmong,
+  knownContents,
   countEarlier,
   deleteEarlier,
   forgetObjects,
-  forgetUnnamed,
+  forgetOldUnreferenced,
   knownStores,
-  unnamedObjects,
+  unreferencedObjects,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
@@ -76,8 +76,8 @@ async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
     unnamed = [];
   }
   await pruneObjects(pruning, store, unnamed);
-  await warehouse.apply(forgetUnnamed(warehouse.own, store.name, timestampText(before)), lease.proof());
-  pruned.unfinished += await store.sweepUnfinished(settings.grace);
+  await warehouse.apply(forgetOldUnreferenced(warehouse.own, store.name, timestampText(before)), lease.proof());
+  pruned.unfinished += await store.removeUnfinished(settings.grace);
 }
 
 /**
@@ -91,9 +91,9 @@ async function pruneObjects(
 ): Promise<void> {
   const { own } = warehouse;
   const hashes = unnamed.map(({ sha256 }) => sha256);
-  const remembered = await contentsAmong(own, '_sync_file_objects', store.name, hashes);
+  const remembered = await knownContents(own, '_sync_file_objects', store.name, hashes);
   // Read again, because a store may list its objects in another order than that of their hashes.
-  const named = await contentsAmong(own, '_sync_files', store.name, hashes);
+  const named = await knownContents(own, '_sync_files', store.name, hashes);
   const leaving = unnamed.filter(
     ({ sha256, storedAt }) => !named.has(sha256) && (remembered.has(sha256) || storedAt < before),
   );
@@ -116,11 +116,11 @@ async function pruneObjects(
 export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
-  if ((await unnamedObjects(own)).length === 0) return 0;
+  if ((await unreferencedObjects(own)).length === 0) return 0;
   const storeAt = ownedStores(files);
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    const unnamed = Map.groupBy(await unnamedObjects(own), ({ store }) => store);
+    const unnamed = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);
     for (const address of storesOf(settings)) {
       const hashes = (unnamed.get(address.name) ?? []).map(({ sha256 }) => sha256);
       if (hashes.length === 0) continue;
@@ -129,7 +129,7 @@ export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<nu
       // After the removal: an interrupted erasure finds the rest again.
       await warehouse.apply(forgetObjects(own, address.name, hashes), lease.proof());
     }
-    return (await unnamedObjects(own)).length;
+    return (await unreferencedObjects(own)).length;
   } finally {
     await lease.release();
   }

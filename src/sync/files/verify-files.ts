@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
 import {
-  contentsAmong,
+  knownContents,
   type ContentUse,
-  filesShowing,
-  foundObjects,
+  filesWithContent,
+  markObjectsIntact,
   knownStores,
   type Reference,
   referencesAfter,
@@ -15,7 +15,7 @@ import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { codeOf, storeFault } from '../../object-store/file-system.ts';
+import { codeOf, storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { type Compared, compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
 
@@ -103,7 +103,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
   const { warehouse, signal, clock, began, found } = verification;
   let intact: string[] = [];
   const save = async (): Promise<void> => {
-    const statements = foundObjects(warehouse.own, store.name, intact, timestampText(clock.now()));
+    const statements = markObjectsIntact(warehouse.own, store.name, intact, timestampText(clock.now()));
     if (statements.length > 0) await warehouse.apply(statements);
     intact = [];
   };
@@ -134,7 +134,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
 async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
   const [first] = await referencesAfter(warehouse.own, store, '', 1);
   if (first === undefined) return;
-  const files = await filesShowing(warehouse.own, store, first.sha256, 1);
+  const files = await filesWithContent(warehouse.own, store, first.sha256, 1);
   countFault(found, { kind: 'store', store, sha256: null, files });
   repaired.left += 1;
 }
@@ -146,7 +146,7 @@ async function addFault(
   { sha256, shown }: Reference,
 ): Promise<void> {
   const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
-  const files = isListed ? await filesShowing(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
+  const files = isListed ? await filesWithContent(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
   countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
   if (shown === 0) {
@@ -179,7 +179,7 @@ async function findFault(
   // It may have been stored or pruned since the comparison.
   const stored = object ?? (await store.head(sha256));
   if (stored === null) {
-    const named = await contentsAmong(warehouse.own, '_sync_files', store.name, [sha256]);
+    const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
     return named.size > 0 ? 'missing' : null;
   }
   if (stored.bytes !== reference.bytes) return 'size';
@@ -190,7 +190,7 @@ async function findFault(
     if (error instanceof SyncError && error.code === 'file_missing') return 'missing';
     // A part of the disk that cannot be read.
     if (codeOf(error) === 'EIO') return 'content';
-    throw storeFault(store.shown, error);
+    throw storeError(store.shown, error);
   }
   return hash.digest('hex') === sha256 ? null : 'content';
 }

@@ -2,7 +2,7 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { deleteFilesOf } from '../../database/state/files.ts';
-import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
+import { type ForgetRequest, unerasedRecords, updateErasure } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/stored-rows.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -22,7 +22,7 @@ const RECORDS_PER_STEP = 50;
 export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
   return withResource(source, resource, signal, (context) =>
     context.owned.takeTurn(async () => {
-      const requests = await unerased(context.warehouse.own, resource);
+      const requests = await unerasedRecords(context.warehouse.own, resource);
       if (requests.length === 0) return 0;
       // From here on these records are dropped when they are loaded.
       await context.owned.rereadForgotten();
@@ -58,7 +58,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
       ...(await erasePositions(context, ids, erase)),
       ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),
       examples.compile(),
-      ...requests.map((request) => noteForgotten(own, request, { erased_at })),
+      ...requests.map((request) => updateErasure(own, request, { erased_at })),
     ],
     owned.lease(),
   );

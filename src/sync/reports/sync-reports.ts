@@ -3,7 +3,7 @@ import { asksForEnd, type ReportWindows } from '../../config/profile/incremental
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { saveFigures } from '../../database/state/runs.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readDeleteCandidates } from '../../database/state/suspects.ts';
 import { readWindows, saveWindows } from '../../database/state/windows.ts';
@@ -290,7 +290,7 @@ async function replaceWindows(
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;
-    return [saveCheckpoint(warehouse.own, next), saveFigures(warehouse.own, run, figures)];
+    return [saveCheckpoint(warehouse.own, next), saveCounters(warehouse.own, run, figures)];
   });
   scan.checkpoint = next;
   countPage(progress, outcome, parts.length);

@@ -4,7 +4,7 @@ import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { saveFigures } from '../../database/state/runs.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
@@ -98,7 +98,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
         saveCheckpoint(warehouse.own, next),
-        saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
+        saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
         ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
         ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];

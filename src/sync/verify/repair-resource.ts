@@ -7,7 +7,7 @@ import { maintainKeys, refreshViews } from '../../load/grow-shape.ts';
 import { coverRows } from '../../load/grow-views.ts';
 import { dropForgotten, keyRecords } from '../../load/key-records.ts';
 import type { LoadContext } from '../../load/load-context.ts';
-import { shapedFor, sourceTexts } from '../../load/page-loader.ts';
+import { shapeIntoTables, sourceTexts } from '../../load/page-loader.ts';
 import { keyOf, pageRows, shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -178,7 +178,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   for (const record of keyed) {
     record.version = Math.max(rows.get(record.key)?.version ?? 0, kept.get(record.key) ?? 0) + 1;
   }
-  const shaped = await shapedFor(context, keyed);
+  const shaped = await shapeIntoTables(context, keyed);
   const aside = new Set(shaped.rejects.map(({ index }) => index));
   const fresh = keyed.filter((_, index) => !aside.has(index));
   const keys = fresh.map(keyOf);

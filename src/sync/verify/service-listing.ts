@@ -61,11 +61,11 @@ export async function readListing<T>(
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-        const { keyed, setAside, leftOut } = keyRecords(records, profile);
-        for (const [key, record] of readPage(keyed, setAside.length)) listing.seen.set(key, record);
+        const { keyed, rejects, leftOut } = keyRecords(records, profile);
+        for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
         // Each of several listings has a total of its own.
         if (isOneListing) listing.total = page.total ?? listing.total;
-        withoutKey += forgotten + setAside.length + leftOut.length;
+        withoutKey += forgotten + rejects.length + leftOut.length;
         if (page.end !== null) {
           end = page.end;
           const { verdict } = endedBy(context, page, end, { former });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { beginRun, endRun, NO_FIGURES } from '../../../src/database/state/runs.ts';
+import { beginRun, endRun, NO_COUNTERS } from '../../../src/database/state/runs.ts';
 import { countOpenRejects, resolveUnseenRejects } from '../../../src/database/state/stored-rows.ts';
 import { DATABASES, warehouseOn } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
@@ -24,7 +24,7 @@ describe.for(DATABASES)('runs on $name', (database) => {
       ...endRun(
         own,
         run('r1', 'images'),
-        { status: 'ok', figures: { ...NO_FIGURES, pages: 3 }, error: null, warnings: [], outcomes: {} },
+        { status: 'ok', figures: { ...NO_COUNTERS, pages: 3 }, error: null, warnings: [], outcomes: {} },
         AT + 1_000,
       ),
     ]);

@@ -124,7 +124,7 @@ const PROGRAM_LIMIT_EXCEEDED = '54000';
  * Runs `work`, and again without our indexes of texts if a value is longer than an index holds: no index may prevent
  * that a record is stored. The indexes are left out as long as the value exists.
  */
-export async function withoutTooLongIndexes<T>(
+export async function retryWithoutLongIndexes<T>(
   database: Database,
   resource: string,
   work: () => Promise<T>,

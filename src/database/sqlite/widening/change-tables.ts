@@ -120,10 +120,10 @@ export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap
   if (root !== undefined) db.exec(createDeletedIndex(own, root).sql);
   createViews(db, views);
   emptyBrokenViews(db, standing);
-  for (const belonging of belongings) createAgain(db, belonging);
+  for (const belonging of belongings) recreate(db, belonging);
 }
 
-function createAgain(db: Database, { type, name, sql }: Dependent): void {
+function recreate(db: Database, { type, name, sql }: Dependent): void {
   try {
     if (db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ?').get(name) === undefined) db.exec(sql);
   } catch (error) {
