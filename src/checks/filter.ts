@@ -1,3 +1,4 @@
+// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
 import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';

@@ -1,3 +1,4 @@
+// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';

@@ -1,3 +1,4 @@
+// Builds the requests for a resource's listing, with or without its filter; and the findings that `check` reports.
 import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';

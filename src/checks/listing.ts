@@ -1,3 +1,4 @@
+// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';

@@ -1,4 +1,12 @@
-import { hasOffset, isNamedFormat, type NamedFormat, parsePattern, patternStep, writePattern } from '../config/profile/incremental.ts';
+// Computes the time from which changes are requested, and formats it as the service's filter takes it.
+import {
+  hasOffset,
+  isNamedFormat,
+  type NamedFormat,
+  parsePattern,
+  patternStep,
+  writePattern,
+} from '../config/profile/incremental.ts';
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 

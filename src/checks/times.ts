@@ -1,3 +1,4 @@
+// Finds times without a zone that the profile reads in the wrong zone; for `content-sync check`.
 import type { JsonValue } from '../model/json.ts';
 import { LOCAL, type TimeZone, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';

@@ -1,3 +1,4 @@
+// Reads the pages of one scan, reads some again if the listing moved meanwhile, and finds out which page is next.
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';

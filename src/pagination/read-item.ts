@@ -1,3 +1,4 @@
+// Fetches one record by its key.
 import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';

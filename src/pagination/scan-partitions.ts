@@ -1,3 +1,4 @@
+// Scans a resource with several listings (partitions), such as the comments of each post, as one scan.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';

@@ -1,3 +1,4 @@
+// Collects what a service announces about the end of its API (`Deprecation` and `Sunset` headers).
 import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
 import { httpDate } from '../model/timestamp-text.ts';
 import { parseLinkHeader } from './requests/listing-signals.ts';

@@ -1,3 +1,4 @@
+// Finds the query parameters that list only what changed since a time.
 import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
 import { writtenMoment } from '../checks/since.ts';
@@ -6,8 +7,6 @@ import { fieldAt } from '../rows/records/as-record.ts';
 import { changeTime } from './fields.ts';
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
-
-// Finds the query parameters that list only what changed since a time.
 
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of

@@ -1,3 +1,4 @@
+// Computes the checkpoint after a page: the next position, or the new cursor after the last page.
 import { momentOf } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';

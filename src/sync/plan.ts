@@ -1,3 +1,4 @@
+// Plans the scan of a resource: full or incremental, new or resumed.
 import { isDeepStrictEqual } from 'node:util';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';

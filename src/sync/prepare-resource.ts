@@ -1,3 +1,4 @@
+// Prepares a resource for a run: reads its stored state, plans its scan, corrects times of a clock that was ahead.
 import { type CompiledQuery, sql } from 'kysely';
 import type { OwnTables, RunRow } from '../database/own-tables.ts';
 import { forgetViews, readTables, viewColumns } from '../database/state/catalog.ts';

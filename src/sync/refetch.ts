@@ -1,3 +1,4 @@
+// Fetches one record again, usually after a webhook, and writes or deletes its row.
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';

@@ -1,3 +1,4 @@
+// The report of a run, and the meaning of each warning for the run's status.
 import type { FileStatus } from '../database/own-tables.ts';
 import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';

@@ -1,3 +1,4 @@
+// The dependencies and settings that every step of a sync receives, per source and per resource.
 import type { RequestContext } from '../checks/listing-scan.ts';
 import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/catalog.ts';

@@ -1,3 +1,4 @@
+// Counters and warnings of one resource during a run.
 import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';

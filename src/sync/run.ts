@@ -1,3 +1,4 @@
+// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';

@@ -1,3 +1,4 @@
+// Loads a record that was fetched individually, once it is known to equal the record in the listing.
 import { compareAlone, recordIn } from '../checks/item.ts';
 import { askedFor, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';

@@ -1,3 +1,4 @@
+// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
 import { hiddenText, requestBare } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';

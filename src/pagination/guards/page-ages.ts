@@ -1,3 +1,4 @@
+// Detects pages that an HTTP cache has served, so that they show the listing at different times.
 import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
 import type { Doubt } from '../page.ts';
 

@@ -1,3 +1,4 @@
+// What a scan remembers of its pages: distinct keys, totals, moved records and loops.
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';

@@ -1,3 +1,4 @@
+// Verifies that a listing ends at its last page, and that its pages are numbered as the profile says.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -5,7 +6,13 @@ import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
 import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
 import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
-import { type ReadableResource, readPage, type ReadPage, REFUSED_CODES, type RequestPage } from '../requests/read-page.ts';
+import {
+  type ReadableResource,
+  readPage,
+  type ReadPage,
+  REFUSED_CODES,
+  type RequestPage,
+} from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import type { PaginationState } from './pagination-state.ts';
 

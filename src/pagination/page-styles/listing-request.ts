@@ -1,3 +1,4 @@
+// Builds the HTTP request for a page from the profile's templates, and resolves links to next pages.
 import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { snippet } from '../../http/body/read-body.ts';
@@ -7,7 +8,17 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../page.ts';
-import { filledQuery, isUnfit, isUnsendable, type PagePosition, type PlaceValue, type PlaceValues, positionOf, textOf, withPlaces } from './page-position.ts';
+import {
+  filledQuery,
+  isUnfit,
+  isUnsendable,
+  type PagePosition,
+  type PlaceValue,
+  type PlaceValues,
+  positionOf,
+  textOf,
+  withPlaces,
+} from './page-position.ts';
 
 /**
  * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names

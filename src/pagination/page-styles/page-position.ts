@@ -1,3 +1,4 @@
+// The position of a page within a scan, and the form in which a checkpoint stores it.
 import { z } from 'zod';
 import { fillTemplate, placeOf, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';

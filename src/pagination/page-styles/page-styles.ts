@@ -1,3 +1,4 @@
+// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the next request.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -8,7 +9,16 @@ import { fieldAt } from '../../rows/records/as-record.ts';
 import { type EndProof, missingFault, type PageFault } from '../page.ts';
 import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import { linkedPosition } from './listing-request.ts';
-import { isUnfit, type PagePosition, type PlaceValue, type PlaceValues, positionText, sentTexts, textOf, withPlaces } from './page-position.ts';
+import {
+  isUnfit,
+  type PagePosition,
+  type PlaceValue,
+  type PlaceValues,
+  positionText,
+  sentTexts,
+  textOf,
+  withPlaces,
+} from './page-position.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };

@@ -1,3 +1,4 @@
+// Finds counts, next-page markers and links in a response, also where the profile does not name them.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/read-body.ts';
 import type { JsonValue } from '../../model/json.ts';

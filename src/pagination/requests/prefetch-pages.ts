@@ -1,3 +1,4 @@
+// Requests the next pages of a scan while the consumer still processes the current one.
 import { type AnswerHold, answerMemory } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';

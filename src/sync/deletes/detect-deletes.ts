@@ -1,3 +1,4 @@
+// Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';

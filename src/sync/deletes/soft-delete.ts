@@ -1,9 +1,15 @@
+// Marks rows as deleted if the evidence suffices and the limits allow it; keeps the others as delete candidates.
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
 import { softDeleteStatements } from '../../database/state/stored-rows.ts';
-import { type CandidateFacts, forgetDeleteCandidates, markConfirmed, noteMissingRecords } from '../../database/state/suspects.ts';
+import {
+  type CandidateFacts,
+  forgetDeleteCandidates,
+  markConfirmed,
+  noteMissingRecords,
+} from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import { keyOf } from '../../load/prepare-page.ts';

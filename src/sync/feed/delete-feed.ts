@@ -1,3 +1,4 @@
+// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
 import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';

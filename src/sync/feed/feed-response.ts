@@ -1,3 +1,4 @@
+// Requests a page of a feed of changes, and reads its entries and its next cursor.
 import { type CompiledQuery, sql } from 'kysely';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';

@@ -1,3 +1,4 @@
+// Finds the files that new and changed records name, and marks them as due.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/file-stores.ts';

@@ -1,3 +1,4 @@
+// Downloads one due file into its store.
 import { hash } from 'node:crypto';
 import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';

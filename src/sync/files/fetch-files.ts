@@ -1,3 +1,4 @@
+// Fetches all due files of some resources, several in parallel.
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
 import { saveObject, storedObjects } from '../../database/state/file-contents.ts';

@@ -1,3 +1,4 @@
+// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';

@@ -1,3 +1,4 @@
+// Removes earlier contents of files, and stored objects that no row names.
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import {

@@ -1,3 +1,4 @@
+// Compares the object stores with the rows that name their objects, by size and hash.
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';

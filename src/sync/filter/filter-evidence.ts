@@ -1,3 +1,4 @@
+// Collects what a scan shows of the service's filter, and plans a full scan if the filter cannot be relied on.
 import { momentOf, writtenMoment } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';

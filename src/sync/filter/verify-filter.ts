@@ -1,3 +1,4 @@
+// Verifies after each scan that the service's filter lists what it must; if not, scans everything instead.
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-scan.ts';

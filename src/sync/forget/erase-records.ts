@@ -1,3 +1,4 @@
+// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';

@@ -1,7 +1,15 @@
+// Date arithmetic of reports: days, windows (day, week, month), due windows, and ranges that one request covers.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, writtenMoment } from '../../checks/since.ts';
 import { placeOf } from '../../config/profile/basic-fields.ts';
-import { type Granularity, hasOffset, isNamedFormat, parsePattern, type ReportWindows, writePattern } from '../../config/profile/incremental.ts';
+import {
+  type Granularity,
+  hasOffset,
+  isNamedFormat,
+  parsePattern,
+  type ReportWindows,
+  writePattern,
+} from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import type { JsonValue } from '../../model/json.ts';

@@ -1,3 +1,4 @@
+// Loads the pages of a listing into tables: one transaction per page, with the checkpoint after it.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
@@ -23,7 +24,14 @@ import { planScan, type ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { noteVerified, verifyEmptyListing } from '../verify-profile.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
-import { findUnseenKeys, judgeScan, MAX_FETCHED_ALONE, scanUntilComplete, type ScanVerdict, type WholeScan } from './scan-until-complete.ts';
+import {
+  findUnseenKeys,
+  judgeScan,
+  MAX_FETCHED_ALONE,
+  scanUntilComplete,
+  type ScanVerdict,
+  type WholeScan,
+} from './scan-until-complete.ts';
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface OneScan {

@@ -1,3 +1,4 @@
+// Resumes an interrupted scan from its stored pages, and lists the partitions of a resource.
 import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-scan.ts';

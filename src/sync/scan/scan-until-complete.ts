@@ -1,3 +1,4 @@
+// Repeats a scan until it has seen every record, and concludes what is known from its end.
 import { momentOf, sinceValue } from '../../checks/since.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -16,7 +17,13 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import { type FilterEvidence, isAccepted, newEvidence, notDescending, unprovedCatchUp } from '../filter/filter-evidence.ts';
+import {
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  notDescending,
+  unprovedCatchUp,
+} from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import type { RunContext } from '../run-progress.ts';

@@ -1,3 +1,4 @@
+// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
 import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';

@@ -1,3 +1,4 @@
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
