@@ -15,11 +15,18 @@ import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credent
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type RateLimiter, TOKEN_LIMITS } from '../http/rate-limit/rate-limiter.ts';
+import {
+  compareRateLimit,
+  type KnownLimits,
+  limitsOf,
+  openRateLimiter,
+  type RateLimiter,
+  TOKEN_LIMITS,
+} from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
+import { createApiNotices, type ApiNotices } from '../pagination/service-notices.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -163,7 +170,7 @@ export interface Probe {
   readonly governor: RateLimiter;
   readonly listing: App['listing'];
   /** The deprecation headers so far. */
-  readonly notices: NoticeBoard;
+  readonly notices: ApiNotices;
   close(): Promise<void>;
 }
 
@@ -209,7 +216,7 @@ async function openClient(
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
-  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
+  const notices = createApiNotices(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
     profile,
@@ -226,7 +233,7 @@ async function openClient(
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
     },
-    answered: (headers, url) => notices.hear(headers, url),
+    answered: (headers, url) => notices.read(headers, url),
     tokens: known.tokens,
     network: source.network,
   });

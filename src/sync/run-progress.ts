@@ -77,9 +77,9 @@ function note({ notes, shared, warnings, mode }: RunProgress, { clashes, ...outc
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
   const { overwritten = [], volatile = [], cutTime } = outcome;
-  const isTold = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
-  if (volatile.length > 0 && !isTold('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isTold('times_cut')) warnings.push(cutWarning(cutTime));
+  const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
+  if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
+  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += clashes.older + overwritten.length;
   shared.count += clashes.undecided;
   shared.example ??= clashes.example;

@@ -94,7 +94,7 @@ export class PageAges {
 }
 
 /** Returns the longer of two cache lifetimes; null if one is unknown. */
-export function longerOf(a: number | null, b: number | null): number | null {
+export function longerLifetime(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }
 

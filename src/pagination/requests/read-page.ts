@@ -16,8 +16,8 @@ import { requestAt, type RequestParts } from '../page-styles/listing-request.ts'
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
 import {
-  accountOf,
-  bodyAccount,
+  describeValue,
+  describeBody,
   countAt,
   countIn,
   type UndeclaredSignals,
@@ -263,7 +263,7 @@ function noRecords(answer: ApiAnswer, path: string): PageFault {
   const where = path === '' ? 'as the body' : `at ${path}`;
   return {
     code: 'bad_page',
-    message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
+    message: `Expected an array of records ${where}, found ${describeValue(fieldAt(answer.json, path))}`,
     hint: `${placeHint(answer.json)}${emptyHint(answer, path)}`,
   };
 }
@@ -276,7 +276,7 @@ export function emptyHint(answer: ListingResponse, path: string): string {
 
 function placeHint(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}: set records: '' in the profile.`;
-  return `${bodyAccount(json)} Set records in the profile to where the array is.`;
+  return `${describeBody(json)} Set records in the profile to where the array is.`;
 }
 
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;

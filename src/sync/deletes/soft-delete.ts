@@ -21,7 +21,7 @@ import { readItem } from '../../pagination/read-item.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { askListing, type FoundRecord } from '../single-record.ts';
+import { findInListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
 /** A record that the service no longer has. */
@@ -303,7 +303,7 @@ async function compareWithListing(
     const row = live.get(record.key);
     // Without a live row from before, there is nothing to delete.
     const found =
-      row === undefined ? null : await askListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
+      row === undefined ? null : await findInListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
     if (found?.is === 'listed') compared.listed.push({ ...found, key: record.key });
     else if (found?.is === 'unknown' && source === 'none') compared.waiting.push(record);
     else compared.gone.push(record);

@@ -150,7 +150,7 @@ export type FileOutcome =
   /** It could not be requested yet, for another reason than the file; `until` in epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
-export interface SettledFile {
+export interface FetchedFile {
   row: FileRow;
   outcome: FileOutcome;
 }
@@ -172,7 +172,7 @@ export function waitAfter(attempts: number): number {
 }
 
 /** The statements that store an outcome; `now` in epoch milliseconds. */
-export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
+export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   switch (outcome.is) {
     case 'here':

@@ -136,7 +136,7 @@ function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswe
 }
 
 /** Errors that the other requests in flight may have caused: then the range is requested again alone. */
-const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
+const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 /** What the size and the requests of further ranges depend on; updated by each response. */
 export interface RangeOptions extends Omit<RangeRequest, 'range'> {
@@ -214,7 +214,7 @@ export class RangeQueue {
     if (!('tooMuch' in found)) {
       this.#mayPrefetch = true;
       this.#fill();
-    } else if (this.#begun.length > 0 && BY_OTHERS.has(found.error?.code ?? '')) {
+    } else if (this.#begun.length > 0 && ERRORS_BY_LOAD.has(found.error?.code ?? '')) {
       this.#mayPrefetch = false;
       await this.abort();
       return readRange(this.#context, { ...this.#options, range });

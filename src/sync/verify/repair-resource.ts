@@ -39,7 +39,7 @@ export interface Repaired {
 const MAX_NAMED = 20;
 const RECORDS_PER_STEP = 200;
 /** These concern the history of a record only: the record itself need not be read again. */
-const OF_HISTORY: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
+const HISTORY_FAULTS: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
 
 /**
  * Repairs what a verification has found, under the lease of the resource: records by reading them from the listing again,
@@ -57,8 +57,8 @@ export function repairResource(
     });
     const found = [...findings.byRecord];
     const orphaned = found.flatMap(([key, kind]) => (kind === 'orphans' ? [key] : []));
-    const ofHistory = found.flatMap(([key, kind]) => (kind === 'hash' || OF_HISTORY.has(kind) ? [key] : []));
-    const toRead = found.flatMap(([key, kind]) => (OF_HISTORY.has(kind) ? [] : [key]));
+    const ofHistory = found.flatMap(([key, kind]) => (kind === 'hash' || HISTORY_FAULTS.has(kind) ? [key] : []));
+    const toRead = found.flatMap(([key, kind]) => (HISTORY_FAULTS.has(kind) ? [] : [key]));
     const orphans = await deleteOrphans(context, orphaned);
     const readAt = context.clock.now();
     const again = await readAgain(context, toRead);
