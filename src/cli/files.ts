@@ -8,7 +8,7 @@ import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/object-store.ts';
 import { countOf, countText, formatBytes } from '../observe/figures.ts';
-import type { KeptFiles } from '../sync/files/owned-stores.ts';
+import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
@@ -67,7 +67,7 @@ function pruneCommand(context: CliContext): Command {
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
-  work: (kept: KeptFiles) => Promise<T>,
+  work: (kept: SourceFiles) => Promise<T>,
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {

@@ -1,3 +1,4 @@
+// Collects what a service announces about the end of its API (`Deprecation` and `Sunset` headers).
 import type { HeardNotice, NoticeKind, ServiceNotice } from '../model/service-notice.ts';
 import { httpDate } from '../model/timestamp-text.ts';
 import { parseLinkHeader } from './requests/listing-signals.ts';
@@ -61,8 +62,8 @@ function dated(kind: NoticeKind, at: number | null): Said[] {
 }
 
 /** What was heard from one service by this process. */
-export interface NoticeBoard {
-  hear(headers: Headers, url: URL): void;
+export interface ApiNotices {
+  read(headers: Headers, url: URL): void;
   /** Returns all notices since a time in epoch milliseconds. */
   since(moment: number): HeardNotice[];
 }
@@ -71,10 +72,10 @@ export interface NoticeBoard {
 const MAX_NOTICES = 50;
 
 /** `scrub` takes secrets out of a text: a service may repeat the credential in its links. */
-export function createNoticeBoard(clock: { now(): number }, scrub: (text: string) => string): NoticeBoard {
+export function createApiNotices(clock: { now(): number }, scrub: (text: string) => string): ApiNotices {
   const heard = new Map<string, HeardNotice>();
   return {
-    hear: (headers, url) => {
+    read: (headers, url) => {
       const now = clock.now();
       for (const { kind, ...said } of noticesIn(headers, url, now)) {
         const notice = { kind, value: scrub(said.value), path: scrub(said.path) };

@@ -19,7 +19,7 @@ import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type Rat
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
+import { type ApiNotices, createApiNotices } from '../pagination/service-notices.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -165,7 +165,7 @@ export interface Probe {
   readonly governor: RateLimiter;
   readonly listing: App['listing'];
   /** The deprecation headers so far. */
-  readonly notices: NoticeBoard;
+  readonly notices: ApiNotices;
   close(): Promise<void>;
 }
 
@@ -211,7 +211,7 @@ async function openClient(
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
-  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
+  const notices = createApiNotices(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
     profile,
@@ -228,7 +228,7 @@ async function openClient(
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
     },
-    answered: (headers, url) => notices.hear(headers, url),
+    answered: (headers, url) => notices.read(headers, url),
     tokens: known.tokens,
     network: source.network,
   });

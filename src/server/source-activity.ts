@@ -5,7 +5,7 @@ import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
 import { MinuteSeries, RecentValues } from '../observe/minute-series.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
-import type { SettledFile } from '../sync/files/file-changes.ts';
+import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
@@ -51,7 +51,7 @@ interface EndedScan extends CountedFigures {
 
 const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
-const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
+const FILE_RESULTS: Readonly<Record<FetchedFile['outcome']['is'], FileResult | null>> = {
   here: 'stored',
   unchanged: 'unchanged',
   failed: 'failed',
@@ -161,9 +161,9 @@ export class SourceActivity implements RunWatcher {
   }
 
   /** Called with fetched files, once their results are stored. */
-  readonly filesSettled = (settled: readonly SettledFile[]): void => {
+  readonly filesSaved = (saved: readonly FetchedFile[]): void => {
     const { source } = this;
-    for (const { row, outcome } of settled) {
+    for (const { row, outcome } of saved) {
       const result = FILE_RESULTS[outcome.is];
       const labels = { source, resource: row.resource };
       if (result !== null) this.#counters.files.inc({ ...labels, result });

@@ -6,6 +6,8 @@ import type { Page } from '../pagination/page.ts';
 import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
 
+// The report of a run, and the meaning of each warning for the run's status.
+
 /** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
 export interface FilesFigures extends Record<FileStatus, number> {
   /** Contents that were fetched, and their bytes. */

@@ -1,3 +1,4 @@
+// The dependencies and settings that every step of a sync receives, per source and per resource.
 import type { RequestContext } from '../checks/listing-scan.ts';
 import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/catalog.ts';
@@ -9,7 +10,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
-import type { NoticeBoard } from '../pagination/service-notices.ts';
+import type { ApiNotices } from '../pagination/service-notices.ts';
 import type { FieldKinds } from '../rows/records/record-difference.ts';
 
 /** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
@@ -33,7 +34,7 @@ interface SourceFacts {
   /** Removes secrets from a text before it is stored. */
   scrub: (text: string) => string;
   /** What the service says about the end of its API. */
-  notices: Pick<NoticeBoard, 'since'>;
+  notices: Pick<ApiNotices, 'since'>;
 }
 
 /** One source, as `app.ts` passes it to runs and re-fetches. */

@@ -6,6 +6,8 @@ import { ColumnPresence } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
+// Counters and warnings of one resource during a run.
+
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {
   /** Full if a full scan took the place of the planned one. */
@@ -76,9 +78,9 @@ function note({ notes, shared, warnings, mode }: RunProgress, { conflicts, ...ou
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
   const { overwritten = [], volatile = [], cutTime } = outcome;
-  const isTold = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
-  if (volatile.length > 0 && !isTold('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isTold('times_cut')) warnings.push(cutWarning(cutTime));
+  const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
+  if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
+  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += conflicts.older + overwritten.length;
   shared.count += conflicts.undecided;
   shared.example ??= conflicts.example;

@@ -1,3 +1,4 @@
+// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
@@ -151,7 +152,7 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
     for (let attempts = 1; ; attempts += 1) {
       try {
         const runContext = { ...part.context, run: part.run, progress, watcher: options.watcher };
-        return await attempt(runContext, part, options, startedAt);
+        return await runAttempt(runContext, part, options, startedAt);
       } catch (error) {
         const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
         if (attempts > MAX_SET_BACKS || !isSetBack) throw error;
@@ -161,7 +162,7 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
   });
 }
 
-async function attempt(
+async function runAttempt(
   context: RunContext,
   part: PreparedResource,
   options: RunOptions,
@@ -173,7 +174,7 @@ async function attempt(
   let end = await runEnd(context, stop);
   const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
   // A run is stored as complete only under the lease.
-  const error = stop ?? (await refusal(() => warehouse.apply(statements(), owned.lease())));
+  const error = stop ?? (await catchLostLease(() => warehouse.apply(statements(), owned.lease())));
   if (error !== null) {
     if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(context, error);
@@ -219,7 +220,7 @@ async function syncError(context: RunContext, { plan, stopped, warnings }: Prepa
     await syncResource(context, plan, warnings.length === 0);
     return null;
   } catch (error) {
-    await learnFrom(context, plan, error);
+    await storeConsequence(context, plan, error);
     return error;
   } finally {
     Object.assign(context.progress.figures, countsOf(context.meter));
@@ -227,7 +228,7 @@ async function syncError(context: RunContext, { plan, stopped, warnings }: Prepa
 }
 
 /** Returns `lease_lost` if `work` throws it, else null. Throws anything else. */
-async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
+async function catchLostLease(work: () => Promise<void>): Promise<SyncError | null> {
   try {
     await work();
     return null;
@@ -238,16 +239,16 @@ async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
-async function learnFrom({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
-  let lesson: Partial<CheckpointRow>;
-  if (error instanceof DeferredError) lesson = { due_at: timestampText(error.until) };
+async function storeConsequence({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
+  let change: Partial<CheckpointRow>;
+  if (error instanceof DeferredError) change = { due_at: timestampText(error.until) };
   // A scan in circles has to begin again, because it may have skipped what came before.
-  else if (error instanceof SyncError && error.code.startsWith('guard_')) lesson = NO_SCAN;
+  else if (error instanceof SyncError && error.code.startsWith('guard_')) change = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.
-  const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], owned.lease());
+  const forgotten = change.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten], owned.lease());
 }
 
 /** How a resource's part of a run has ended, with its warnings. */

@@ -1,4 +1,4 @@
-import { hiddenText, requestBare } from '../checks/listing.ts';
+import { describeHidden, requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { RecordMask } from '../config/profile/record-fields.ts';
@@ -12,6 +12,8 @@ import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './scan/resume-scan.ts';
 import type { WholeScan } from './scan/scan-until-complete.ts';
 
+// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
+
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
  * `parameters_hide_records` if that shows records; the next run scans everything again then. Warns if it is empty too.
@@ -23,17 +25,17 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
   const { partitions } = profile;
   const partition = partitions === null ? null : (await partitionsOf(context, partitions, before)).values[0];
   if (partition === undefined) return;
-  const bare = await requestBare({ ...context, partition });
+  const bare = await requestWithoutParameters({ ...context, partition });
   if (bare.is === 'hidden') {
     const { last_full_at, last_success_at } = before;
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
     await warehouse.apply([saveCheckpoint(warehouse.own, reset)], owned.lease());
-    const { message, hint } = hiddenText(bare);
+    const { message, hint } = describeHidden(bare);
     throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
   }
   if (bare.is === 'filtered') {
-    progress.warnings.push({ code: 'listing_filtered', ...hiddenText(bare) });
+    progress.warnings.push({ code: 'listing_filtered', ...describeHidden(bare) });
     return;
   }
   progress.warnings.push({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createNoticeBoard, noticesIn } from '../../src/pagination/service-notices.ts';
+import { createApiNotices, noticesIn } from '../../src/pagination/service-notices.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 const ASKED = new URL('https://cms.example.com/v1/posts?page=2');
@@ -48,10 +48,10 @@ describe('what an answer says of the end of an API', () => {
 describe('the board', () => {
   it('remembers each statement once, with when it was first and last heard', () => {
     let now = NOW;
-    const board = createNoticeBoard({ now: () => now }, (text) => text);
-    board.hear({ deprecation: 'true' }, ASKED);
+    const board = createApiNotices({ now: () => now }, (text) => text);
+    board.read({ deprecation: 'true' }, ASKED);
     now += 5_000;
-    board.hear({ deprecation: 'true' }, new URL('https://cms.example.com/v1/tags'));
+    board.read({ deprecation: 'true' }, new URL('https://cms.example.com/v1/tags'));
     const notice = { kind: 'deprecation', value: 'yes', path: '/v1/posts', firstHeard: NOW, lastHeard: NOW + 5_000 };
     expect(board.since(NOW + 5_000)).toEqual([notice]);
     expect(board.since(NOW + 5_001)).toEqual([]);

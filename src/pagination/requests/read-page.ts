@@ -14,7 +14,9 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import { accountOf, bodyAccount, countAt, countIn, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+
+// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 
 /** How all pages of a scan are requested. */
 export interface RequestOptions {
@@ -255,7 +257,7 @@ function noRecords(answer: ApiAnswer, path: string): PageFault {
   const where = path === '' ? 'as the body' : `at ${path}`;
   return {
     code: 'bad_page',
-    message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
+    message: `Expected an array of records ${where}, found ${describeValue(fieldAt(answer.json, path))}`,
     hint: `${placeHint(answer.json)}${emptyHint(answer, path)}`,
   };
 }
@@ -268,7 +270,7 @@ export function emptyHint(answer: ListingResponse, path: string): string {
 
 function placeHint(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}: set records: '' in the profile.`;
-  return `${bodyAccount(json)} Set records in the profile to where the array is.`;
+  return `${describeBody(json)} Set records in the profile to where the array is.`;
 }
 
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;

@@ -19,17 +19,11 @@ import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
-import {
-  changesIn,
-  cursorAt,
-  type FeedChanges,
-  nextPosition,
-  readFeedState,
-  requestFeed,
-  requestStart,
-} from './feed-response.ts';
+import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
+
+// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
 type OnScanned = (scan: WholeScan) => Promise<void>;

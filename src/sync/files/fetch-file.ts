@@ -13,6 +13,8 @@ import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
+// Downloads one due file into its store.
+
 /** What fetching files needs of a source. */
 export interface FilesContext extends Pick<
   SourceContext,

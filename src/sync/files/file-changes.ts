@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
-import { changeFile, insertFiles, fileKeyText, removeFile, replaceFile } from '../../database/state/files.ts';
+import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '../../database/state/files.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
@@ -151,7 +151,7 @@ export type FileOutcome =
   /** It could not be requested yet, for another reason than the file; `until` in epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
-export interface SettledFile {
+export interface FetchedFile {
   row: FileRow;
   outcome: FileOutcome;
 }
@@ -173,7 +173,7 @@ export function waitAfter(attempts: number): number {
 }
 
 /** The statements that store an outcome; `now` in epoch milliseconds. */
-export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
+export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   switch (outcome.is) {
     case 'here':

@@ -1,19 +1,13 @@
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
-import {
-  knownContents,
-  countEarlier,
-  deleteEarlier,
-  forgetObjects,
-  forgetOldUnreferenced,
-  knownStores,
-  unreferencedObjects,
-} from '../../database/state/file-contents.ts';
+import { countEarlier, deleteEarlier, forgetObjects, forgetOldUnreferenced, knownContents, knownStores, unreferencedObjects } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
+import { compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+
+// Removes earlier contents of files, and stored objects that no row names.
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -30,7 +24,7 @@ export interface FilesPruned {
 
 const OBJECTS_PER_COMMIT = 200;
 
-interface Pruning extends KeptFiles {
+interface Pruning extends SourceFiles {
   lease: Lease;
   /** Epoch milliseconds: what ended, or was stored, before this time is removed. */
   before: number;
@@ -41,7 +35,7 @@ interface Pruning extends KeptFiles {
  * Removes earlier contents that ended longer than `grace` ago, unless their resource keeps its history, and objects that
  * no row names. Throws `lease_held` while files are being fetched, and what a store throws that cannot be used.
  */
-export async function pruneFiles(files: KeptFiles, profile: Profile): Promise<FilesPruned> {
+export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<FilesPruned> {
   const { settings, clock, warehouse } = files;
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
@@ -113,7 +107,7 @@ async function pruneObjects(
  * how many remain, in stores that the settings do not name. Throws `lease_held` while files are being fetched, and what
  * a store throws that cannot be used.
  */
-export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<number> {
+export async function eraseUnnamed(files: Omit<SourceFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
   if ((await unreferencedObjects(own)).length === 0) return 0;

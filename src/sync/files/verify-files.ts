@@ -1,23 +1,16 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import {
-  knownContents,
-  type ContentUse,
-  filesWithContent,
-  markObjectsIntact,
-  knownStores,
-  type Reference,
-  referencesAfter,
-  refetchContents,
-} from '../../database/state/file-contents.ts';
+import { type ContentUse, filesWithContent, knownContents, knownStores, markObjectsIntact, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { codeOf, storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { type Compared, compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
+import { type ComparedContent, compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+
+// Compares the object stores with the rows that name their objects, by size and hash.
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -57,7 +50,7 @@ const MAX_LISTED_FILES = 3;
 const MAX_PARALLEL_READS = 8;
 const CONTENTS_PER_COMMIT = 500;
 
-interface FilesVerification extends KeptFiles {
+interface FilesVerification extends SourceFiles {
   /** Null unless the next run is to fetch again what is wrong. */
   lease: Lease | null;
   /** Epoch milliseconds. */
@@ -71,7 +64,7 @@ interface FilesVerification extends KeptFiles {
  * was last found intact; with `isRepaired` it takes the lease of the files, and has the next run fetch again what is
  * wrong. Throws `lease_held` then, and what a store throws that cannot be read at all.
  */
-export async function verifyFiles(kept: KeptFiles, isRepaired: boolean): Promise<FilesVerified> {
+export async function verifyFiles(kept: SourceFiles, isRepaired: boolean): Promise<FilesVerified> {
   const { warehouse, clock, settings } = kept;
   const lease = isRepaired ? await acquireLease(warehouse, FILES_LEASE, clock) : null;
   try {
@@ -172,7 +165,7 @@ function countFault(found: FilesVerified, fault: FaultyFile): void {
 async function findFault(
   { warehouse, signal }: FilesVerification,
   store: ObjectStore,
-  { sha256, object, reference }: Compared,
+  { sha256, object, reference }: ComparedContent,
 ): Promise<FileFault | null> {
   if (reference === null) return null;
   signal.throwIfAborted();

@@ -11,6 +11,8 @@ import { storedTexts } from '../../pagination/page-styles/page-position.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { collectValues, createTextEraser, ERASED, fromTraces, readRejects, traceTables } from './traces.ts';
 
+// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
+
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;
 

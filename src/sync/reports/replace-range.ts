@@ -19,18 +19,9 @@ import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import {
-  type Day,
-  dayBegin,
-  dayBeginLatest,
-  dayOf,
-  dayOfCell,
-  type DayReading,
-  isFinalAt,
-  type ReportRange,
-  type ReportWindow,
-  windowAt,
-} from './report-windows.ts';
+import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
+
+// Replaces the rows of report windows by a response, in one transaction.
 
 /** The windows of a resource, and what is known of their rows. */
 export interface Reports {
@@ -42,7 +33,7 @@ export interface Reports {
   /** True if all rows are in windows that are stored as fetched. */
   isKnown: boolean;
   /** Keys of delete candidates. */
-  suspected: ReadonlySet<string>;
+  candidateKeys: ReadonlySet<string>;
 }
 
 /** The response for a range, and what is known of it. */
@@ -289,12 +280,12 @@ function heldRows(
 /** A delete candidate is decided by a response that lists it, or that does not have it. */
 function decidedCandidates(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
-  { suspected }: Reports,
+  { candidateKeys }: Reports,
   listed: readonly string[],
   gone: readonly string[],
 ): CompiledQuery[] {
-  if (suspected.size === 0) return [];
-  const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
+  if (candidateKeys.size === 0) return [];
+  const among = (keys: readonly string[]): string[] => keys.filter((key) => candidateKeys.has(key));
   return [
     ...forgetDeleteCandidates(own, resource, among(listed), 'waiting'),
     ...forgetDeleteCandidates(own, resource, among(gone)),

@@ -17,13 +17,15 @@ import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { checkpointAfter } from '../advance-checkpoint.ts';
 import { candidateStatements, detectDeletes, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
-import { addPage, countUntimedRows, type FilterEvidence, unprovedCatchUp } from '../filter/filter-evidence.ts';
+import { addPage, catchUpWarning, countUntimedRows, type FilterEvidence } from '../filter/filter-evidence.ts';
 import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from '../filter/verify-filter.ts';
 import { planScan, type ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { noteVerified, verifyEmptyListing } from '../verify-profile.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
 import { findUnseenKeys, judgeScan, MAX_FETCHED_ALONE, scanUntilComplete, type ScanVerdict, type WholeScan } from './scan-until-complete.ts';
+
+// Loads the pages of a listing into tables: one transaction per page, with the checkpoint after it.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface OneScan {
@@ -221,7 +223,7 @@ async function planCatchUp(
   const now = clock.now();
   if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
-  const warning = unprovedCatchUp(context, incremental);
+  const warning = catchUpWarning(context, incremental);
   if (stored !== null && readDoubt(stored, incremental) !== null) {
     progress.warnings.push(warning);
     return null;

@@ -21,6 +21,8 @@ import { endedBy, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
+
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
 /** These doubts are settled if the scans together have seen as many distinct records as the total says. */

@@ -38,7 +38,8 @@ describe.each(eitherDatabase(import.meta.filename))(
       expect(await runs(stage)).toEqual(['ok']);
       const app = await stage.open();
       const signal = new AbortController().signal;
-      const round = async (): Promise<void> => app.files.tell(await app.files.fetch({ resources: ['images'], signal }));
+      const round = async (): Promise<void> =>
+        app.files.updateNewestRuns(await app.files.fetch({ resources: ['images'], signal }));
       try {
         let broken = true;
         stage.service.instead = (_, response, url) =>
@@ -54,7 +55,7 @@ describe.each(eitherDatabase(import.meta.filename))(
         await stage.run('sync');
         await stage.write(`UPDATE _sync_files SET status = 'waiting', due_at = '2026-01-01 00:00:00'`);
         const full = new SyncError('file_store_full', 'no room in the store', { recovery: 'retry' });
-        await app.files.tell(await app.files.standing(['images'], full));
+        await app.files.updateNewestRuns(await app.files.countFiles(['images'], full));
         expect(await runs(stage)).toEqual(['partial files_waiting', 'ok']);
         const [message] = await stage.read((db) =>
           db.prepare<[], string>(`SELECT warnings FROM _sync_runs ORDER BY run_id DESC`).pluck().all(),
@@ -75,15 +76,15 @@ describe.each(eitherDatabase(import.meta.filename))(
       await stage.write(`UPDATE _sync_runs SET status = 'partial', warnings = ?`, JSON.stringify([warning]));
       const app = await stage.open();
       try {
-        const [report] = await app.files.standing(['images']);
+        const [report] = await app.files.countFiles(['images']);
         if (report === undefined) throw new Error('nothing stands');
         const refused = { code: 'files_refused', message: '1 file was refused', hint: 'see which' } as const;
-        await app.files.tell([{ ...report, warnings: [refused] }]);
+        await app.files.updateNewestRuns([{ ...report, warnings: [refused] }]);
         expect(await runs(stage)).toEqual(['partial end_unproved files_refused']);
-        await app.files.tell([{ ...report, warnings: [] }]);
+        await app.files.updateNewestRuns([{ ...report, warnings: [] }]);
         expect(await runs(stage)).toEqual(['partial end_unproved']);
         await stage.write(`UPDATE _sync_runs SET status = 'failed', warnings = NULL`);
-        await app.files.tell([{ ...report, warnings: [refused] }]);
+        await app.files.updateNewestRuns([{ ...report, warnings: [refused] }]);
         expect(await runs(stage)).toEqual(['failed files_refused']);
       } finally {
         await app.close();
