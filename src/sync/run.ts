@@ -17,7 +17,6 @@ import {
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
@@ -267,7 +266,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
     ...(error === null ? await columnWarnings(context) : []),
-    ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(found, profile.accept);
   let status: RunStatus = 'failed';
@@ -276,17 +274,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
   const report = error === null ? null : errorReport(error, scrub);
   return { status, figures, error: report, warnings, outcomes: meter.outcomes };
-}
-
-/** For this long a notice that this process has received still holds. */
-const NOTICE_LASTS_MS = 3_600_000;
-
-/** Reported while the service announces the end of its API: nothing is wrong with the copy yet. */
-function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
-  const lifetime = mergeNotices(notices.since(clock.now() - NOTICE_LASTS_MS));
-  if (lifetime === null) return [];
-  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
-  return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
 }
 
 /** Reported in every run after an individually fetched record differed from the listed one. */

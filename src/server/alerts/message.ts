@@ -16,7 +16,7 @@ import type { Condition } from './plan-alerts.ts';
 
 // The text of an alert message, and sending it by POST, Slack or mail.
 
-type Thing = Omit<Condition, 'count' | 'detail'>;
+type Thing = Omit<Condition, 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -53,7 +53,6 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   dead_deliveries: 'webhook deliveries given up',
   rejects: 'rejected records',
   files: 'files not fetched',
-  deprecation: 'API about to end',
   schema_change: 'tables changed',
 };
 

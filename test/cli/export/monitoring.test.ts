@@ -66,7 +66,6 @@ const OF_PROMETHEUS = new Set(['job', 'instance']);
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   content_sync_limit_requests_per_second: ['source'],
   content_sync_rejects: ['source', 'resource', 'reason'],
-  content_sync_api_sunset_timestamp_seconds: ['source'],
   content_sync_alert_messages_total: ['channel', 'result'],
   content_sync_files: ['source', 'resource', 'status'],
   content_sync_files_stopped: ['source'],
