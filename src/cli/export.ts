@@ -8,9 +8,14 @@ import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+} from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
 /** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
@@ -18,8 +23,6 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'csv'),
   (context) => exportTablesCommand(context, 'ndjson'),
   dbtCommand,
-  deploymentCommand,
-  monitoringCommand,
 ];
 
 /** `content-sync export`: writes files for other tools; only reads the warehouse. */
