@@ -189,7 +189,7 @@ export async function changeReaders(address: PostgresAddress, clock: Clock, requ
   const { schema } = database;
   try {
     return await transact(database, (session) =>
-      request.revoke ? revokeReading(session, schema, request.role) : grantReading(session, schema, request),
+      request.revoke ? revokeReading(session, schema, request.role) : grantReading(session, schema, request.role),
     );
   } finally {
     await close();
