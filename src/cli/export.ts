@@ -1,4 +1,3 @@
-// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
@@ -9,15 +8,10 @@ import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
+
+// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 
 /** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
@@ -25,8 +19,6 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'csv'),
   (context) => exportTablesCommand(context, 'ndjson'),
   dbtCommand,
-  deploymentCommand,
-  monitoringCommand,
 ];
 
 export function exportCommand(context: CliContext): Command {

@@ -94,7 +94,6 @@ export interface StoredSizes {
 export interface ReadersRequest {
   /** The exact name, case-sensitive. */
   role: string;
-  viewsOnly: boolean;
   revoke: boolean;
 }
 

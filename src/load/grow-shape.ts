@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';
-import { readGrowths, readShapes, rememberShape } from '../database/state/catalog.ts';
+import { readGrowths, rememberShape } from '../database/state/catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
@@ -283,14 +283,12 @@ async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Pro
 }
 
 /**
- * Creates missing keys and indexes of a resource's tables. It runs after a scan, so that no index slows a backfill down;
+ * Creates missing indexes of a resource's tables. It runs after a scan, so that no index slows a backfill down;
  * one that was interrupted, or would have blocked other sessions, is created after the next scan.
  */
 export async function maintainKeys(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, whole } = context;
   const { shape } = owned;
   if (shape === null) return;
-  const stored = await readShapes(warehouse.own);
-  const shapes = [...stored.filter(({ resource }) => resource !== shape.resource), shape];
-  await warehouse.maintainKeys(planKeys(shape, profile, whole.relations, shapes), () => owned.lease());
+  await warehouse.maintainKeys(planKeys(shape, profile, whole.relations), () => owned.lease());
 }

@@ -92,8 +92,6 @@ interface WarningKind {
 
 /** The meaning of each warning for its run. Codes are stable. */
 const WARNING_KINDS = {
-  /** The service announces the end of the API. */
-  api_deprecated: { isPartial: false, proof: null },
   /** Times of an earlier run were in the future. */
   clock_was_ahead: { isPartial: false, proof: null },
   /** A column of numbers, times or booleans has become one of texts. */

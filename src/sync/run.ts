@@ -1,50 +1,27 @@
-// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import {
-  beginLater,
-  beginRun,
-  endRun,
-  canMergeRuns,
-  forgetOldRuns,
-  isQuiet,
-  lastRun,
-  type RunEnd,
-} from '../database/state/runs.ts';
+import { beginLater, beginRun, canMergeRuns, endRun, forgetOldRuns, isQuiet, lastRun, type RunEnd } from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
-import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { columnWarnings } from './column-warnings.ts';
+import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
-import {
-  correctFutureTimes,
-  prepareAgain,
-  type PreparedResource,
-  prepareResource,
-  SetBack,
-} from './prepare-resource.ts';
-import {
-  endedStatus,
-  overallStatus,
-  type ResourceReport,
-  type RunOptions,
-  type RunReport,
-  type Warning,
-  withAccepted,
-} from './report.ts';
+import { correctFutureTimes, prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
+import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
-import { syncResource } from './sync-resource.ts';
 import { notSynced } from './scan/resume-scan.ts';
+import { syncResource } from './sync-resource.ts';
+
+// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 
 /**
  * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile
@@ -268,7 +245,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
     ...(error === null ? await columnWarnings(context) : []),
-    ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(found, profile.accept);
   let status: RunStatus = 'failed';
@@ -277,17 +253,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
   const report = error === null ? null : errorReport(error, scrub);
   return { status, figures, error: report, warnings, outcomes: meter.outcomes };
-}
-
-/** For this long a notice that this process has received still holds. */
-const NOTICE_LASTS_MS = 3_600_000;
-
-/** Reported while the service announces the end of its API: nothing is wrong with the copy yet. */
-function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
-  const lifetime = mergeNotices(notices.since(clock.now() - NOTICE_LASTS_MS));
-  if (lifetime === null) return [];
-  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
-  return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
 }
 
 /** Reported in every run after an individually fetched record differed from the listed one. */

@@ -7,14 +7,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import {
-  cutName,
-  type ExistingColumn,
-  type PlannedColumn,
-  type PlannedView,
-  type View,
-  type ViewColumn,
-} from './view.ts';
+import { cutName, type ExistingColumn, type PlannedColumn, type PlannedView, type View, type ViewColumn } from './view.ts';
 
 // Keeps the names, order and types of the columns that a view already has in the database.
 
@@ -158,43 +151,30 @@ function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDial
   return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };
 }
 
-// Plans the indexes and foreign keys of the tables of a resource.
-
-type KeyReferences = KeyPlan['references'];
-
-/**
- * Plans references and indexes of a resource's tables; `shapes` are those of all resources. A declared reference gets its
- * index before the other resource has a table.
- */
-export function planKeys(
-  { tables }: ResourceShape,
-  profile: ResourceProfile,
-  relations: Relations,
-  shapes: readonly ResourceShape[],
-): KeyPlan {
-  const references = planReferences(tables, relations, shapes);
-  return { tables, references, indexes: planIndexes(tables, profile, references) };
+/** Plans the indexes of a resource's tables. A declared reference gets its index before the other resource has a table. */
+export function planKeys({ tables }: ResourceShape, profile: ResourceProfile, relations: Relations): KeyPlan {
+  return { tables, indexes: planIndexes(tables, profile, findReferences(tables, relations)) };
 }
 
-function planReferences(
-  tables: readonly TableShape[],
-  relations: Relations,
-  shapes: readonly ResourceShape[],
-): KeyReferences {
-  return Object.entries(relations).flatMap(([source, target]) => {
+/** The columns of these tables that hold the key of a resource. */
+function findReferences(tables: readonly TableShape[], relations: Relations): KeyReference[] {
+  return Object.keys(relations).flatMap((source) => {
     const [from = '', column = ''] = source.split('.');
-    const [name = '', key = ''] = target.split('.');
     const table = tables.find((each) => each.name === from);
     if (table === undefined || ![...table.columns.map((each) => each.name), ...table.key].includes(column)) return [];
-    const isThere = shapes.some(({ tables: [own] }) => own?.name === name && own.key[0] === key);
-    return [{ table, column, to: isThere ? { table: name, column: key } : null }];
+    return [{ table, column }];
   });
+}
+
+interface KeyReference {
+  table: TableShape;
+  column: string;
 }
 
 function planIndexes(
   tables: readonly TableShape[],
   { updated, indexes, windows }: ResourceProfile,
-  references: KeyReferences,
+  references: readonly KeyReference[],
 ): ColumnIndex[] {
   if (indexes === 'none') return [];
   if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);

@@ -1,13 +1,5 @@
-// The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
-import {
-  ALERT_KINDS,
-  type AlertKind,
-  type ChannelSettings,
-  contentTypeOf,
-  filledBody,
-  JSON_TYPE,
-} from '../../config/alerts-schema.ts';
+import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -15,7 +7,9 @@ import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
 
-type Thing = Omit<Condition, 'count' | 'detail'>;
+// The text of an alert message, and sending it by POST, Slack or mail.
+
+type Thing = Omit<Condition, 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -52,7 +46,6 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   dead_deliveries: 'webhook deliveries given up',
   rejects: 'rejected records',
   files: 'files not fetched',
-  deprecation: 'API about to end',
   schema_change: 'tables changed',
 };
 

@@ -1,5 +1,4 @@
 import type { Kysely } from 'kysely';
-import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
@@ -7,9 +6,8 @@ import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.
 import type { TableAccess } from '../../database/reading.ts';
 import { countFiles, failedFiles, type FileFailure, fullStore } from '../../database/state/files.ts';
 import { readRuns, type RunRecord } from '../../database/state/runs.ts';
-import { readLifetime, readPauses } from '../../database/state/server-state.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
-import type { ApiLifetime } from '../../model/service-notice.ts';
 import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { countOf, countText, formatBytes } from '../../observe/figures.ts';
@@ -27,7 +25,6 @@ export interface StoredSource {
   /** Leases that have not expired, by resource. */
   leases: ReadonlyMap<string, LeaseRow>;
   schemaChanges: SchemaChangeStatus[];
-  lifetime: ApiLifetime | null;
   files: StoredFiles;
 }
 
@@ -47,7 +44,6 @@ export const NOTHING_STORED: StoredResource = {
 export interface ReadSource {
   warehouse: SourceSettings['warehouse'];
   resources: readonly string[];
-  profile: Versioned;
   files: { kept: SourceSettings['files']['kept'] };
 }
 
@@ -56,7 +52,7 @@ export interface ReadSource {
  * an index or reads a small table. Throws what the warehouse throws.
  */
 export async function readSource(
-  { warehouse, resources, profile, files }: ReadSource,
+  { warehouse, resources, files }: ReadSource,
   own: Kysely<OwnTables>,
   now: number,
 ): Promise<StoredSource> {
@@ -66,7 +62,6 @@ export async function readSource(
     resources: await readResources(own, resources),
     leases: new Map((await leases.execute()).map((lease) => [lease.name, lease])),
     schemaChanges: await readSchemaChanges(own, MAX_SCHEMA_CHANGES),
-    lifetime: await readLifetime(own, versionText(profile), now),
     files: Object.keys(files.kept).length > 0 ? await readFileStatus(own) : NO_FILES,
   };
 }

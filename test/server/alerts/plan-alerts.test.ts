@@ -174,14 +174,6 @@ describe('what a channel reports', () => {
     expect(story.messages).toMatchObject([{ begun: 2 }]);
   });
 
-  it('of an API that is to end is told once for each date', () => {
-    const story = new AlertStory(channelWith());
-    story.until(10, () => [ending('2027-01-31')]);
-    story.until(20, () => [ending('2026-12-31')]);
-    story.until(30, () => NONE);
-    expect(story.messages).toMatchObject([{ begun: 1 }, { begun: 1 }]);
-  });
-
   it('waits for nothing in a process that looks once and ends, and does not flood from there either', () => {
     const story = new AlertStory(channelWith());
     for (let run = 0; run < 144; run += 1) {
@@ -200,8 +192,4 @@ describe('what a channel reports', () => {
 /** A changed table, so many minutes after the story begins. */
 function change(minute: number): Condition {
   return conditionOf({ kind: 'schema_change', since: Date.parse('2026-11-20T08:00:00Z') + minute * 60_000 });
-}
-
-function ending(detail: string): Condition {
-  return conditionOf({ kind: 'deprecation', resource: null, detail });
 }
