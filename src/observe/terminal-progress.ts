@@ -43,7 +43,7 @@ const GAP = '  ';
 const MAX_NAME_LENGTH = 24;
 
 /** Formats one line per resource and one for the rate limiter, none longer than `width`. */
-export function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
+function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
   const names = snapshot.resources.map(({ resource }) =>
     resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource,
   );
