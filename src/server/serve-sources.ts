@@ -27,7 +27,7 @@ interface ServeSourcesOptions {
 }
 
 /** The sources that a process keeps fresh, for the receiver and the page. */
-export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
+type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;

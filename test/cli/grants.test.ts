@@ -218,23 +218,6 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
     await asOtherClient(blog.address, (client) => client.query(`DROP ROLE ${ann}; DROP ROLE ${bi}`));
   });
 
-  it('is granted as often as wanted, and reads nothing any more once that is revoked', async () => {
-    const blog = await copied();
-    const { bi, ann } = await withReader(blog);
-    const again = await grants(blog, '--role', bi, '--json');
-    expect(JSON.parse(again.stdout)).toMatchObject({ source: 'blog', schema: 'blog', role: bi, role_made: false });
-    // What somebody gave away by mistake is taken back.
-    await asOtherClient(blog.address, (client) => client.query(`GRANT ALL ON blog._sync_versions TO ${bi}`));
-    await grants(blog, '--role', bi, '--source', 'blog');
-    expect(await asReader(blog, ann, 'SELECT 1 FROM blog._sync_versions')).toEqual([REFUSED]);
-    const revoked = await grants(blog, '--role', bi, '--revoke');
-    expect(revoked).toMatchObject({ code: 0, stdout: expect.stringMatching(/may no longer read the \d+ tables/) });
-    await blog.run('backfill', { restart: true });
-    expect(await asReader(blog, ann, 'SELECT 1 FROM blog.content')).toEqual([REFUSED]);
-    // Nothing is left that would keep the role from being dropped.
-    await asOtherClient(blog.address, (client) => client.query(`DROP ROLE ${ann}; DROP ROLE ${bi}`));
-  });
-
   it('is made by an administrator where content-sync may not: it says with which statement', async () => {
     const { theirs, writer, bi } = await writtenByMereRole();
     await expect(grants(theirs, '--role', bi)).rejects.toMatchObject({
