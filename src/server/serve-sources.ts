@@ -1,4 +1,3 @@
-// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';
@@ -17,6 +16,8 @@ import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
+// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
+
 interface ServeSourcesOptions {
   settings: Settings;
   /** Of content-sync. */
@@ -28,7 +29,7 @@ interface ServeSourcesOptions {
 }
 
 /** The sources that a process keeps fresh, for the receiver and the page. */
-export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
+type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
 import type { SentAlert } from '../../../src/database/state/server-state.ts';
-import {
-  type Condition,
-  type Judgement,
-  keyOf,
-  planAlerts,
-  reportedRows,
-} from '../../../src/server/alerts/plan-alerts.ts';
+import { type Condition, type Judgement, keyOf, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
 const STEP_MS = 5_000;
@@ -149,16 +143,6 @@ describe('what a channel reports', () => {
     const story = new AlertStory(channelWith(fields));
     story.until(10, () => [condition]);
     expect(story.messages).toHaveLength(expected);
-  });
-
-  it('does not name what is late because it fails, unless failures are not told', () => {
-    const both = [conditionOf(), conditionOf({ kind: 'overdue' })];
-    const begun = (on: string[]): number[] => {
-      const story = new AlertStory(channelWith({ on }));
-      story.until(10, () => both);
-      return story.messages.map((message) => message.begun);
-    };
-    expect([begun(['failed', 'overdue']), begun(['overdue'])]).toEqual([[1], [1]]);
   });
 
   it('has changed tables once and without an end, and none of before it began to look', () => {
