@@ -1,4 +1,3 @@
-// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
@@ -15,8 +14,10 @@ import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { readSettings, type SourceOptions, reportRefused, withSourceOptions } from './command/sources.ts';
+import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
+
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
@@ -41,7 +42,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   await reportRefused(context, settings);
   const level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
-  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
   const host = options.host ?? settings.worker.host;
   const wanted = options.port ?? settings.worker.port;

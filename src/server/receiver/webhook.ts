@@ -1,4 +1,3 @@
-// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
 import { eventFieldsOf } from '../../config/profile/signature-scheme.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
@@ -12,6 +11,8 @@ import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
 import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
+
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 
 /** How deliveries of one source are handled, prepared once. */
 export interface Recipient {
@@ -149,6 +150,7 @@ async function receive(
   if (method !== 'POST') return refused('method');
   const json = jsonIn(body, request.headers, admission);
   if (typeof json === 'string') return refused(json);
+  if (json !== body) received.count(json.length);
   const headers = storedHeaders.flatMap((name) => {
     const values = request.headersDistinct[name];
     return values === undefined ? [] : [[name, values.join(', ')]];
