@@ -5,6 +5,8 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
 
+// Entry point of the program: prepares the process (memory, umask, signals), runs the command line, and exits.
+
 /** How long the process may take after a first signal to finish the current page. */
 const SHUTDOWN_GRACE_MS = 9_500;
 /** At the end, a log pipe without progress for this long counts as unread. */

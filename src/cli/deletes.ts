@@ -2,25 +2,12 @@ import { Command } from 'commander';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import {
-  type DecidedDeletes,
-  decideDeletes,
-  decidedText,
-  type WaitingDelete,
-  waitingDeletes,
-} from '../server/controls/decide-deletes.ts';
+import { type DecidedDeletes, decideDeletes, decidedText, type WaitingDelete, waitingDeletes } from '../server/controls/decide-deletes.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
 
-// `content-sync deletes`: lists deletes that wait for a user, and confirms or discards them.
+// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 
 type DeleteOptions = SourceOptions & { id?: string[] };
 
@@ -34,7 +21,6 @@ const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
   window: 'a window of reports, by its first day',
 };
 
-/** `content-sync deletes`: what waits for a person before rows are marked as deleted. */
 export function deletesCommand(context: CliContext): Command {
   const list = inSources('list', 'List deletes that are held or not yet verified, oldest first');
   const confirm = inSources('confirm', 'Confirm deletes; each record is fetched once more if possible');

@@ -1,13 +1,6 @@
-// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
-import {
-  addressFault,
-  addressSecrets,
-  shownAddress,
-  sourceAddress,
-  warehouseTransportFault,
-} from '../config/warehouse-address.ts';
+import { addressFault, addressSecrets, shownAddress, sourceAddress, warehouseTransportFault } from '../config/warehouse-address.ts';
 import type { CopiedTable } from '../database/copy/copy-files.ts';
 import type { Readers, ReadersRequest } from '../database/database.ts';
 import { changeReaders, findDatabase, openWarehouseToRead } from '../database/databases.ts';
@@ -19,6 +12,8 @@ import { copyWarehouse } from '../sync/copy-warehouse.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { alignedLines, type CliContext, EXIT_CODES, print, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+
+// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 
 /** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */
 export function copyCommand(context: CliContext): Command {
@@ -99,15 +94,14 @@ function nextSteps(to: string): string {
   return lines.join('\n');
 }
 
-/** `content-sync grants`: lets a role of Postgres read the copied tables and views, or the views alone, and nothing that is ours alone. */
+/** `content-sync grants`: lets a role of Postgres read the copied tables and views, and nothing that is ours alone. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
-    .option('--views-only', 'Grant the views and not the tables, for later copies too')
     .option('--revoke', 'Revoke the rights; keeps the role')
-    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true }) => {
+    .action(async (options: SourceOptions & { role: string; revoke?: true }) => {
       const { role } = options;
-      const request = { role, viewsOnly: options.viewsOnly === true, revoke: options.revoke === true };
+      const request = { role, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
         printReport(context, grantsToJson(source.name, request, readers), formatGrants(source.name, request, readers));
@@ -125,10 +119,10 @@ function grantsToJson(
 
 function formatGrants(
   source: string,
-  { role, viewsOnly, revoke }: ReadersRequest,
+  { role, revoke }: ReadersRequest,
   { schema, isNew, readable, others }: Readers,
 ): string {
-  const tables = `${countText(readable.length)} ${viewsOnly ? 'views' : 'tables and views'} of schema ${schema}`;
+  const tables = `${countText(readable.length)} tables and views of schema ${schema}`;
   const lines = revoke
     ? [`${role} may no longer read the ${tables}`]
     : [

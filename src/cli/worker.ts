@@ -14,12 +14,13 @@ import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { readSettings, type SourceOptions, reportRefused, withSourceOptions } from './command/sources.ts';
+import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
+
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
-/** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)

@@ -1,6 +1,3 @@
-/**
- * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
- */
 import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
@@ -15,21 +12,16 @@ import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
-import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
 import { interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import {
-  firstHop,
-  type Hop,
-  nextHop,
-  type OriginPolicy,
-  refusePostRedirect,
-  withAppended,
-  withoutParams,
-  withVersionQuery,
-} from './redirect.ts';
+import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
+
+/**
+ * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
+ */
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {
@@ -98,8 +90,6 @@ export interface ClientParts {
   backoff: BackoffLimits;
   shownQuery: ShownQuery;
   version: RequestedVersion;
-  /** Called with every answer of the service itself. */
-  answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
   retried: ((event: RetryEvent) => void) | undefined;
 }
@@ -371,7 +361,6 @@ function failure(parts: ClientParts, state: RequestProgress, judged: Judged, not
 function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: Judged): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
-  if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',
     method: methodOf(state),

@@ -16,6 +16,8 @@ import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
+// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
+
 interface ServeSourcesOptions {
   settings: Settings;
   /** Of content-sync. */
@@ -25,9 +27,6 @@ interface ServeSourcesOptions {
   secrets: string[];
   metrics: Metrics;
 }
-
-/** The sources that a process keeps fresh, for the receiver and the page. */
-export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;

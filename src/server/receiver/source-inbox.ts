@@ -1,13 +1,6 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import {
-  type Inbox,
-  type InboxEffect,
-  type InboxFigures,
-  isArrival,
-  type NewDelivery,
-  sizeOf,
-} from '../../database/inbox.ts';
+import { type Inbox, type InboxCounters, type InboxEffect, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -17,7 +10,7 @@ import { askDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
-// The inbox of one source as the receiver uses it.
+// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -101,7 +94,7 @@ export class SourceInbox implements ReceivedInbox {
     }
   };
 
-  readonly figures = async (): Promise<InboxFigures> => {
+  readonly figures = async (): Promise<InboxCounters> => {
     const { rows, bytes } = this.#stored;
     const figures = await (await this.#opened()).figures();
     this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };

@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { alertName, type Condition, judge } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import {
-  NOW,
-  resourceWith,
-  richSnapshot,
-  runWith,
-  snapshotWith,
-  sourceWith,
-  webhooksWith,
-} from '../endpoints/sample-status.ts';
+import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, webhooksWith } from '../endpoints/sample-status.ts';
 
 const MINUTE = 60_000;
 const REFUSED = { code: 'auth_failed', message: 'the service refused the credential', hint: 'check auth' };
@@ -77,22 +69,10 @@ describe('judge', () => {
     expect(judged.copied).toEqual([]);
   });
 
-  it('tells of the end of an API by its date, of dead deliveries and of settings that cannot be used', () => {
-    const lifetime = {
-      deprecated: { at: null },
-      sunset_at: Date.parse('2027-01-31T00:00:00Z'),
-      path: '/v1/content',
-      about: null,
-      successor: null,
-      days_left: 70,
-    };
-    const source = { api: { version: '/v1', lifetime }, webhooks: webhooksWith('blog', { dead: 2 }) };
+  it('tells of dead deliveries and of settings that cannot be used', () => {
+    const source = { webhooks: webhooksWith('blog', { dead: 2 }) };
     const refused = [{ source: 'shop', problem: { code: 'settings_invalid', message: 'line 3', hint: null } }];
-    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual([
-      'blog dead_deliveries',
-      'blog deprecation 2027-01-31',
-      'shop failed',
-    ]);
+    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual(['blog dead_deliveries', 'shop failed']);
   });
 
   it('tells of changed tables only of what was copied whole', () => {

@@ -77,15 +77,15 @@ function addVersions({ resource, history, requestedAt, records }: PageRows): Ste
  * statement adds to the tables in its scope does.
  */
 
-/** Rows from one parameter, a JSON array of arrays; each as `ROW`. */
-const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
-const ROW = '"_row"';
+/** Rows from one parameter, a JSON array of arrays; each as `INPUT_ROW`. */
+const INPUT_ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
+const INPUT_ROW = '"_row"';
 /** Alias of the existing row. */
-const THERE = '"_there"';
+const EXISTING_ROW = '"_there"';
 
 function insertStatement(table: TableShape): string {
   const columns = insertedColumns(table);
-  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${ROWS}`;
+  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${INPUT_ROWS}`;
 }
 
 /** Inserts rows of a resource's own table, or overwrites existing ones. */
@@ -99,7 +99,7 @@ function upsertStatement(table: TableShape): string {
   // The condition makes a late page harmless: the row that was requested later stays.
   return `${insertStatement(table)}
     ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
-    WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
+    WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;
 }
 
 /** Deletes the rows of the records whose keys are in the one parameter. */
@@ -113,7 +113,7 @@ function namesOf(columns: readonly TypedColumn[]): string {
 
 /** The elements of a row. */
 function valuesOf(columns: readonly TypedColumn[]): string {
-  return columns.map(({ type }, index) => `(${ROW}->>${index})::${type}`).join(', ');
+  return columns.map(({ type }, index) => `(${INPUT_ROW}->>${index})::${type}`).join(', ');
 }
 
 /** Rows as a JSON array of arrays. */
