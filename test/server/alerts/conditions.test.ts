@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { alertName, type Condition, judge } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import {
-  NOW,
-  resourceWith,
-  richSnapshot,
-  runWith,
-  snapshotWith,
-  sourceWith,
-  webhooksWith,
-} from '../endpoints/sample-status.ts';
+import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, webhooksWith } from '../endpoints/sample-status.ts';
 
 const MINUTE = 60_000;
 const REFUSED = { code: 'auth_failed', message: 'the service refused the credential', hint: 'check auth' };
@@ -36,7 +28,6 @@ describe('judge', () => {
         "blog held_deletes content",
         "blog overdue images",
         "blog rejects content",
-        "blog schema_change content",
         "blog schema_change content",
       ]
     `);
