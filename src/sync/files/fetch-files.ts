@@ -57,7 +57,7 @@ const MAX_PARALLEL_FILES = 16;
 /** Requests to an origin that may fail in a row before its files wait for a later pass. */
 const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
-const RUN_ERRORS: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
+const RUN_ERRORS = /^(?:lease_lost|lease_held|interrupted|warehouse_\w+|file_store_\w+)$/;
 
 /** Counts of a resource in one pass. */
 interface PassCounts {
@@ -129,7 +129,7 @@ class FetchPass {
       // Nothing is wrong with the file: its row says why it waits.
       if (code === 'file_store_full')
         await this.#save({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
-      if (recovery !== 'stop' || RUN_ERRORS.has(code) || code.startsWith('file_store_')) throw error;
+      if (recovery !== 'stop' || RUN_ERRORS.test(code)) throw error;
       // A credential that is refused for one file is refused for every file of the origin.
       this.closedOrigins.set(origin, reason);
     }
