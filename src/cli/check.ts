@@ -176,7 +176,7 @@ function versionFinding({ notices, source }: Probe, { clock }: CliContext): Chec
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
-  const { allowedPerSecond } = app.governor.figures();
+  const { allowedPerSecond } = app.rateLimiter.figures();
   if (allowedPerSecond !== null) {
     const share = formatPercent(app.source.rate.share);
     const detail = `about ${formatRate(allowedPerSecond)} requests/s, of which ${share} will be used`;

@@ -8,7 +8,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { readShapes, readViews } from '../database/state/catalog.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { textHash } from '../rows/records/record-key.ts';
-import { timesOf } from '../server/schedule/due.ts';
+import { resourceTimes } from '../server/schedule/due.ts';
 import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
 import { type CliContext, EXIT_CODES, printReport } from './command/context.ts';
@@ -125,7 +125,7 @@ const UNSCHEDULED_MS = 12 * HOUR_MS;
 /** A warning after two of the longest gaps between runs, so that one run may be missed, an error after six. */
 function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): object {
   const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-  const { incremental, full } = timesOf({ source: name, resource, hasFilter }, schedule);
+  const { incremental, full } = resourceTimes({ source: name, resource, hasFilter }, schedule);
   let gap = 0;
   let at = from;
   for (let run = 0; run < MAX_RUNS; run += 1) {

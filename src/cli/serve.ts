@@ -120,9 +120,17 @@ function readServeSettings(context: CliContext, options: ServeOptions): Settings
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
-  const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   const hidden = hiddenFields(profile);
-  return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
+  return [
+    {
+      name,
+      webhook,
+      profile: profile.webhooks,
+      inbox: inboxAddress(warehouse),
+      isQueued: isShared({ warehouse }),
+      hidden,
+    },
+  ];
 }
 
 /** Logs a note of the receiver; the name of the event is the error code. */

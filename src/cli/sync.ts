@@ -10,7 +10,7 @@ import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
-import { dueOf, timesOf } from '../server/schedule/due.ts';
+import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
 import { type CliContext, exitCodeOfStatus, print } from './command/context.ts';
@@ -187,10 +187,10 @@ async function dueCommands(
   for (const resource of resources) {
     const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
     // The caller chooses the time: a call at the exact time of an occurrence finds it due.
-    const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
+    const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
     // This process has no earlier measurements: only the stored times count.
-    const due = dueOf({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    const due = computeDue({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;
     nextAt = Math.min(nextAt, due.nextAt ?? Infinity);

@@ -71,7 +71,7 @@ export interface App {
   readonly warehouse: Warehouse;
   readonly client: ApiClient;
   readonly files: FilesLane;
-  readonly governor: RateLimiter;
+  readonly rateLimiter: RateLimiter;
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
   /** Forgets refusals; with `now` also until when the service accepts no requests. */
@@ -168,7 +168,7 @@ function withMask(source: SourceSettings): SourceSettings {
 export interface Probe {
   readonly source: SourceSettings;
   readonly client: ApiClient;
-  readonly governor: RateLimiter;
+  readonly rateLimiter: RateLimiter;
   readonly listing: App['listing'];
   /** The deprecation headers so far. */
   readonly notices: NoticeBoard;
@@ -213,7 +213,7 @@ async function openClient(
     return limiter;
   };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openLimiter(budget, limitsOf(source));
+  const rateLimiter = await openLimiter(budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
@@ -222,7 +222,7 @@ async function openClient(
     baseUrl,
     profile,
     auth,
-    rateLimiter: governor,
+    rateLimiter,
     tokenRateLimiter,
     clock,
     secrets,
@@ -241,12 +241,12 @@ async function openClient(
   opened.defer(() => client.close());
   return {
     client,
-    governor,
+    rateLimiter,
     notices,
     listing: { baseUrl, prefix: requestedVersion(profile).prefix },
     rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {
-      await governor.forgetWaits();
+      await rateLimiter.forgetWaits();
       await tokenRateLimiter?.forgetWaits();
     },
   };

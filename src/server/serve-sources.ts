@@ -74,7 +74,11 @@ export async function serveSources(options: ServeSourcesOptions) {
     ...alertSettings(settings),
     snapshot: collector.snapshot,
     sources: () =>
-      Array.from(served, ([name, { supervisor }]) => ({ name, isLed: () => supervisor.isLed, use: supervisor.read })),
+      Array.from(served, ([name, { supervisor }]) => ({
+        name,
+        isLeader: () => supervisor.isLeader,
+        use: supervisor.read,
+      })),
   });
 
   function superviseSource(each: WatchedSource, findInbox: FindInbox): void {
@@ -83,12 +87,12 @@ export async function serveSources(options: ServeSourcesOptions) {
     const supervisor = isShared(source)
       ? cluster.supervise(each, inbox)
       : new SourceSupervisor({ ...each, clock, work: localWork({ ...each, clock, secrets, inbox, opening }) });
-    if (!isShared(source)) supervisor.lead(true);
+    if (!isShared(source)) supervisor.setLeader(true);
     const parts: StatusParts = {
       source,
       activity,
       read: supervisor.read,
-      governor: () => supervisor.work.governor(),
+      rateLimiter: () => supervisor.work.rateLimiter(),
       schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
       inbox: inbox && (() => inbox.figures()),
       deliveries: inbox && ((filter) => inbox.list(filter)),
@@ -104,7 +108,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {
       for (const each of watched.values()) superviseSource(each, findInbox);
-      cluster.lead();
+      cluster.startElection();
       alerts.start();
     },
     /** Called when deliveries for a source have been stored. */

@@ -27,7 +27,7 @@ const snapshot: ProgressSnapshot = {
     waitingResource('images'),
     endResource(running('analytics', 30, null), 3_000, 'ok'),
   ],
-  governor: { requests: 180, limited: 1, allowedPerSecond: 20, pausedForMs: 12_000 },
+  rateLimiter: { requests: 180, limited: 1, allowedPerSecond: 20, pausedForMs: 12_000 },
 };
 
 describe('the lines', () => {
@@ -45,8 +45,8 @@ describe('the lines', () => {
   });
 
   it('omit unknown values', () => {
-    const governor = { requests: 0, limited: 0, allowedPerSecond: null, pausedForMs: 0 };
-    expect(progressLines({ at: 0, resources: [waitingResource('content')], governor }, 80)).toEqual([
+    const rateLimiter = { requests: 0, limited: 0, allowedPerSecond: null, pausedForMs: 0 };
+    expect(progressLines({ at: 0, resources: [waitingResource('content')], rateLimiter }, 80)).toEqual([
       'content  waiting',
       '0 requests  0 limited',
     ]);

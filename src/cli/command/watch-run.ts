@@ -10,14 +10,14 @@ import { countText, durationText } from '../../observe/figures.ts';
 import {
   advanceResource,
   endResource,
-  type GovernorProgress,
+  type RateLimiterProgress,
   type ResourceProgress,
   startResource,
   waitingResource,
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import type { App, AppOptions } from '../../server/app.ts';
-import { type ControlAnswer, type ControlRequest, errorOf } from '../../server/controls/control-request.ts';
+import { type ControlAnswer, type ControlRequest, toSyncError } from '../../server/controls/control-request.ts';
 import type { ServeConnection } from '../../server/controls/serve-connection.ts';
 import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
@@ -46,8 +46,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
   const draw = (): void => {
-    const governor = governorProgress(app, clock.now());
-    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor });
+    const rateLimiter = rateLimiterProgress(app, clock.now());
+    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], rateLimiter });
   };
   const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
     progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
@@ -88,8 +88,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   };
 }
 
-function governorProgress(app: App, now: number): GovernorProgress {
-  const { requests, limited, allowedPerSecond, pausedUntil } = app.governor.figures();
+function rateLimiterProgress(app: App, now: number): RateLimiterProgress {
+  const { requests, limited, allowedPerSecond, pausedUntil } = app.rateLimiter.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
   return { requests, limited, allowedPerSecond, pausedForMs };
 }
@@ -175,6 +175,6 @@ export async function askServe(
 /** The error of an answer, as the same command throws it where it does the work itself. */
 export function failureOf(answer: ControlAnswer): SyncError {
   const { code, message, hint } = answer;
-  if (code !== 'usage') return errorOf(answer);
+  if (code !== 'usage') return toSyncError(answer);
   return new ConfigError('usage', message, hint === null ? {} : { hint });
 }

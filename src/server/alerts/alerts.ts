@@ -13,7 +13,7 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
-import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
+import { isOpen, findConditions, type AlertState, alertKey, planAlerts, reportedRows } from './plan-alerts.ts';
 
 /** The channels, and the address of the page. */
 interface AlertSettings {
@@ -30,7 +30,7 @@ export function alertSettings({ alerts, serve }: Settings): AlertSettings {
 export interface AlertSource {
   name: string;
   /** True while this process is the one that reports its alerts. */
-  isLed: () => boolean;
+  isLeader: () => boolean;
   /** Passes its warehouse to `work`. Rejects if it cannot be opened. */
   use: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
 }
@@ -110,11 +110,11 @@ export class Alerts {
   async #check(isOnce: boolean): Promise<void> {
     const channels = this.#channels.filter(({ isBusy }) => !isBusy);
     if (channels.length === 0) return;
-    const { conditions, knownSources, copied } = judge(await this.#options.snapshot());
-    const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
+    const { conditions, knownSources, copied } = findConditions(await this.#options.snapshot());
+    const led = new Map(this.#options.sources().map(({ name, isLeader }) => [name, isLeader()]));
     await this.#store.read();
     const isKnown = (name: string): boolean => !led.has(name) || this.#store.has(name);
-    const judgement = {
+    const state = {
       // Of a source whose alerts were not read, only that it cannot be read is reported.
       conditions: conditions.filter(({ source, resource }) =>
         resource === null ? led.get(source) !== false : isKnown(source),
@@ -123,7 +123,7 @@ export class Alerts {
       copied: copied.filter(({ source }) => isKnown(source)),
     };
     // Other settings may have replaced a channel meanwhile.
-    for (const channel of channels) if (this.#channels.includes(channel)) channel.report(judgement, isOnce);
+    for (const channel of channels) if (this.#channels.includes(channel)) channel.report(state, isOnce);
   }
 }
 
@@ -151,17 +151,17 @@ class AlertChannel {
   }
 
   /** Reports without the caller waiting. Must not be called while the channel is busy. */
-  report(judgement: Judgement, isOnce: boolean): void {
+  report(state: AlertState, isOnce: boolean): void {
     this.isBusy = true;
-    this.idle = this.#report(judgement, isOnce)
+    this.idle = this.#report(state, isOnce)
       .catch((error: unknown) => this.#options.log.error({ error }, `alerts were deferred: ${messageOf(error)}`))
       .finally(() => (this.isBusy = false));
   }
 
-  async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
+  async #report(state: AlertState, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, reported: store.rows(channel), pending: this.#pending, now, isOnce };
+    const input = { channel, settings, state, reported: store.rows(channel), pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.#save(keep);
@@ -223,11 +223,11 @@ class AlertStore {
 
   /** Reads sources that this process leads and has not read. Never rejects. */
   async read(): Promise<void> {
-    for (const { name, isLed, use } of this.#options.sources()) {
-      if (isLed() && this.#readSources.has(name)) continue;
-      const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+    for (const { name, isLeader, use } of this.#options.sources()) {
+      if (isLeader() && this.#readSources.has(name)) continue;
+      const stored = isLeader() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[isLed() ? 'add' : 'delete'](name);
+      this.#readSources[isLeader() ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }
@@ -263,7 +263,7 @@ class AlertStore {
 }
 
 function rowKey(row: SentAlert): string {
-  return `${row.channel}\n${keyOf(row)}`;
+  return `${row.channel}\n${alertKey(row)}`;
 }
 
 interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' | 'metrics'> {
@@ -287,7 +287,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
       const warehouse = await openWarehouse(source.warehouse, clock);
       return work(warehouse).finally(() => warehouse.close());
     };
-    sources.push({ name: source.name, isLed: () => true, use });
+    sources.push({ name: source.name, isLeader: () => true, use });
     statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };

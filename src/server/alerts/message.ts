@@ -15,7 +15,7 @@ import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
 
-type Thing = Omit<Condition, 'count' | 'detail'>;
+type ReportedProblem = Omit<Condition, 'count' | 'detail'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -33,7 +33,7 @@ export interface AlertMessage {
   at: string;
   /** Of the page; null if it is not known. */
   url: string | null;
-  things: (Omit<Thing, 'since' | 'cause'> & { since: string })[];
+  things: (Omit<ReportedProblem, 'since' | 'cause'> & { since: string })[];
 }
 
 interface MessageContext {
@@ -69,7 +69,7 @@ export function begunMessage(begun: readonly Condition[], context: MessageContex
 
 /** Reports what has ended. `over` must not be empty. */
 export function overMessage(over: readonly SentAlert[], context: MessageContext): AlertMessage {
-  const things = over.map(({ source, alert, what, since }): Thing => {
+  const things = over.map(({ source, alert, what, since }): ReportedProblem => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
     return { kind, source, resource, since, what, next: null, command: null, cause: '' };
@@ -85,14 +85,14 @@ export function testMessage(channel: string, now: number, url: string | null): A
   return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
 }
 
-function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: MessageContext): AlertMessage {
+function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], context: MessageContext): AlertMessage {
   const { now, publicUrl, scrub } = context;
   const toLine = (text: string): string => {
     const clean = scrub(text).replaceAll(/\s+/g, ' ');
     return clean.length > MAX_LINE_CHARS ? `${clean.slice(0, MAX_LINE_CHARS - 1)}…` : clean;
   };
   const things = all
-    .map(({ what, next, command, ...thing }): Thing => {
+    .map(({ what, next, command, ...thing }): ReportedProblem => {
       return { ...thing, what: toLine(what), next: next && toLine(next), command: command && scrub(command) };
     })
     .toSorted((a, b) => ALERT_KINDS.indexOf(a.kind) - ALERT_KINDS.indexOf(b.kind));
@@ -121,7 +121,7 @@ function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: Me
 }
 
 /** `blog (content, images), shop`. */
-function formatNames(things: readonly Thing[]): string {
+function formatNames(things: readonly ReportedProblem[]): string {
   const sources = [...Map.groupBy(things, ({ source }) => source)].map(([source, own]) => {
     const resources = [...new Set(own.flatMap(({ resource }) => resource ?? []))];
     return resources.length === 0 ? source : `${source} (${formatList(resources, MAX_RESOURCES)})`;
@@ -134,7 +134,7 @@ function formatList(names: readonly string[], max: number): string {
   return `${names.slice(0, max).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-function formatGroup(status: 'firing' | 'over', group: readonly Thing[], now: number): string {
+function formatGroup(status: 'firing' | 'over', group: readonly ReportedProblem[], now: number): string {
   const [first] = group;
   if (first === undefined) return '';
   const { kind, what, next, command } = first;

@@ -6,7 +6,7 @@ import { openCoordination } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 
-interface LeadOptions {
+interface ElectionOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** The sources to lead if no other process leads them. */
@@ -26,7 +26,7 @@ const LOST_MS = LEAD_MS - RENEW_MS;
 const RESIGN_MS = 1_000;
 
 /** Takes and renews the lead of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
-export function keepLead({ address, sources, clock, renewed, failed }: LeadOptions): { stop(): Promise<void> } {
+export function electLeader({ address, sources, clock, renewed, failed }: ElectionOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
   let coordination: Coordination | null = null;

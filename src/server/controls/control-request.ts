@@ -81,7 +81,7 @@ export function failed(error: unknown): ControlAnswer {
 }
 
 /** The error of an answer that is not done. */
-export function errorOf({ code = 'refused', message, hint }: ControlAnswer): SyncError {
+export function toSyncError({ code = 'refused', message, hint }: ControlAnswer): SyncError {
   return new SyncError(code, message, { recovery: 'stop', ...(hint === null ? {} : { hint }) });
 }
 

@@ -8,14 +8,14 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RefetchOutcome } from '../../sync/refetch.ts';
 import {
-  type DeliveryFault,
+  type DeliveryFailure,
   type DeliveryProgress,
   finalState,
-  isForOthers,
+  isOwnedElsewhere,
   nextState,
   type PendingTarget,
   startDelivery,
-  toFault,
+  toFailure,
 } from './delivery-progress.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
@@ -58,17 +58,17 @@ export interface DrainOptions extends EventRules {
   /** Maximum number of records that are read in parallel. */
   concurrency: number;
   /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
-  mostInProgress?: number;
+  maxInProgress?: number;
   /** Returns false if another process handles deliveries for these resources. */
-  concerns?: (resources: readonly string[]) => boolean;
+  isResponsible?: (resources: readonly string[]) => boolean;
   /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
 }
 
 /** Two readings of a record in a row, because users edit and then publish; then one per second, however many events come. */
-const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
-const SCAN_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
+const READ_PACE = { everyMs: 1_100, burst: 2, cooldownMs: 100 };
+const SCAN_PACE = { everyMs: 5_000, burst: 1, cooldownMs: 5_000 };
 /** Minimum time between two full scans of a resource, which may be long. */
 const FULL_SCAN_INTERVAL_MS = 600_000;
 /** A delivery that waits for a full scan is tried again after this time. */
@@ -85,9 +85,9 @@ const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 const MAX_STORED_AT_ONCE = 1_000;
 /** Deliveries that do not concern this process are tried again after this time. */
-const LEFT_RETRY_MS = 5_000;
+const SKIPPED_RETRY_MS = 5_000;
 
-const BEHIND_FAULT: DeliveryFault = {
+const STALE_FAILURE: DeliveryFailure = {
   kind: 'record',
   code: 'behind',
   reason: 'what the service answered is older than the event: it is read again [behind]',
@@ -104,7 +104,7 @@ export class Drain {
   /** Deliveries in memory by `seq`, those that are left included. */
   readonly #deliveries = new Map<number, DeliveryProgress>();
   /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
-  readonly #left = new Map<number, number>();
+  readonly #skipped = new Map<number, number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #scans: PacedWork<DrainOutcome>;
   /** Full scans that run, or ended recently, by resource. */
@@ -144,7 +144,7 @@ export class Drain {
       done: this.#done,
     });
     void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
-      this.#releaseLeft(clock.now());
+      this.#releaseSkipped(clock.now());
       this.#reads.prune();
       const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullLookAt < BUSY_POLL_MS;
       this.#requestLook(isBusy ? 'new' : 'all');
@@ -165,13 +165,13 @@ export class Drain {
   retry(): void {
     this.#reads.retry();
     this.#scans.retry();
-    this.#releaseLeft(Infinity);
+    this.#releaseSkipped(Infinity);
     this.#requestLook('all');
   }
 
   /** Deliveries in memory, and those of them that are left to another process or until a pause ends. */
-  figures(): { inProgress: number; left: number } {
-    return { inProgress: this.#deliveries.size, left: this.#left.size };
+  counts(): { inProgress: number; skipped: number } {
+    return { inProgress: this.#deliveries.size, skipped: this.#skipped.size };
   }
 
   /** Starts nothing more, and waits a bounded time for what is in progress. */
@@ -214,17 +214,18 @@ export class Drain {
 
   /** Deliveries that are left take no room from the others. */
   #room(): number {
-    return (this.#options.mostInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#left.size;
+    return (this.#options.maxInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#skipped.size;
   }
 
   #begin(row: DeliveryRow): void {
-    const { clock, concerns } = this.#options;
+    const { clock, isResponsible } = this.#options;
     const now = clock.now();
     const content = this.#contentOf(row);
     const targets = content.is === 'read' ? content.targets : [];
     const delivery = startDelivery(row, targets, content.is === 'ignored' ? content.kind : null);
     this.#deliveries.set(row.seq, delivery);
-    if (concerns?.(targets.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
+    if (isResponsible?.(targets.map(({ resource }) => resource)) === false)
+      this.#skipped.set(row.seq, now + SKIPPED_RETRY_MS);
     else if (content.is === 'read') {
       for (const target of targets) this.#serve({ delivery, target, addedAt: now });
     } else {
@@ -239,7 +240,7 @@ export class Drain {
     } catch (error) {
       // A bug or a damaged file must not block the deliveries after it.
       this.#options.watcher.failed(error, null);
-      return { is: 'dead', reason: toFault(error).reason };
+      return { is: 'dead', reason: toFailure(error).reason };
     }
   }
 
@@ -252,12 +253,12 @@ export class Drain {
     else this.#scans.add(pending);
   }
 
-  readonly #finishReading = (served: readonly PendingTarget[], { outcome, behind }: RecordReading): void => {
-    if (outcome === 'behind') return this.#failed(served, BEHIND_FAULT);
+  readonly #finishReading = (served: readonly PendingTarget[], { outcome, stale }: RecordReading): void => {
+    if (outcome === 'behind') return this.#failed(served, STALE_FAILURE);
     if (outcome !== 'unreadable' && outcome !== 'unconfirmed') {
-      this.#failed(behind, BEHIND_FAULT);
+      this.#failed(stale, STALE_FAILURE);
       return this.#done(
-        served.filter((one) => !behind.includes(one)),
+        served.filter((one) => !stale.includes(one)),
         outcome,
       );
     }
@@ -306,9 +307,9 @@ export class Drain {
     this.#report(first.target.resource, outcome, [...new Set(served.map(({ delivery }) => delivery))]);
   };
 
-  readonly #failed = (served: readonly PendingTarget[], fault: DeliveryFault): void => {
+  readonly #failed = (served: readonly PendingTarget[], failure: DeliveryFailure): void => {
     for (const { delivery } of served) {
-      if (delivery.fault?.kind !== 'passing') delivery.fault = fault;
+      if (delivery.failure?.kind !== 'passing') delivery.failure = failure;
       this.#finishTarget(delivery);
     }
   };
@@ -318,17 +319,18 @@ export class Drain {
     if (delivery.remaining > 0) return;
     const now = this.#options.clock.now();
     const row = nextState(delivery, this.#options, now);
-    const { fault, seq } = delivery;
-    if (row.state === 'waiting' && fault !== null && isForOthers(fault)) this.#left.set(seq, fault.until ?? now);
+    const { failure, seq } = delivery;
+    if (row.state === 'waiting' && failure !== null && isOwnedElsewhere(failure))
+      this.#skipped.set(seq, failure.until ?? now);
     else this.#store(row);
     if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
   /** The next look finds those that were left until `now` again, if they still wait. */
-  #releaseLeft(now: number): void {
-    for (const [seq, until] of this.#left) {
+  #releaseSkipped(now: number): void {
+    for (const [seq, until] of this.#skipped) {
       if (until > now) continue;
-      this.#left.delete(seq);
+      this.#skipped.delete(seq);
       this.#deliveries.delete(seq);
     }
   }

@@ -101,7 +101,7 @@ const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
  * Accepts JSON; forms if the scheme signs the body; plain text if the sender verifies the address with it.
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
-export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
+export function acceptedRequests(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
   const echo = echoChallenge(scheme);
   const acceptsForms = scheme.signed.length > 0;
   const acceptsText = echo?.method.includes('POST') === true && echo.echo.from === 'query';

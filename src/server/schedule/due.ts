@@ -44,7 +44,7 @@ const FIRST_SCAN_MS = 24 * 3_600_000;
  * Finds what is due from the stored state alone, so that any number of missed ticks make one run. A resource whose full
  * scan is unfinished, or has never been done, is due at once.
  */
-export function dueOf(input: DueInput): Due {
+export function computeDue(input: DueInput): Due {
   const { times, stored, now } = input;
   const due = toMs(stored?.due_at);
   const parkedUntil = due !== null && due > now ? due : null;
@@ -138,7 +138,10 @@ interface ScheduledResource {
   hasFilter: boolean;
 }
 
-export function timesOf({ source, resource, hasFilter }: ScheduledResource, schedule: ScheduleSettings): ResourceTimes {
+export function resourceTimes(
+  { source, resource, hasFilter }: ScheduledResource,
+  schedule: ScheduleSettings,
+): ResourceTimes {
   const own = schedule.resources[resource] ?? {};
   const incremental = own.incremental === undefined ? schedule.incremental : own.incremental;
   const full = own.full === undefined ? schedule.full : own.full;

@@ -16,7 +16,7 @@ type Channels = Record<string, Record<string, unknown>>;
 
 /** Who is told of one source, whose resource fails while `isBroken`. */
 async function telling(address: string, clock: HandClock, channels: Channels) {
-  const state = { isBroken: true, isLed: true, isReadable: true, isGone: false };
+  const state = { isBroken: true, isLeader: true, isReadable: true, isGone: false };
   const error = { code: 'auth_failed', message: 'the key was refused', hint: 'check auth' };
   const snapshot = async (): Promise<StatusSnapshot> => {
     const runs = [state.isBroken ? runWith({ status: 'failed', error, started_at: NOW }) : runWith()];
@@ -33,7 +33,7 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
     const warehouse = await openWarehouse(address, clock);
     const source = {
       name: 'blog',
-      isLed: () => state.isLed,
+      isLeader: () => state.isLeader,
       use: async <T>(work: (open: typeof warehouse) => Promise<T>) => {
         if (!state.isReadable) throw new Error('the warehouse cannot be read');
         return work(warehouse);
@@ -76,7 +76,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts on $name', (database
     const alerts = await stage.open();
     await pass(clock, 4);
     await until('over', () => titles().length === 2);
-    stage.state.isLed = false;
+    stage.state.isLeader = false;
     stage.state.isBroken = true;
     await pass(clock, 10);
     await alerts.stop();

@@ -3,8 +3,8 @@ import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
 import type { SentAlert } from '../../../src/database/state/server-state.ts';
 import {
   type Condition,
-  type Judgement,
-  keyOf,
+  type AlertState,
+  alertKey,
   planAlerts,
   reportedRows,
 } from '../../../src/server/alerts/plan-alerts.ts';
@@ -26,7 +26,7 @@ class AlertStory {
   readonly messages: SentAt[] = [];
   readonly settings: ChannelSettings;
   unread = false;
-  copied: Judgement['copied'] = [];
+  copied: AlertState['copied'] = [];
   readonly #sources = new Set(['blog']);
   #told = new Map<string, SentAlert>();
   #pending: ReadonlyMap<string, number> = new Map();
@@ -54,9 +54,9 @@ class AlertStory {
     const now = START + this.#ms;
     for (const { source } of conditions) this.#sources.add(source);
     const knownSources = this.unread ? new Set<string>() : this.#sources;
-    const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
+    const state = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
     const reported = [...this.#told.values()];
-    const input = { channel: 'ops', settings: this.settings, judgement, reported, pending: this.#pending, now, isOnce };
+    const input = { channel: 'ops', settings: this.settings, state, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     this.#remember(keep);
@@ -67,7 +67,7 @@ class AlertStory {
   }
 
   #remember(rows: readonly SentAlert[]): void {
-    for (const row of rows) this.#told.set(keyOf(row), row);
+    for (const row of rows) this.#told.set(alertKey(row), row);
   }
 }
 

@@ -25,9 +25,9 @@ it('walks at once when a person asks, and answers with that one walk, whatever i
   await clock.advance(5_000);
   expect(await again).toMatchObject({ status: 'failed' });
   expect(runs).toHaveLength(2);
-  expect(scheduler.figures()).toMatchObject([{ failures: 2 }]);
+  expect(scheduler.states()).toMatchObject([{ failures: 2 }]);
   scheduler.retry(['content']);
-  expect(scheduler.figures()).toMatchObject([{ failures: 0 }]);
+  expect(scheduler.states()).toMatchObject([{ failures: 0 }]);
   await expect(scheduler.scanNow('nothing', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
 });
 
@@ -48,15 +48,15 @@ it('ends the walk of a resource that is paused, and begins none until it is resu
   const asked = scheduler.scanNow('content', 'backfill');
   await clock.advance(1_000);
   paused.add('content');
-  await scheduler.honourPauses();
+  await scheduler.applyPauses();
   await clock.advance(1_000);
   expect(await asked).toMatchObject({ status: 'interrupted' });
   const waiting = scheduler.requestScan('content', 'sync');
   await clock.advance(10 * MINUTE);
   expect(runs).toHaveLength(1);
-  expect(scheduler.figures()).toMatchObject([{ nextAt: null, overdueAt: null, running: null }]);
+  expect(scheduler.states()).toMatchObject([{ nextAt: null, overdueAt: null, running: null }]);
   paused.clear();
-  await scheduler.honourPauses();
+  await scheduler.applyPauses();
   await clock.advance(2 * MINUTE);
   await waiting;
   expect(runs).toHaveLength(2);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { judge } from '../../../src/server/alerts/plan-alerts.ts';
+import { findConditions } from '../../../src/server/alerts/plan-alerts.ts';
 import { attentionOf } from '../../../src/server/status/attention.ts';
 import type { FilesStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from '../endpoints/sample-status.ts';
@@ -50,7 +50,7 @@ it.each<[string, StatusSnapshot, string[], string[]]>([
   ],
 ])('reports %s', (_, snapshot, findings, alerts) => {
   expect(attentionOf(snapshot).map(({ severity, what }) => `${severity}: ${what}`)).toEqual(findings);
-  expect(judge(snapshot).conditions.map(({ kind, cause }) => `${kind} ${cause}`)).toEqual(alerts);
+  expect(findConditions(snapshot).conditions.map(({ kind, cause }) => `${kind} ${cause}`)).toEqual(alerts);
 });
 
 it.each<[boolean, string[], number, string[]]>([
@@ -65,6 +65,6 @@ it.each<[boolean, string[], number, string[]]>([
     const resources = [resourceWith('images', { runs: [runWith({ status: 'partial', warnings, rejected })] })];
     const [source] = snapshotOf({}, isStopped).sources;
     const snapshot = snapshotWith({ sources: source === undefined ? [] : [{ ...source, resources }] });
-    expect(judge(snapshot).conditions.map(({ kind, cause }) => `${kind} ${cause}`)).toEqual(expected);
+    expect(findConditions(snapshot).conditions.map(({ kind, cause }) => `${kind} ${cause}`)).toEqual(expected);
   },
 );
