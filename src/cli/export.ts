@@ -19,20 +19,12 @@ import {
 import { dbtCommand } from './dbt.ts';
 import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
-/** The subcommands in the order of the help. */
-const EXPORTS: readonly ((context: CliContext) => Command)[] = [
-  (context) => exportTablesCommand(context, 'parquet'),
-  (context) => exportTablesCommand(context, 'csv'),
-  (context) => exportTablesCommand(context, 'ndjson'),
-  dbtCommand,
-  deploymentCommand,
-  monitoringCommand,
-];
-
 export function exportCommand(context: CliContext): Command {
-  const command = new Command('export').helpCommand(false);
-  for (const make of EXPORTS) command.addCommand(make(context));
-  return command;
+  const tables = (['parquet', 'csv', 'ndjson'] as const).map((format) => exportTablesCommand(context, format));
+  const others = [dbtCommand(context), deploymentCommand(context), monitoringCommand(context)];
+  const group = new Command('export').helpCommand(false);
+  for (const command of [...tables, ...others]) group.addCommand(command);
+  return group;
 }
 
 interface ExportOptions extends SourceOptions {

@@ -66,7 +66,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const { host = settings.serve.host, port: onPort = settings.serve.port } = options;
   const serve: ServeSettings = { ...settings.serve, host, port: onPort };
   const lost = { count: 0 };
-  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr, lost });
   const warnings = [
     ...serveWarnings(serve, Object.values(settings.sources), clock.now()),
     ...settingsWarnings(settings),

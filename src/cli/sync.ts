@@ -6,6 +6,7 @@ import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { App, AppOptions } from '../server/app.ts';
+import { toSyncError } from '../server/controls/control-request.ts';
 import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
@@ -13,9 +14,9 @@ import { createPings } from '../server/ping.ts';
 import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
-import { type CliContext, exitCodeOfStatus, print } from './command/context.ts';
+import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
-import { failureOf, findServe, summaryText, watchRun } from './command/watch-run.ts';
+import { findServe, summaryText, watchRun } from './command/watch-run.ts';
 
 interface SyncOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
@@ -51,7 +52,7 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
         const onOwn = (): void => void synced.push({ chosen, settings });
         const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
         printRun(context, report);
-        return exitCodeOfStatus(report.status);
+        return EXIT_CODES[report.status];
       }).finally(() => reportAlerts(context, synced));
     });
 }
@@ -94,7 +95,7 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
   const syncOne = async (resource: string): Promise<RunReport> => {
     try {
       const { answer, report } = await serve.send({ action: 'sync', source: source.name, resource, mode }, signal);
-      if (report === null) throw failureOf(answer);
+      if (report === null) throw toSyncError(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
       // A request through the database may be refused after it was accepted.

@@ -1,7 +1,13 @@
 // The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
-import { addressFault, addressSecrets, shownAddress, sourceAddress, warehouseTransportFault } from '../config/warehouse-address.ts';
+import {
+  addressFault,
+  addressSecrets,
+  shownAddress,
+  sourceAddress,
+  warehouseTransportFault,
+} from '../config/warehouse-address.ts';
 import type { CopiedTable } from '../database/copy/copy-files.ts';
 import type { Readers, ReadersRequest } from '../database/database.ts';
 import { changeReaders, findDatabase, openWarehouseToRead } from '../database/databases.ts';
@@ -186,7 +192,7 @@ async function whenFree<T>({ clock, signal }: CliContext, resource: string, work
         const { code, message, recovery } = error;
         throw new SyncError(code, message, {
           recovery,
-          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
+          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then restart serve (so that it uses the changed profile too) and content-sync resume ${resource}; else wait until it is done`,
         });
       }
     }

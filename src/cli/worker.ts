@@ -41,7 +41,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   await reportRefused(context, settings);
   const level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
-  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
   const host = options.host ?? settings.worker.host;
   const wanted = options.port ?? settings.worker.port;

@@ -4,7 +4,6 @@ import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { RunStatus } from '../../model/vocabulary.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { toTypableCommands } from '../../observe/started-as.ts';
 
@@ -47,11 +46,6 @@ export interface CliContext extends ReportOutput, ErrorOutput {
 export const EXIT_CODES = { ok: 0, failed: 1, usage: 2, partial: 3, deferred: 4, interrupted: 130 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
-
-/** The exit code of a run that ended by itself. */
-export function exitCodeOfStatus(status: RunStatus): ExitCode {
-  return EXIT_CODES[status];
-}
 
 /** The exit code of a command that threw. */
 export function exitCodeOfError(error: unknown): ExitCode {

@@ -4,7 +4,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Logger } from 'pino';
 import { sharedDatabase } from '../../database/databases.ts';
 import { retryText } from '../../http/client.ts';
-import { ConfigError, type SyncError } from '../../model/errors.ts';
+
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
 import {
@@ -17,7 +17,6 @@ import {
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import type { App, AppOptions } from '../../server/app.ts';
-import { type ControlAnswer, type ControlRequest, toSyncError } from '../../server/controls/control-request.ts';
 import type { ServeConnection } from '../../server/controls/serve-connection.ts';
 import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
@@ -155,26 +154,4 @@ export function caller(): string {
     // The user of a container may have no name.
     return `pid ${process.pid}`;
   }
-}
-
-/**
- * Asks a running `serve`. Returns its answer; null if it does not keep the source, which another process may do. Throws
- * the answer's error if it is not done.
- */
-export async function askServe(
-  serve: ServeConnection,
-  request: ControlRequest,
-  signal: AbortSignal,
-): Promise<ControlAnswer | null> {
-  const { answer } = await serve.send(request, signal);
-  if (answer.code === 'unknown_source') return null;
-  if (!answer.done) throw failureOf(answer);
-  return answer;
-}
-
-/** The error of an answer, as the same command throws it where it does the work itself. */
-export function failureOf(answer: ControlAnswer): SyncError {
-  const { code, message, hint } = answer;
-  if (code !== 'usage') return toSyncError(answer);
-  return new ConfigError('usage', message, hint === null ? {} : { hint });
 }

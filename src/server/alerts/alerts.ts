@@ -57,15 +57,16 @@ export class Alerts {
   readonly #options: AlertsOptions;
   readonly #stopping = new AbortController();
   readonly #store: AlertStore;
-  #channels: readonly AlertChannel[] = [];
-  /** Resolves once the channels of earlier settings are idle. */
-  #replaced: Promise<unknown> = Promise.resolve();
+  readonly #channels: readonly AlertChannel[];
   #checking: Promise<void> = Promise.resolve();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
     this.#store = new AlertStore(options);
-    this.configure(options);
+    const shared = { ...options, store: this.#store, signal: this.#stopping.signal };
+    this.#channels = Object.entries(options.channels).map(
+      ([name, settings]) => new AlertChannel({ ...shared, name, settings }),
+    );
   }
 
   /** Checks the status every few seconds from now on. */
@@ -82,15 +83,6 @@ export class Alerts {
     await this.#idle();
   }
 
-  /** Applies other settings. The store knows what the channels have reported. */
-  configure({ channels, publicUrl }: AlertSettings): void {
-    this.#replaced = this.#idle();
-    const shared = { ...this.#options, publicUrl, store: this.#store, signal: this.#stopping.signal };
-    this.#channels = Object.entries(channels).map(
-      ([name, own]) => new AlertChannel({ ...shared, name, settings: own }),
-    );
-  }
-
   status(): AlertChannelStatus[] {
     return this.#channels.map(({ status }) => ({ ...status }));
   }
@@ -104,7 +96,7 @@ export class Alerts {
   }
 
   async #idle(): Promise<void> {
-    await Promise.all([this.#replaced, ...this.#channels.map(({ idle }) => idle)]);
+    await Promise.all(this.#channels.map(({ idle }) => idle));
   }
 
   async #check(isOnce: boolean): Promise<void> {
@@ -122,8 +114,7 @@ export class Alerts {
       knownSources: new Set([...knownSources].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
-    // Other settings may have replaced a channel meanwhile.
-    for (const channel of channels) if (this.#channels.includes(channel)) channel.report(state, isOnce);
+    for (const channel of channels) channel.report(state, isOnce);
   }
 }
 
@@ -188,7 +179,7 @@ class AlertChannel {
     const about = { channel, count: message.count, title: message.title };
     const failed = await sendMessage(settings, message, signal);
     if (failed !== null && signal.aborted) return false;
-    metrics.alerted(channel, failed === null ? 'sent' : 'failed');
+    metrics.counters.messages.inc({ channel, result: failed === null ? 'sent' : 'failed' });
     if (failed === null) {
       log.info(about, 'alert sent');
       this.#failures = 0;

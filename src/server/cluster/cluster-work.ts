@@ -111,9 +111,7 @@ export class ClusterWork {
 
   /** Starts to serve a source. */
   join(watched: WatchedSource): void {
-    const name = queueName(watched.source.warehouse);
-    this.#joined.set(name, { ...watched, uses: new Set() });
-    this.queue.acceptSource(name);
+    this.#joined.set(queueName(watched.source.warehouse), { ...watched, uses: new Set() });
   }
 
   /** Tells a source's supervisor from now on whether this process leads the source. */

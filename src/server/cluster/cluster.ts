@@ -22,7 +22,6 @@ export class Cluster {
   readonly #options: ClusterOptions;
   /** By the database of their sources. */
   readonly #works = new Map<string, ClusterWork>();
-  #isElecting = false;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -56,13 +55,11 @@ export class Cluster {
     if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
     const supervisor = new SourceSupervisor({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
     shared.addSupervisor(queueName(source.warehouse), supervisor);
-    if (this.#isElecting) shared.startElection();
     return supervisor;
   }
 
   /** Takes the lead of the supervised sources that no other process leads. */
   startElection(): void {
-    this.#isElecting = true;
     for (const work of this.#works.values()) work.startElection();
   }
 

@@ -76,7 +76,7 @@ export class WorkQueue {
   readonly #boss: Promise<PgBoss>;
   /** Results that are awaited, by the ids of their items. */
   readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
-  readonly #workers = new Map<WorkKind, { wake(): void; acceptSource(source: string): void; idle(): Promise<void> }>();
+  readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
@@ -155,11 +155,6 @@ export class WorkQueue {
   /** Looks for items of a kind now. */
   wake(kind: WorkKind): void {
     this.#workers.get(kind)?.wake();
-  }
-
-  /** Takes items of this source again, which was not in the settings of this process before. */
-  acceptSource(source: string): void {
-    for (const worker of this.#workers.values()) worker.acceptSource(source);
   }
 
   /** Gives back the items in progress, and closes. */
@@ -303,11 +298,6 @@ class ItemWorker<Kind extends WorkKind> {
   /** Looks for items now. */
   wake(): void {
     this.#pause.wake();
-  }
-
-  /** Takes items of this source again. */
-  acceptSource(source: string): void {
-    if (this.#unknownSources.delete(source)) this.wake();
   }
 
   /** Resolves once every item in progress is done or returned, which `closing` must ask for. */

@@ -137,25 +137,4 @@ describe('a channel', () => {
     await alerts.stop();
     expect(posted).toHaveLength(1);
   });
-
-  it('is changed, added and taken out while it goes on', async () => {
-    const [clock, one, other] = [new HandClock(NOW), await alertReceiver(), await alertReceiver()];
-    const stage = await telling(await SQLITE.address(), clock, { one: { type: 'post', url: one.url } });
-    const alerts = await stage.open();
-    await pass(clock, 1);
-    await until('told', () => one.posted.length === 1);
-    const channels = alertsSchema.parse({
-      one: { type: 'post', url: one.url },
-      other: { type: 'post', url: other.url },
-    });
-    alerts.configure({ channels, publicUrl: 'https://sync.example.com/' });
-    await pass(clock, 2);
-    await until('the other is told', () => other.posted.length === 1);
-    alerts.configure({ channels: {}, publicUrl: null });
-    stage.state.isBroken = false;
-    await pass(clock, 10);
-    await alerts.stop();
-    expect([one.posted.length, other.posted.length]).toEqual([1, 1]);
-    expect(JSON.parse(other.posted[0]?.body ?? '').url).toBe('https://sync.example.com/#blog');
-  });
 });

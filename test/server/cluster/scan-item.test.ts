@@ -45,10 +45,10 @@ it('gives the item back if another process owns the resource, or when it is stop
   const { app, blog, parts } = await stage();
   await (await app.ownedResources.acquire('content')).release(true);
   await blog.write("UPDATE _sync_leases SET host = 'elsewhere', expires_at = '2999-01-01 00:00:00.000'");
-  expect(await performScan(parts, WALK, NEVER)).toEqual({ is: 'back', afterMs: 3_000 });
+  expect(await performScan(parts, WALK, NEVER)).toEqual({ is: 'returned', afterMs: 3_000 });
   await blog.write("UPDATE _sync_leases SET expires_at = '2000-01-01 00:00:00.000'");
   const stopped = AbortSignal.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
-  expect(await performScan(parts, WALK, stopped)).toEqual({ is: 'back', afterMs: 0 });
+  expect(await performScan(parts, WALK, stopped)).toEqual({ is: 'returned', afterMs: 0 });
 });
 
 it('says why a walk did not begin, without secrets', () => {
