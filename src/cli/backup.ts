@@ -9,7 +9,15 @@ import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { countOf, formatBytes } from '../observe/figures.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
 
@@ -82,7 +90,7 @@ async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings
   }
 }
 
-/** Reports records that the restore brought back or erased again. Without a `privacy_key` none was ever erased. */
+/** Formats the number of records that the restore erased again. Without a `privacy_key` none was ever erased. */
 function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }: RestoreReport): string[] {
   const since = new Date(takenAt).toISOString();
   if (forgotten === null) {

@@ -9,7 +9,7 @@ import { countText } from '../observe/figures.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-import { limitFrom } from './runs.ts';
+import { parseLimit } from './runs.ts';
 
 export function deliveriesCommand(context: CliContext): Command {
   return new Command('deliveries')
@@ -21,7 +21,7 @@ export function deliveriesCommand(context: CliContext): Command {
 
 function listCommand(context: CliContext): Command {
   const state = new Option('--state <state>', 'Only deliveries in this state').choices(DELIVERY_STATES);
-  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(limitFrom);
+  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(parseLimit);
   return sourceCommand('list')
     .description('List deliveries with their state, newest first')
     .addOption(state)

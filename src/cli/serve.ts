@@ -57,7 +57,7 @@ export interface Serving {
   stop(): Promise<void>;
 }
 
-/** Throws `ConfigError` if settings, address or inboxes cannot be used, before any request is sent to a service. */
+/** Starts everything. Throws `ConfigError` if settings, address or inboxes cannot be used, before any request to a service. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = readServeSettings(context, options);
@@ -77,7 +77,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const pages = createPages({
     ...served,
     access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
-    // Contents of records are shown only to those who gave a password.
+    // Only users with a password may see the contents of records.
     showsBodies: serve.auth !== undefined,
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });

@@ -39,7 +39,7 @@ export function copyCommand(context: CliContext): Command {
     });
 }
 
-/** The address with its variables and files filled in as in the config; none of its secrets is written from here on. */
+/** Returns the address with its variables and files filled in as in the config, and registers its secrets. */
 function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
   const filled = interpolate(given, { env, readSecret: readSecretFile });
   const to = String(filled.value);
@@ -99,7 +99,7 @@ function nextSteps(to: string): string {
   return lines.join('\n');
 }
 
-/** `content-sync grants`: lets a role of Postgres read the copied tables and views, or the views alone, and nothing that is ours alone. */
+/** `content-sync grants`: lets a Postgres role read the copied tables and views, or only the views, but no internal tables. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
@@ -168,7 +168,7 @@ export function rebuildCommand(context: CliContext): Command {
     });
 }
 
-/** The definition of each view that was dropped is printed, so that it can be made again by hand. */
+/** Prints the definition of each dropped view, so that the user can create it again. */
 async function dropViews(context: CliContext, app: App, resources: readonly string[]): Promise<void> {
   for (const resource of resources) {
     const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));

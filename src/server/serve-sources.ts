@@ -33,7 +33,7 @@ export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;
 
-/** A source that is kept fresh, and what its status is made of. */
+/** A source that is kept fresh, and the inputs of its status. */
 interface ServedSource {
   supervisor: SourceSupervisor;
   parts: StatusParts;

@@ -4,7 +4,6 @@ import { hostname, userInfo } from 'node:os';
 import type { Logger } from 'pino';
 import { sharedDatabase } from '../../database/databases.ts';
 import { retryText } from '../../http/client.ts';
-
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
 import {
@@ -93,7 +92,7 @@ function rateLimiterProgress(app: App, now: number): RateLimiterProgress {
   return { requests, limited, allowedPerSecond, pausedForMs };
 }
 
-/** The end of a run for a person: a line per resource, and advice for those that did not end well. */
+/** Formats the report of a run for a terminal: a line per resource, and advice for those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
   const lines = report.resources.flatMap((resource) => [
@@ -146,7 +145,7 @@ export async function findServe(
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }
 
-/** Who runs this command, for the log of the process that does what it asks for. */
+/** The user and the process of this command, for the audit log of the `serve` that it controls. */
 export function caller(): string {
   try {
     return `${userInfo().username}, pid ${process.pid}`;

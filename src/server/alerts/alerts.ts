@@ -263,8 +263,8 @@ interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' |
 }
 
 /**
- * Reports what a command leaves behind, once, and when it has ended, as `serve` does. Waits some seconds at most for
- * receivers that do not answer, and never throws for them. Only `serve` knows about webhooks.
+ * Reports alerts once, at the end of a command; `serve` reports them all the time. Waits some seconds at most for receivers
+ * that do not respond, and never throws for them. Excludes webhooks, which only `serve` receives.
  */
 export async function reportAlertsOnce({ sources: all, version, ...options }: ReportOnceOptions): Promise<void> {
   await using opened = new AsyncDisposableStack();

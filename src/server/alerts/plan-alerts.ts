@@ -26,7 +26,7 @@ export interface Condition {
   detail: string;
 }
 
-/** All conditions of one snapshot. */
+/** What a status snapshot contains for the alerts. */
 export interface AlertState {
   conditions: Condition[];
   /** Sources whose state is known: the end of a condition is reported for these only. */
@@ -40,7 +40,7 @@ export function alertName({ kind, resource, detail }: Condition): string {
   return [kind, resource, detail].filter((part) => part !== null && part !== '').join(' ');
 }
 
-/** Finds the conditions in what the page shows. Pure. */
+/** Finds all conditions in a status snapshot. Pure. */
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
@@ -132,9 +132,9 @@ export interface PlannedAlerts {
 
 /** A channel without `repeat` reports an incident that returns at most once in this time. */
 const RETURN_INTERVAL_MS = 3_600_000;
-/** In units of `group_wait`: how long a condition must be gone before its end is reported. */
+/** In units of `group_wait`: how long a condition must be over before its end is reported. */
 const END_WAITS = 4;
-/** In units of `group_wait`: the longest that a change waits for others. */
+/** In units of `group_wait`: maximum time that a change waits for others. */
 const MAX_WAITS = 10;
 
 /** Reported once, without an end: they are events, or last for months. */

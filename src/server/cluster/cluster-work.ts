@@ -71,9 +71,9 @@ export class ClusterWork {
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #supervisors = new Map<string, SourceSupervisor>();
-  /** What this process leads, by the last renewal. */
+  /** The sources that this process leads, as of the last renewal. */
   #led: ReadonlySet<string> = new Set();
-  /** Null until this process takes leads. */
+  /** Null in a process that leads no sources. */
   #election: ReturnType<typeof electLeader> | null = null;
   /** The sources that are open now. */
   readonly #apps: SharedResources<OpenApp>;
@@ -114,13 +114,13 @@ export class ClusterWork {
     this.#joined.set(queueName(watched.source.warehouse), { ...watched, uses: new Set() });
   }
 
-  /** Tells a source's supervisor from now on whether this process leads the source. */
+  /** Keeps a source's supervisor informed whether this process leads the source. */
   addSupervisor(name: string, supervisor: SourceSupervisor): void {
     this.#supervisors.set(name, supervisor);
     supervisor.setLeader(this.#led.has(name));
   }
 
-  /** Takes the lead of those sources that have a supervisor here and are not led by another process. */
+  /** Becomes the leader of those sources with a supervisor here that no other process leads. */
   startElection(): void {
     const { address, clock } = this.#options;
     const renewed = (led: ReadonlySet<string>): void => {
@@ -173,7 +173,7 @@ export class ClusterWork {
     return joined === undefined ? done : track(joined, done);
   }
 
-  /** Gives back the items in progress and the leads, and closes. */
+  /** Returns the items in progress to the queue, gives up leadership, and closes. */
   async stop(): Promise<void> {
     await Promise.all([this.#stopWork(), this.#election?.stop()]);
   }

@@ -17,7 +17,7 @@ export function isShared({ warehouse }: { warehouse: string }): boolean {
   return sharedDatabase(warehouse) !== null;
 }
 
-/** This process as one of many that work on the same databases. Takes work for each source as soon as it is joined. */
+/** This process among all that work on the same databases. It takes work of each source that has joined. */
 export class Cluster {
   readonly #options: ClusterOptions;
   /** By the database of their sources. */
@@ -58,12 +58,12 @@ export class Cluster {
     return supervisor;
   }
 
-  /** Takes the lead of the supervised sources that no other process leads. */
+  /** Becomes the leader of the supervised sources that no other process leads. */
   startElection(): void {
     for (const work of this.#works.values()) work.startElection();
   }
 
-  /** Gives back work and leads. Must be called together with `stop` of the supervisors, and not wait for them. */
+  /** Returns work to the queue and gives up leadership. Must be called in parallel with `stop` of the supervisors. */
   async stop(): Promise<void> {
     await Promise.all(Array.from(this.#works.values(), (work) => work.stop()));
   }

@@ -30,8 +30,8 @@ const RESULT_LOST = {
   hint: 'see _sync_runs; the schedule repeats it when it is due',
 };
 
-/** Between two attempts if the queued sync had begun too early. */
-const AGAIN_MS = 500;
+/** Pause before another attempt if the queued sync had begun before the request. */
+const REQUEUE_MS = 500;
 
 /** Queues a sync, or joins the same one, and waits for its end. Throws `SyncError` if it could not begin. */
 export async function queueScan(queue: WorkQueue, item: ScanItem, signal: AbortSignal): Promise<RunReport> {
@@ -51,11 +51,11 @@ export async function queueNewScan(
     const report = parseResult(await queue.outcome(id, signal));
     const isOther = isStarted || (item.command === 'backfill' && report.resources[0]?.mode !== 'full');
     if (!isOther || report.status === 'interrupted') return report;
-    await clock.sleep(AGAIN_MS, signal);
+    await clock.sleep(REQUEUE_MS, signal);
   }
 }
 
-/** The same, but throws unless it ends as `ok` or `partial`. */
+/** As `queueNewScan`, but throws unless it ends as `ok` or `partial`. */
 export async function scanToSuccess(
   queue: WorkQueue,
   item: ScanItem,
@@ -83,9 +83,9 @@ interface ScanItemParts {
   secrets: readonly string[];
 }
 
-/** By then another process may have released the resource. */
+/** Pause before another attempt, by which the other process may have released the resource. */
 const RETRY_MS = 3_000;
-/** Another process owns the resource for now: the item goes back. */
+/** Another process owns the resource for now: the item returns to the queue. */
 const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
 
 /** Syncs a resource, unless another sync has made it fresh since the item was queued. */

@@ -70,13 +70,13 @@ export class SourceDrain {
         throw new SyncError('lease_held', message, { recovery: 'stop' });
       },
     });
-    // A sync that found its resource owned comes back soon: until then this drain does not own it again.
+    // The queue soon retries a sync whose resource this drain owned: until then this drain does not own it again.
     this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_INTERVAL_MS, signal }, async () => {
       const keys = new Map(source.resources.map((resource) => [resourceKey(name, resource), resource]));
       const isBusy = (this.#drain?.counts().inProgress ?? 0) > 0;
-      // If the queue cannot be asked, no process can sync either.
-      const back = isBusy ? await queue.returnedKeys('walk', [...keys.keys()]).catch(() => []) : [];
-      this.#yielded = new Set([...back].flatMap((key) => keys.get(key) ?? []));
+      // If the queue is unreachable, no process can sync either.
+      const returned = isBusy ? await queue.returnedKeys('walk', [...keys.keys()]).catch(() => []) : [];
+      this.#yielded = new Set([...returned].flatMap((key) => keys.get(key) ?? []));
     });
   }
 

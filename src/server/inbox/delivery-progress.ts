@@ -18,7 +18,7 @@ export interface DeliveryProgress {
   remaining: number;
   /** The last error, or one that passes by itself if there was any: then the delivery must not die. */
   failure: DeliveryFailure | null;
-  /** True if it names a record that a user had erased: nothing of it is kept. */
+  /** True if it names a record that a user had erased: nothing of it is stored. */
   isForgotten: boolean;
   /** Stored as the reason of a delivery that is done; null for none. */
   remark: string | null;
@@ -42,7 +42,7 @@ export interface DeliveryFailure {
   /** Stable, as in `SyncError`; `behind` if the record that was read is older than the event. */
   code: string;
   reason: string;
-  /** Epoch milliseconds of the next attempt at the earliest; null if our own backoff decides. */
+  /** Epoch milliseconds of the next attempt at the earliest; null if the backoff decides. */
   until: number | null;
 }
 
@@ -67,7 +67,7 @@ const PASSING_WAITS: BackoffLimits = { base: 2_000, cap: 300_000 };
 /** Long enough for something that a user has to fix. */
 const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
 
-/** Stored in place of everything that a delivery said about erased records. */
+/** Replaces the reason of a delivery that named an erased record. */
 export const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
 
 export function toFailure(error: unknown): DeliveryFailure {
@@ -113,7 +113,7 @@ export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: 
   const { failure, receivedAt } = delivery;
   if (failure === null) return finalState(delivery, 'done', delivery.remark, now);
   const isPassing = failure.kind === 'passing';
-  // An old reading alone never kills a delivery: the last attempt accepts any time.
+  // A record older than its event never makes a delivery dead: the last attempt accepts any time.
   const maxAttempts = failure.code === 'behind' ? limits.attempts - 1 : Infinity;
   const attempts = isPassing ? delivery.attempts : Math.min(delivery.attempts + 1, maxAttempts);
   const isDead = isPassing ? now - receivedAt > limits.keepMs : attempts >= limits.attempts;

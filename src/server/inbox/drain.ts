@@ -84,7 +84,7 @@ const BUSY_COUNT = 2_000;
 const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 const MAX_STORED_AT_ONCE = 1_000;
-/** Deliveries that do not concern this process are tried again after this time. */
+/** Deliveries that are another process's are looked at again after this time. */
 const SKIPPED_RETRY_MS = 5_000;
 
 const STALE_FAILURE: DeliveryFailure = {
@@ -95,15 +95,15 @@ const STALE_FAILURE: DeliveryFailure = {
 };
 
 /**
- * Processes the inbox from its creation on: reads what waits there, fetches each record that a delivery names, and stores
- * what became of the delivery. Errors are reported to the watcher.
+ * Processes the inbox from its creation on: reads waiting deliveries, fetches each record that one names, and stores the
+ * result of the delivery. Reports errors to the watcher.
  */
 export class Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();
-  /** Deliveries in memory by `seq`, those that are left included. */
+  /** Deliveries in memory by `seq`, skipped ones included. */
   readonly #deliveries = new Map<number, DeliveryProgress>();
-  /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
+  /** Deliveries that are skipped, for another process or during a pause, by `seq`; until epoch milliseconds. */
   readonly #skipped = new Map<number, number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #scans: PacedWork<DrainOutcome>;
@@ -111,7 +111,7 @@ export class Drain {
   readonly #fullScans = new Map<string, Promise<void>>();
   /** Epoch milliseconds of the start of the last successful full scan, by resource. */
   readonly #fullScanBegan = new Map<string, number>();
-  /** Looks and stores one after the other, so that no look finds what is being stored. */
+  /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
   #unstored: Settlement[] = [];
   #wantedLook: 'all' | 'new' | null = null;
@@ -169,7 +169,7 @@ export class Drain {
     this.#requestLook('all');
   }
 
-  /** Deliveries in memory, and those of them that are left to another process or until a pause ends. */
+  /** The number of deliveries in memory, and of those that are skipped, for another process or during a pause. */
   counts(): { inProgress: number; skipped: number } {
     return { inProgress: this.#deliveries.size, skipped: this.#skipped.size };
   }
@@ -193,14 +193,14 @@ export class Drain {
     if (!isQueued) void this.#inboxWork.add(() => this.#look());
   }
 
-  /** Begins deliveries until none is left to read, or as many as may be are in memory. */
+  /** Reads waiting deliveries and starts them, until none is left or the memory limit is reached. */
   async #look(): Promise<void> {
     const { inbox, clock, watcher } = this.#options;
     const isFull = this.#wantedLook === 'all';
     this.#wantedLook = null;
     if (isFull) this.#lastFullLookAt = clock.monotonic();
     try {
-      for (let after = isFull ? 0 : this.#lastSeq; this.#room() > 0 && !this.#stopping.signal.aborted;) {
+      for (let after = isFull ? 0 : this.#lastSeq; this.#capacity() > 0 && !this.#stopping.signal.aborted;) {
         const rows = await inbox.waiting(after, timestampText(clock.now()), ROWS_PER_READ);
         for (const row of rows) if (!this.#deliveries.has(row.seq)) this.#begin(row);
         after = rows.at(-1)?.seq ?? after;
@@ -212,8 +212,8 @@ export class Drain {
     }
   }
 
-  /** Deliveries that are left take no room from the others. */
-  #room(): number {
+  /** Number of further deliveries that fit into memory; skipped ones do not count. */
+  #capacity(): number {
     return (this.#options.maxInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#skipped.size;
   }
 
@@ -326,7 +326,7 @@ export class Drain {
     if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
-  /** The next look finds those that were left until `now` again, if they still wait. */
+  /** The next look reads those again that were skipped until `now`, if they still wait. */
   #releaseSkipped(now: number): void {
     for (const [seq, until] of this.#skipped) {
       if (until > now) continue;
@@ -351,7 +351,7 @@ export class Drain {
         // The copied rows come first: a delivery that is done is never read again.
         await persist();
         await inbox.settle(rows.map((row) => withoutSecrets(row, secrets)));
-        const wasFull = this.#room() <= 0;
+        const wasFull = this.#capacity() <= 0;
         for (const { seq } of rows) this.#deliveries.delete(seq);
         this.#unstored = this.#unstored.slice(rows.length);
         if (wasFull) this.#requestLook('new');

@@ -76,9 +76,8 @@ function incrementalDueAt({ times, stored, elapsed, now }: DueInput): number {
 
 /**
  * Returns the next occurrence after a success, moved by the jitter. If the success is in the future, the clock was set
- * back: occurrences that come a second time must not run again, and runs must not stop until the clock is there again. So
- * as much real time must pass as there was to the next occurrence. If that is unknown, the success counts only if it is
- * less far ahead than it would have been valid.
+ * back: then the next run is due after as much real time (`elapsed`) as the schedule has between the success and its next
+ * occurrence. If `elapsed` is unknown, a success further ahead than that gap is ignored.
  */
 function nextAfter(
   occurrences: Occurrences | null,

@@ -47,7 +47,7 @@ const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overd
 /** A request for a scan, by a delivery or a user. */
 interface ScanRequest {
   command: SyncCommand;
-  /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
+  /** True for a user's request: it starts at once, and gets the report of the next scan, whatever its result. */
   isNow: boolean;
   /** True while the scan in progress serves it. */
   isServed: boolean;
@@ -283,7 +283,7 @@ interface SeenTime {
   at: number | null;
 }
 
-/** Notes when a stored time was first seen. */
+/** Records when this process first read a stored time. */
 function seenTime(known: SeenTime | null, text: string | null, clock: Clock): SeenTime {
   if (known?.text === text) return known;
   if (known !== null || text === null) return { text, at: clock.monotonic() };

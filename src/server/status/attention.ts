@@ -29,7 +29,7 @@ interface CheckResult {
   detail?: string;
 }
 
-/** A problem with its place: `source` is empty if it concerns all sources. */
+/** A problem, and the source and resource that have it; `source` is empty if it concerns all sources. */
 export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count' | 'detail'> & {
   source: string;
   resource: string | null;

@@ -4,7 +4,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 
 export interface CachedReaderOptions {
   clock: Clock;
-  /** A value is kept at least this long, */
+  /** A value is cached at least this long, */
   keepMs: number;
   /** and at least this many times as long as reading it took. */
   keepFactor: number;

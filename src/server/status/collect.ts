@@ -139,7 +139,7 @@ export async function readStoredStatus(
   { clock, metrics, secrets, read }: StoredStatusOptions,
 ): Promise<SourceStatus> {
   const now = clock.now();
-  // If the warehouse cannot be read, the status says so.
+  // If the warehouse cannot be read, `createReaders` reports that in the status.
   const checkpoints = await read(async ({ own }) => {
     const all = await Promise.all(source.resources.map((resource) => readCheckpoint(own, resource)));
     return new Map(source.resources.map((resource, at) => [resource, all[at] ?? null]));

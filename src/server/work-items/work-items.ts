@@ -18,7 +18,7 @@ export interface ScanItem {
    * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
-  /** Set if a user asked for it: they may have fixed what the service refused, so it is tried again. */
+  /** Set if a user requested it: requests that the service refused are sent again, because the user may have fixed the cause. */
   isAsked?: true;
 }
 
@@ -115,7 +115,7 @@ export type ItemEnd<Result> =
   | { is: 'returned'; afterMs: number }
   | { is: 'unknown_source' };
 
-/** Does one item until the signal is aborted. If it throws, the error is logged, and the item goes back for a while. */
+/** Does one item until the signal is aborted. If it throws, the error is logged, and the item returns to the queue for a while. */
 export type WorkHandler<Kind extends WorkKind, Result> = (
   item: ItemOf<Kind>,
   signal: AbortSignal,

@@ -157,7 +157,7 @@ export class WorkQueue {
     this.#workers.get(kind)?.wake();
   }
 
-  /** Gives back the items in progress, and closes. */
+  /** Returns the items in progress to the queue, and closes. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
