@@ -1,4 +1,3 @@
-// The commands `warehouse backup` and `warehouse restore`.
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
@@ -12,6 +11,8 @@ import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './comma
 import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
+
+// The commands `warehouse backup` and `warehouse restore`.
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 
@@ -82,7 +83,7 @@ async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings
   }
 }
 
-/** Reports records that the restore brought back or erased again. Without a `privacy_key` none was ever erased. */
+/** Formats the number of records that the restore erased again. Without a `privacy_key` none was ever erased. */
 function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }: RestoreReport): string[] {
   const since = new Date(takenAt).toISOString();
   if (forgotten === null) {

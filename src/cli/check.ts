@@ -25,23 +25,23 @@ const MAX_WAIT_MS = 30_000;
 
 interface CheckReport {
   source: string;
-  /** Whether the profile's identity path knows the credential; absent if the profile names none. */
+  /** Whether the service recognises the credential, by the profile's identity path; absent if there is none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
   /** The service's limits, as its answers stated them. */
   limits: CheckFinding;
-  /** Where the copy is kept. */
+  /** Whether the warehouse can be used. */
   warehouse: CheckFinding;
   /** Folders in which files of records cannot be stored; absent if there are none. */
   stores?: CheckFinding[];
-  /** The relations of the profile in what is copied; absent if there are none, or nothing is copied yet. */
+  /** Whether the copied rows fit the profile's relations; absent without relations or rows. */
   relations?: CheckFinding[];
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
 const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', warn: 'look', fail: 'bad' };
 
-/** `content-sync check`: is the service what the profile says it is? Exit code 1 if it is not. */
+/** Exit code 1 if a check fails. */
 export function checkCommand(context: CliContext): Command {
   return sourceCommand('check')
     .argument('[resource...]', 'Only these resources of the profile')
@@ -105,7 +105,7 @@ function formerResource(resource: string): CheckReport['resources'][number] {
   return { resource, findings: [{ check: 'copied', status: 'warn', detail, hint }] };
 }
 
-/** The first folder on the way to a store that is there must be one that this user may write to. */
+/** The user must be able to write to the store, or to the nearest existing folder above it. */
 function storeFindings({ files }: SourceSettings): { stores?: CheckFinding[] } {
   const stores = storesOf(files).flatMap((store): CheckFinding[] => {
     if (store.kind !== 'disk') return [];
@@ -163,7 +163,7 @@ async function checkService(
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
-  const { allowedPerSecond } = app.governor.figures();
+  const { allowedPerSecond } = app.rateLimiter.figures();
   if (allowedPerSecond !== null) {
     const share = formatPercent(app.source.rate.share);
     const detail = `about ${formatRate(allowedPerSecond)} requests/s, of which ${share} will be used`;
@@ -177,7 +177,7 @@ function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   };
 }
 
-/** What was found, a line each, with what to do about it. */
+/** Formats the findings, one line each, with their remedies. */
 export function findingsText(source: string, sections: readonly Section[], paint: Paint = (text) => text): string {
   const lines = sections.flatMap(({ resource, findings }) =>
     findings.flatMap(({ check, status, detail, hint }) => [

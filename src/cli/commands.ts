@@ -6,18 +6,18 @@ import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEP
 
 // All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 
-/** A command as the help lists it; its file is loaded only when it is called. */
+/** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {
   about: string;
   /** True if it uses no secret of the settings, so that those may be missing. */
   secretsOptional?: true;
-  /** The group that lists it; its own name alone works as well. */
+  /** The group that lists it: `control pause` works, and `pause` alone as well. */
   in?: 'control' | 'warehouse' | 'config' | 'demo';
   load: () => Promise<(context: CliContext) => Command>;
 }
 
 /**
- * Every command by its name, in the order of the help; groups before what they list. A new command is a file in this
+ * Every command by its name, in the order of the help; groups before their members. A new command is a file in this
  * folder and an entry here.
  */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
@@ -175,7 +175,7 @@ Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were rejected),
 4 deferred (the service requests a longer wait than max_wait), 130 interrupted.`;
 
-/** Runs one command line and returns the exit code. Never throws. Whatever is not given of the context is the process's own. */
+/** Runs one command line and returns the exit code. Never throws. What `given` lacks is taken from the process. */
 export async function runCli(
   args: readonly string[],
   given: Pick<CliContext, 'version' | 'signal' | 'secrets'> & Partial<CliContext>,
@@ -215,7 +215,7 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
     .helpOption('-h, --help', 'Print this help')
     .addHelpText('after', GETTING_STARTED)
     .showHelpAfterError('(add --help for usage)')
-    // Before the subcommands, which copy it: a wrong option must not end the process behind our back.
+    // Set before the subcommands, which copy it: Commander must not end the process itself after a wrong option.
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.stdout.write(toTypableCommands(text)),
@@ -236,7 +236,7 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
   return root;
 }
 
-/** A command that only lists others. */
+/** Creates a command that only groups others. */
 async function createGroup(name: string): Promise<() => Command> {
   return () => new Command(name).helpCommand(false);
 }

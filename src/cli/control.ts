@@ -8,9 +8,9 @@ import { openWarehouse } from '../database/databases.ts';
 import { pauseResources, readPauses, resumeResources } from '../database/state/server-state.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import { type ControlAnswer, done } from '../server/controls/control-request.ts';
+import { type ControlAnswer, done, toSyncError } from '../server/controls/control-request.ts';
 import { withShortTimeouts } from './check.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, print, printReport } from './command/context.ts';
 import {
   type ChosenSource,
   forEachSource,
@@ -21,7 +21,7 @@ import {
   withApp,
   withSourceOptions,
 } from './command/sources.ts';
-import { askServe, caller, findServe } from './command/watch-run.ts';
+import { caller, findServe } from './command/watch-run.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
 type Action = 'pause' | 'resume' | 'retry';
@@ -55,7 +55,8 @@ function resourceCommand(action: Action, context: CliContext): Command {
     .action(async (names: string[], options: ControlOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
         const asked = { action, ...(options.now === true && { now: options.now }) };
-        printAnswers(context, chosen.source.name, await control(context, chosen, asked, names));
+        const messages = (await control(context, chosen, asked, names)).map(({ message }) => message);
+        printReport(context, { source: chosen.source.name, done: true, messages }, messages.join('\n'));
       });
     });
 }
@@ -71,9 +72,13 @@ async function control(
   const serve = await findServe(context, chosen);
   const targets = names.length === 0 ? [{ source }] : chosen.resources.map((resource) => ({ source, resource }));
   const answers: ControlAnswer[] = [];
-  for (const target of serve === null ? [] : targets) {
-    const answer = serve && (await askServe(serve, { ...asked, ...target }, context.signal));
-    if (answer !== null) answers.push(answer);
+  for (const target of targets) {
+    if (serve === null) break;
+    const { answer } = await serve.send({ ...asked, ...target }, context.signal);
+    // A `serve` that does not have the source leaves the request to this process.
+    if (answer.code === 'unknown_source') continue;
+    if (!answer.done) throw toSyncError(answer);
+    answers.push(answer);
   }
   return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
 }
@@ -88,7 +93,10 @@ async function withoutServe(
   const { source, resources } = chosen;
   if (action === 'retry') {
     if (now === true) return requestNow(context, chosen);
-    throw nothingRuns('try again');
+    throw new SyncError('serve_missing', 'no serve runs that could try again', {
+      recovery: 'stop',
+      hint: 'start it: content-sync serve; or see `control` in the settings, which must be the same for both',
+    });
   }
   const what = `${source.name} ${resources.join(', ')}`;
   return whileOpen(await openWarehouse(source.warehouse, clock), async (warehouse) => {
@@ -118,20 +126,6 @@ async function requestNow(context: CliContext, { source, resources, log }: Chose
     if (profile === undefined) return done(`${source.name}: the wait is forgotten; run content-sync sync`);
     await firstPage({ profile, listing, client, clock, signal, meter: newMeter() }, 'incremental', {});
     return done(`${source.name}: the wait is forgotten, and the service answers; run content-sync sync`);
-  });
-}
-
-function printAnswers(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
-  const [first] = answers;
-  if (context.json !== true) print(context, answers.map(({ message }) => message).join('\n'));
-  else if (source === null) print(context, { done: true, message: first?.message ?? '', ...first?.result });
-  else print(context, { source, done: true, messages: answers.map(({ message }) => message) });
-}
-
-function nothingRuns(what: string): SyncError {
-  return new SyncError('serve_missing', `no serve runs that could ${what}`, {
-    recovery: 'stop',
-    hint: 'start it: content-sync serve; or see `control` in the settings, which must be the same for both',
   });
 }
 

@@ -8,7 +8,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { readShapes, readViews } from '../database/state/catalog.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { textHash } from '../rows/records/record-key.ts';
-import { timesOf } from '../server/schedule/due.ts';
+import { resourceTimes } from '../server/schedule/due.ts';
 import { scrubTexts } from '../server/status/snapshot.ts';
 import { isNameOf } from '../views/plan-views.ts';
 import { type CliContext, EXIT_CODES, printReport } from './command/context.ts';
@@ -36,7 +36,7 @@ interface DbtView {
   columns: readonly DbtColumn[];
 }
 
-/** What a project needs to know of a source. */
+/** What the project contains of one source. */
 interface DbtSource {
   name: string;
   /** The views of resources that are copied. */
@@ -125,7 +125,7 @@ const UNSCHEDULED_MS = 12 * HOUR_MS;
 /** A warning after two of the longest gaps between runs, so that one run may be missed, an error after six. */
 function maxAge({ name, profile, schedule }: SourceSettings, resource: string, from: number): object {
   const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
-  const { incremental, full } = timesOf({ source: name, resource, hasFilter }, schedule);
+  const { incremental, full } = resourceTimes({ source: name, resource, hasFilter }, schedule);
   let gap = 0;
   let at = from;
   for (let run = 0; run < MAX_RUNS; run += 1) {
@@ -179,7 +179,7 @@ function yamlOf(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-function toDbtSource({ name: source, views, schema, maxAge: readAnswerAge }: DbtSource): object {
+function toDbtSource({ name: source, views, schema, maxAge }: DbtSource): object {
   const name = plainName(source);
   const staged = views.filter(({ table }) => table !== null);
   const live = new Map(staged.map((view) => [view.table, `source('${name}', '${plainName(view.name)}')`]));
@@ -192,7 +192,7 @@ function toDbtSource({ name: source, views, schema, maxAge: readAnswerAge }: Dbt
     tables: views.map((view) => {
       const isAged = view.table !== null && freshness !== undefined;
       const loaded_at_field = isAged ? loadedAt(view, schema, freshness) : null;
-      return toDbtTable(view, live, isAged ? { loaded_at_field, freshness: readAnswerAge(view.resource ?? '') } : null);
+      return toDbtTable(view, live, isAged ? { loaded_at_field, freshness: maxAge(view.resource ?? '') } : null);
     }),
   };
 }
@@ -230,18 +230,18 @@ function loadedAt({ resource }: DbtView, schema: string, { name }: DbtView): str
   return `(select max(last_success_at) from ${view} where resource = ${of})`;
 }
 
-/** Keys and references. */
+/** Tests that keys are unique and references exist. */
 function toDbtTests(
   column: DbtColumn,
   keys: readonly DbtColumn[],
   live: ReadonlyMap<string | null, string>,
 ): (object | string)[] {
-  // Keys of several columns are unique together: a test of their own says so.
+  // `keyTest` checks that keys of several columns are unique together.
   const own = !column.isKey ? [] : keys.length === 1 ? ['unique', 'not_null'] : ['not_null'];
   const [table = '', field = ''] = column.references?.split('.') ?? [];
   const to = live.get(table);
   if (to === undefined) return own;
-  // References are the service's: a dangling one is no fault of the copy.
+  // The service sets references: a dangling one is no error of the copy.
   const severity = column.isKey && keys.length > 1 ? {} : { config: { severity: 'warn' } };
   return [...own, { relationships: { arguments: { to, field }, ...severity } }];
 }
@@ -272,7 +272,7 @@ from ${model}_source
   return [`models/staging/${model}.sql`, sql];
 }
 
-/** A key of several columns: rows that are there twice. */
+/** For a key of several columns, a test that finds duplicate rows. */
 function keyTest(staged: Staged): [string, string][] {
   const model = modelName(staged);
   const keys = staged.view.columns.filter(({ isKey }) => isKey).map(({ name }) => quoted(name));

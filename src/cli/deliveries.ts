@@ -9,7 +9,7 @@ import { countText } from '../observe/figures.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-import { limitFrom } from './runs.ts';
+import { parseLimit } from './runs.ts';
 
 export function deliveriesCommand(context: CliContext): Command {
   return new Command('deliveries')
@@ -21,8 +21,9 @@ export function deliveriesCommand(context: CliContext): Command {
 
 function listCommand(context: CliContext): Command {
   const state = new Option('--state <state>', 'Only deliveries in this state').choices(DELIVERY_STATES);
-  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(limitFrom);
-  return subcommand('list', 'List deliveries with their state, newest first')
+  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(parseLimit);
+  return sourceCommand('list')
+    .description('List deliveries with their state, newest first')
     .addOption(state)
     .addOption(limit)
     .action(async (options: SourceOptions & { state?: DeliveryState; limit: number }) => {
@@ -36,7 +37,8 @@ function listCommand(context: CliContext): Command {
 }
 
 function showCommand(context: CliContext): Command {
-  return subcommand('show', 'Show one delivery with its stored headers and its body')
+  return sourceCommand('show')
+    .description('Show one delivery with its stored headers and its body')
     .argument('<delivery>', "Number in the list, or the sender's id")
     .action(async (name: string, options: SourceOptions) => {
       let found = 0;
@@ -51,7 +53,8 @@ function showCommand(context: CliContext): Command {
 }
 
 function replayCommand(context: CliContext): Command {
-  return subcommand('replay', 'Process deliveries again, as if they had just arrived')
+  return sourceCommand('replay')
+    .description('Process deliveries again, as if they had just arrived')
     .argument('[delivery...]', "Numbers in the list, or the sender's ids")
     .option('--dead', 'All that are dead')
     .action(async (names: string[], options: SourceOptions & { dead?: true }) => {
@@ -68,10 +71,6 @@ function replayCommand(context: CliContext): Command {
       });
       if (left.length > 0) throw unknownDeliveries(left);
     });
-}
-
-function subcommand(name: string, about: string): Command {
-  return sourceCommand(name).description(about);
 }
 
 /** Opens the inbox of each chosen source that receives webhooks, and runs `look` on it. */

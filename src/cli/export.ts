@@ -13,18 +13,11 @@ import { dbtCommand } from './dbt.ts';
 
 // `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 
-/** The subcommands in the order of the help. */
-const EXPORTS: readonly ((context: CliContext) => Command)[] = [
-  (context) => exportTablesCommand(context, 'parquet'),
-  (context) => exportTablesCommand(context, 'csv'),
-  (context) => exportTablesCommand(context, 'ndjson'),
-  dbtCommand,
-];
-
 export function exportCommand(context: CliContext): Command {
-  const command = new Command('export').helpCommand(false);
-  for (const make of EXPORTS) command.addCommand(make(context));
-  return command;
+  const tables = (['parquet', 'csv', 'ndjson'] as const).map((format) => exportTablesCommand(context, format));
+  const group = new Command('export').helpCommand(false);
+  for (const command of [...tables, dbtCommand(context)]) group.addCommand(command);
+  return group;
 }
 
 interface ExportOptions extends SourceOptions {

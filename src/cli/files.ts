@@ -63,7 +63,7 @@ function pruneCommand(context: CliContext): Command {
     });
 }
 
-/** Opens the warehouse and, as they are needed, the stores. Throws `ConfigError` where no files are kept, or nothing was copied yet. */
+/** Opens the warehouse and the file stores. Throws `ConfigError` if the source stores no files, or has no warehouse yet. */
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
@@ -75,7 +75,7 @@ async function withFiles<T>(
       hint: 'set files.store of the source, and `files` of the resources in its profile',
     });
   }
-  // Nothing is made where no copy is.
+  // Without a warehouse nothing is created.
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
@@ -106,12 +106,12 @@ function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_
 
 function verifiedText(source: string, verified: FilesVerified): string {
   const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
-  const said = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
+  const state = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
     ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${said}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
+    `${source}: ${state}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0
@@ -152,7 +152,7 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
 interface FieldStatus {
   resource: string;
   field: string;
-  /** Where they are stored by the settings; null if they are no longer fetched. */
+  /** The store in the settings; null if the files are no longer fetched. */
   store: string | null;
   /** Current files by status. */
   files: Record<FileStatus, number>;

@@ -30,7 +30,7 @@ export function forgetCommand(context: CliContext): Command {
     });
 }
 
-/** The same id in another source is another record. */
+/** Returns the one source with this resource; with several, `--source` is needed, because ids are per source. */
 function soleSource(context: CliContext, options: SourceOptions, resource: string): string {
   const sources = Object.values(readSettings(context, options).sources);
   const [found, ...others] = sources.filter(({ resources }) => resources.includes(resource));

@@ -18,7 +18,7 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 
-/** Options of `content-sync init`: every question has one. */
+/** Every question has an option that answers it. */
 interface InitOptions {
   url?: string;
   credentialEnv?: string;
@@ -101,7 +101,7 @@ interface NewConfig {
   mayReplace: boolean;
 }
 
-/** Returns the profile of the account's own, if the shipped one cannot know all its collections. */
+/** Writes config, profile and `.env`. Returns the account's own profile if the shipped one cannot list all its collections. */
 async function writeFiles(context: CliContext, questions: Questions, parts: NewConfig): Promise<OwnProfile | null> {
   const { config, existing, source, found, mayReplace } = parts;
   const { cwd } = context;
@@ -136,7 +136,7 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewC
   return own;
 }
 
-/** Runs `check` on what was written, and names the next command. */
+/** Runs `check` on the new config, and prints the next command. */
 async function checkResult(
   context: CliContext,
   { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
@@ -191,7 +191,7 @@ function refuseName(name: string, taken: readonly string[]): string | undefined 
   return SOURCE_NAME.test(name) ? undefined : 'expected lower-case letters, digits, - and _, beginning with a letter';
 }
 
-/** The first part of the host that says something: `blog` of `blog.example.com`, `example` of `www.example.com`. */
+/** Suggests a name: `blog` for `blog.example.com`, `example` for `www.example.com`. */
 function sourceNameFor(url: string): string {
   const host = URL.parse(url)?.hostname ?? '';
   const first = host.split('.').find((part) => !['www', 'api', 'cms', 'localhost'].includes(part)) ?? '';
@@ -254,7 +254,7 @@ export function addVariables(path: string, variables: Readonly<Record<string, st
   chmodSync(path, OWNER_ONLY);
 }
 
-/** As `util.parseEnv` reads it back: in quotes that the value does not hold. */
+/** Quotes a value as `util.parseEnv` reads it: in quotes that do not occur in it. */
 function quoted(value: string): string {
   if (/^[\w./:+=@-]+$/.test(value)) return value;
   const quote = ["'", '`', '"'].find((each) => !value.includes(each));

@@ -17,7 +17,7 @@ export interface WrittenFiles {
   removed: string[];
 }
 
-/** Hashes of the written files by path, which tell files that were changed by hand from those that were not. */
+/** Contains the hashes of the written files by path: a file with another hash was changed by hand. */
 const MANIFEST = '.content-sync-export.json';
 /** Folders from which outdated files are removed. */
 const REMOVABLE = /^(?:models|tests)\//;
@@ -92,7 +92,7 @@ async function textAt(file: string): Promise<string | null> {
   return existsSync(file) ? (await readFile(file, 'utf8')).replaceAll('\r\n', '\n') : null;
 }
 
-/** Renamed into place, so that a reader never sees half a file. */
+/** Writes to a temporary file and renames it, so that a reader never sees half a file. */
 async function writeWhole(file: string, text: string): Promise<void> {
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(`${file}.part`, text);

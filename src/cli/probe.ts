@@ -24,7 +24,7 @@ interface ProbeFlags {
   allowInsecure?: true;
 }
 
-/** `content-sync probe <url>`: a profile by experiment. Exit code 3 if a line of it was not proved. */
+/** Exit code 3 if a line of the profile could not be verified. */
 export function probeCommand(context: CliContext): Command {
   return new Command('probe')
     .argument('<url>', 'Root of the API, such as https://cms.example.com/api')
@@ -114,7 +114,7 @@ function readCredential({ env }: CliContext, { credentialEnv, user, auth }: Prob
   return { secret, user };
 }
 
-/** A document in a file, or the place of one at the service. */
+/** Reads an OpenAPI document from a file, or returns its path at the service. */
 function readOpenapi(
   { cwd }: CliContext,
   name: string,
@@ -155,7 +155,7 @@ function writeStatus({ stderr }: CliContext, text: string): void {
   stderr.write(`${clear}${visibleText(text)}\n`);
 }
 
-/** A line that is written over on a terminal; nothing anywhere else. */
+/** Shows the progress in one line that is overwritten, on a terminal only. */
 export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
   if (stderr.isTTY !== true) return () => undefined;
   return ({ about, requested, requests, maxRequests }) => {
@@ -170,6 +170,6 @@ function formatSummary(
 ): string {
   const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
   const open = findings.filter(({ proved }) => !proved).length + lost.length;
-  const doubt = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;
-  return `found ${found} with ${requests} requests; ${doubt}${out === undefined ? '' : `; written to ${out}`}`;
+  const verified = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;
+  return `found ${found} with ${requests} requests; ${verified}${out === undefined ? '' : `; written to ${out}`}`;
 }

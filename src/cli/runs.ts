@@ -18,7 +18,7 @@ interface RunsOptions extends SourceOptions {
 }
 
 export function runsCommand(context: CliContext): Command {
-  const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(limitFrom);
+  const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(parseLimit);
   return sourceCommand('runs')
     .helpCommand(false)
     .argument('[resource...]', 'Only runs of these resources')
@@ -32,7 +32,7 @@ export function runsCommand(context: CliContext): Command {
 async function listRuns(context: CliContext, names: readonly string[], options: RunsOptions): Promise<void> {
   const { failed, limit } = options;
   const now = context.clock.now();
-  const since = options.since === undefined ? undefined : momentFrom(options.since, now);
+  const since = options.since === undefined ? undefined : parseSince(options.since, now);
   const paint = painter(context);
   await forEachSource(context, options, names, async ({ source, resources }) => {
     const chosen = { failed, since, limit, ...(names.length === 0 ? {} : { resource: resources }) };
@@ -49,7 +49,7 @@ function showCommand(context: CliContext): Command {
     .description('Show one run: counts, requests by outcome, warnings, schema changes, rejected records, the error')
     .argument('<run>', 'Run id, as `runs` and the log show it')
     .action(async (id: string, _own: object, command: Command) => {
-      // Options that the command above has as well are read by it.
+      // The parent command reads the options that both have.
       const options: RunsOptions = command.optsWithGlobals();
       let isFound = false;
       await forEachSource(context, options, [], async ({ source }) => {
@@ -68,7 +68,7 @@ function showCommand(context: CliContext): Command {
     });
 }
 
-/** One line of the history as JSON: times are UTC text. */
+/** Converts a run for `--json`: times are UTC text. */
 function toJson({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
   const ended = finished_at === null ? null : timestampText(finished_at);
   const times = { started_at: timestampText(started_at), finished_at: ended };
@@ -84,7 +84,7 @@ function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
 }
 
 /** Parses `--limit`. */
-export function limitFrom(text: string): number {
+export function parseLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
   throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
@@ -93,7 +93,7 @@ export function limitFrom(text: string): number {
 const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
 const STATUS = HEAD.indexOf('status');
 
-/** The history for a person: a line for each row of it. */
+/** Formats runs as a table, one line each. */
 export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
   if (runs.length === 0) return '  no such runs';
   const cells = runs.map((run) =>
@@ -120,7 +120,7 @@ function tookText({ started_at, finished_at }: RunRecord): string {
   return finished_at === null ? NONE : formatDelay(finished_at - started_at);
 }
 
-/** What became of records; `unchanged` where nothing did. */
+/** Formats the counts of changed records, or of unchanged ones if none changed. */
 function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: RunRecord): string {
   const parts = [
     [inserted, 'new'],
@@ -129,8 +129,8 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
     [held, 'held'],
     [rejected, 'rejected'],
   ] as const;
-  const said = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
-  return said.length === 0 ? `${countText(unchanged)} unchanged` : said.join(', ');
+  const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
+  return counts.length === 0 ? `${countText(unchanged)} unchanged` : counts.join(', ');
 }
 
 function formatNote({ error, warnings, runs, first_started_at }: RunRecord): string {
@@ -142,7 +142,7 @@ function formatNote({ error, warnings, runs, first_started_at }: RunRecord): str
   ].join('; ');
 }
 
-/** One run for a person: what there is to know of each resource's part in it. */
+/** Formats one run, with a section for each resource. */
 function detailsText(
   { source, run_id }: { source: string; run_id: string },
   parts: readonly RunDetails[],
@@ -160,16 +160,16 @@ function partLines(part: RunDetails, paint: Paint): string[] {
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
-const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
+const TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
 
 /**
- * Epoch milliseconds of what a person writes: a date or a time, in UTC where it names no zone, or a span before `now`
- * (`7d`, `12h`). Throws `ConfigError` for anything else.
+ * Parses `--since` into epoch milliseconds: a date or a time, in UTC if it has no zone, or a span before `now` (`7d`,
+ * `12h`). Throws `ConfigError` for anything else.
  */
-export function momentFrom(text: string, now: number): number {
+function parseSince(text: string, now: number): number {
   const span = timeSpan.safeParse(text);
   if (span.success) return now - span.data;
-  const [isTime, zone] = MOMENT.exec(text) ?? [];
+  const [isTime, zone] = TIME.exec(text) ?? [];
   const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
   const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
   if (!Number.isNaN(at)) return at;

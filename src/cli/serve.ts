@@ -58,7 +58,7 @@ export interface Serving {
   stop(): Promise<void>;
 }
 
-/** Throws `ConfigError` if settings, address or inboxes cannot be used, before any request is sent to a service. */
+/** Starts everything. Throws `ConfigError` if settings, address or inboxes cannot be used, before any request to a service. */
 export async function startServing(context: CliContext, options: ServeOptions): Promise<Serving> {
   const { version, clock, secrets, stderr } = context;
   const settings = readServeSettings(context, options);
@@ -78,7 +78,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const pages = createPages({
     ...served,
     access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
-    // Contents of records are shown only to those who gave a password.
+    // Only users with a password may see the contents of records.
     showsBodies: serve.auth !== undefined,
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
@@ -121,9 +121,17 @@ function readServeSettings(context: CliContext, options: ServeOptions): Settings
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
-  const asks = isShared({ warehouse }) ? 'workers' : 'nobody';
   const hidden = hiddenFields(profile);
-  return [{ name, webhook, profile: profile.webhooks, inbox: inboxAddress(warehouse), asks, hidden }];
+  return [
+    {
+      name,
+      webhook,
+      profile: profile.webhooks,
+      inbox: inboxAddress(warehouse),
+      isQueued: isShared({ warehouse }),
+      hidden,
+    },
+  ];
 }
 
 /** Logs a note of the receiver; the name of the event is the error code. */

@@ -6,22 +6,23 @@ import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { App, AppOptions } from '../server/app.ts';
+import { toSyncError } from '../server/controls/control-request.ts';
 import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
-import { dueOf, timesOf } from '../server/schedule/due.ts';
+import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
-import { type CliContext, exitCodeOfStatus, print } from './command/context.ts';
+import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
-import { failureOf, findServe, summaryText, watchRun } from './command/watch-run.ts';
+import { findServe, summaryText, watchRun } from './command/watch-run.ts';
 
 interface SyncOptions extends SourceOptions {
   /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed?: boolean;
   /** Called before this process, and not a `serve`, syncs the source. */
-  onOwn?: () => void;
+  onLocalRun?: () => void;
   restart?: true;
   due?: true;
 }
@@ -46,30 +47,34 @@ function runCommand(name: SyncCommand, context: CliContext): Command {
   return sourceCommand(name)
     .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: SyncOptions) => {
-      const synced: SyncedAlone[] = [];
+      const synced: SyncedSource[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
-        const onOwn = (): void => void synced.push({ chosen, settings });
-        const report = await runOrFollow(name, context, chosen, { ...options, areNamed: names.length > 0, onOwn });
+        const onLocalRun = (): void => void synced.push({ chosen, settings });
+        const report = await syncOrDelegate(name, context, chosen, {
+          ...options,
+          areNamed: names.length > 0,
+          onLocalRun,
+        });
         printRun(context, report);
-        return exitCodeOfStatus(report.status);
+        return EXIT_CODES[report.status];
       }).finally(() => reportAlerts(context, synced));
     });
 }
 
-/** Lets a running `serve` that has the source do it; else this process does. */
-async function runOrFollow(
+/** Has a running `serve` that has the source run the command; without one, this process runs it. */
+async function syncOrDelegate(
   command: SyncCommand,
   context: CliContext,
   chosen: ChosenSource,
   options: SyncOptions,
 ): Promise<RunReport> {
   // A `serve` follows its own schedule, and does not restart copies.
-  const isOwn = options.restart === true || options.due === true;
-  const serve = isOwn ? null : await findServe(context, chosen);
+  const isLocal = options.restart === true || options.due === true;
+  const serve = isLocal ? null : await findServe(context, chosen);
   const { areNamed = false } = options;
   const report = serve === null ? null : await syncByServe({ context, chosen, serve, command, areNamed });
   if (report !== null) return report;
-  options.onOwn?.();
+  options.onLocalRun?.();
   return runSource(command, context, chosen, options);
 }
 
@@ -94,7 +99,7 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
   const syncOne = async (resource: string): Promise<RunReport> => {
     try {
       const { answer, report } = await serve.send({ action: 'sync', source: source.name, resource, mode }, signal);
-      if (report === null) throw failureOf(answer);
+      if (report === null) throw toSyncError(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
       // A request through the database may be refused after it was accepted.
@@ -125,7 +130,7 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
   }
 }
 
-/** The warehouse is closed before the last pings are awaited, because a monitor may be slow to answer. */
+/** Runs the command in this process. Closes the warehouse before the last pings, because a monitor may respond slowly. */
 async function runSource(
   name: SyncCommand,
   context: CliContext,
@@ -140,20 +145,20 @@ async function runSource(
     return await withApp(context, { ...chosen, retried }, async (app) => {
       const command = options.due === true ? await dueCommands(app, context, chosen) : name;
       const due = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
-      const asked = await unlessPaused(app, chosen, due, options.areNamed ?? false);
+      const unpaused = await unlessPaused(app, chosen, due, options.areNamed ?? false);
       const [restart, live] = [options.restart === true, options.logLevel === undefined];
-      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: asked, live });
+      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: unpaused, live });
       onRetry = watching.retried;
       const work = (): Promise<RunReport> =>
-        app.sync({ command, resources: asked, restart, signal: context.signal, watcher, files: true });
-      return (asked.length === 0 ? work() : pings.around(asked, work)).finally(finish);
+        app.sync({ command, resources: unpaused, restart, signal: context.signal, watcher, files: true });
+      return (unpaused.length === 0 ? work() : pings.around(unpaused, work)).finally(finish);
     });
   } finally {
     await pings.close();
   }
 }
 
-/** Paused resources are left out, or refused if they were named or if nothing else is left. */
+/** Returns the resources that are not paused. Throws if a named one is paused, or all are. */
 async function unlessPaused(
   { warehouse }: App,
   { source, log }: ChosenSource,
@@ -172,8 +177,8 @@ async function unlessPaused(
 }
 
 /**
- * Finds out from the stored state of each resource which commands are due by the schedule. If nothing is due, it says
- * so, because silence may also be an error.
+ * Computes from the stored state of each resource which commands are due by the schedule. Prints a line if none is due,
+ * because silence may also be an error.
  */
 async function dueCommands(
   app: App,
@@ -187,10 +192,10 @@ async function dueCommands(
   for (const resource of resources) {
     const hasFilter = (profile.resources[resource]?.incremental ?? null) !== null;
     // The caller chooses the time: a call at the exact time of an occurrence finds it due.
-    const times = { ...timesOf({ source, resource, hasFilter }, schedule), jitter: 0 };
+    const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
     // This process has no earlier measurements: only the stored times count.
-    const due = dueOf({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    const due = computeDue({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;
     nextAt = Math.min(nextAt, due.nextAt ?? Infinity);
@@ -204,7 +209,7 @@ async function dueCommands(
   return commands;
 }
 
-/** Prints how the run ended if a person watches; a program reads the log, or asks for JSON. */
+/** Prints the result on a terminal or as JSON; other programs read the log. */
 function printRun(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (context.json === true) print(context, report);
@@ -212,13 +217,13 @@ function printRun(context: CliContext, report: RunReport): void {
 }
 
 /** A source that this process has synced itself; a running `serve` reports what it has synced. */
-interface SyncedAlone {
+interface SyncedSource {
   chosen: ChosenSource;
   settings: Settings;
 }
 
 /** Reports at the end of a command, unless it was interrupted. Waits some seconds at most; never throws. */
-async function reportAlerts(context: CliContext, synced: readonly SyncedAlone[]): Promise<void> {
+async function reportAlerts(context: CliContext, synced: readonly SyncedSource[]): Promise<void> {
   const [first] = synced;
   if (first === undefined || context.signal.aborted || Object.keys(first.settings.alerts).length === 0) return;
   const { log } = first.chosen;

@@ -34,7 +34,7 @@ export function copyCommand(context: CliContext): Command {
     });
 }
 
-/** The address with its variables and files filled in as in the config; none of its secrets is written from here on. */
+/** Returns the address with its variables and files filled in as in the config, and registers its secrets. */
 function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
   const filled = interpolate(given, { env, readSecret: readSecretFile });
   const to = String(filled.value);
@@ -162,7 +162,7 @@ export function rebuildCommand(context: CliContext): Command {
     });
 }
 
-/** The definition of each view that was dropped is printed, so that it can be made again by hand. */
+/** Prints the definition of each dropped view, so that the user can create it again. */
 async function dropViews(context: CliContext, app: App, resources: readonly string[]): Promise<void> {
   for (const resource of resources) {
     const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));

@@ -43,13 +43,8 @@ export function createMetrics(version: string, lostLines: () => number = () => 0
     help: 'Lines of the log that were not written, because no process read them.',
     registers,
   });
-  const counters = createCounters(registers);
   return {
-    counters,
-    /** Called after each attempt to send a message of `alerts`. */
-    alerted: (channel: string, result: 'sent' | 'failed'): void => counters.messages.inc({ channel, result }),
-    /** Called after a wrong name or password for the page. */
-    pageRefused: (): void => counters.refusals.inc(),
+    counters: createCounters(registers),
     status: createStatusGauges(registers),
     /** Returns the Prometheus text (`text/plain; version=0.0.4`). */
     text: (): Promise<string> => {

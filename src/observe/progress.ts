@@ -1,5 +1,5 @@
 /** Counters of the rate limiter, for the line below the resources. */
-export interface GovernorProgress {
+export interface RateLimiterProgress {
   requests: number;
   /** Responses with 429. */
   limited: number;
@@ -43,7 +43,7 @@ export interface ProgressSnapshot {
   /** Monotonic milliseconds. */
   at: number;
   resources: readonly ResourceProgress[];
-  governor: GovernorProgress;
+  rateLimiter: RateLimiterProgress;
 }
 
 /** Totals of a scan in progress, not differences. */

@@ -1,5 +1,5 @@
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
-import { type GovernorProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
+import { type ProgressSnapshot, type RateLimiterProgress, ratesOf, type ResourceProgress } from './progress.ts';
 
 // Live progress lines on a terminal.
 
@@ -53,17 +53,17 @@ function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
   const lines = snapshot.resources.map((progress, at) =>
     [(names[at] ?? '').padEnd(nameWidth), ...describeProgress(progress, snapshot)].join(GAP),
   );
-  return [...lines, governorLine(snapshot.governor)].map((line) =>
+  return [...lines, rateLimiterLine(snapshot.rateLimiter)].map((line) =>
     line.length <= width ? line : `${line.slice(0, width - 1)}…`,
   );
 }
 
 /** Records, rates, share of the limit and end of one resource. */
-function describeProgress(progress: ResourceProgress, { at, governor }: ProgressSnapshot): string[] {
+function describeProgress(progress: ResourceProgress, { at, rateLimiter }: ProgressSnapshot): string[] {
   const { records, total, state, began } = progress;
   if (began === null) return [state];
   const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = ratesOf(progress, at);
-  const { allowedPerSecond: allowed } = governor;
+  const { allowedPerSecond: allowed } = rateLimiter;
   return [
     total === null ? countText(records) : `${countText(records)}/${countText(total)}`,
     ...(done === null ? [] : [formatPercent(Math.min(done, 1))]),
@@ -81,7 +81,7 @@ function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: nu
   return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
 }
 
-function governorLine({ requests, limited, allowedPerSecond, pausedForMs }: GovernorProgress): string {
+function rateLimiterLine({ requests, limited, allowedPerSecond, pausedForMs }: RateLimiterProgress): string {
   const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
   if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
   if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);

@@ -214,7 +214,7 @@ function deleteRecord(request: SandboxRequest): SandboxResponse {
 
 /** The new `updated_at`; null if the records of the resource have none. */
 function timeOfWrite({ clock }: SandboxService, collection: Collection): string | null {
-  return collection.stamped ? new Date(clock.now()).toISOString() : null;
+  return collection.hasUpdatedAt ? new Date(clock.now()).toISOString() : null;
 }
 
 function findCollection({ service, params: [resource = ''] }: SandboxRequest) {

@@ -58,23 +58,24 @@ export interface SyncRequest {
   files?: boolean;
 }
 
-/** One source, ready to be synced. */
+/** One open source, and the operations on it. */
 export interface App {
   readonly source: SourceSettings;
   readonly warehouse: Warehouse;
   readonly client: ApiClient;
   readonly files: FilesLane;
-  readonly governor: RateLimiter;
+  readonly rateLimiter: RateLimiter;
+  /** The base URL of the service, and the prefix of its API version. */
   readonly listing: { baseUrl: URL; prefix: string };
   readonly ownedResources: OwnedResources;
-  /** Forgets refusals; with `now` also until when the service accepts no requests. */
+  /** Sends requests again that the service refused; with `now` also ignores a wait that it requested. */
   retry(now: boolean): Promise<void>;
   sync(request: SyncRequest): Promise<RunReport>;
   /** Fetches one record again. Throws `lease_held` if another process owns the resource, as the methods below do. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
-  /** Carries out the deletes that a person has released. Throws `lease_held` if another process owns the resource. */
+  /** Carries out the deletes that a user has confirmed. Throws `lease_held` if another process owns the resource. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<VerifiedDeletes>;
-  /** Erases what a person has asked to be forgotten; returns how many records. Throws as `confirmReleased` does. */
+  /** Erases the records that a user wants to be forgotten; returns their number. Throws as `confirmReleased` does. */
   eraseForgotten(resource: string, signal: AbortSignal): Promise<number>;
   /** Rebuilds the tables of a resource from the stored bodies. Throws `ConfigError` if it cannot. */
   rebuild(resource: string, signal: AbortSignal): Promise<ResourceRebuilt>;
@@ -88,7 +89,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Builds everything that a source needs. Throws `ConfigError`, before any request is sent, if something cannot be used. */
+/** Opens a source. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   await using opened = new AsyncDisposableStack();
   const { clock, secrets, lingerMs } = options;
@@ -115,10 +116,10 @@ export async function openApp(options: AppOptions): Promise<App> {
   await rateLimit?.save(clock.now());
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
-  const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
+  const settings = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
   const uses = { warehouse, ownedResources, client, listing, proofs: new Map<string, ItemProof>() };
   const scrub = (text: string): string => scrubOwn(text, secrets);
-  const context = { ...facts, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
+  const context = { ...settings, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
   const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
   opened.defer(() => files.close());
   const open = opened.move();
@@ -138,7 +139,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     refetch: (request) => refetchOwned(run(), request),
     confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
-    // What a plain run does not use is loaded with its first use.
+    // Modules that most runs do not use are loaded on demand.
     rebuild: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildResource(run(), ...what),
     rebuildViews: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildViews(run(), ...what),
     eraseForgotten: async (...what) => (await import('../sync/forget/erase-records.ts')).eraseForgotten(run(), ...what),
@@ -149,16 +150,16 @@ export async function openApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** Records are only read through the profile that hides fields which must not be copied. */
+/** Makes the profile drop or hash the fields that must not be copied, as records are read. */
 function withMask(source: SourceSettings): SourceSettings {
   return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
 }
 
-/** Sends requests to a source's service, and stores nothing. */
+/** An open source that sends requests and stores nothing, for `check` and `init`. */
 export interface Probe {
   readonly source: SourceSettings;
   readonly client: ApiClient;
-  readonly governor: RateLimiter;
+  readonly rateLimiter: RateLimiter;
   readonly listing: App['listing'];
   close(): Promise<void>;
 }
@@ -201,7 +202,7 @@ async function openClient(
     return limiter;
   };
   const budget = budgetName(baseUrl.origin, auth);
-  const governor = await openLimiter(budget, limitsOf(source));
+  const rateLimiter = await openLimiter(budget, limitsOf(source));
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
@@ -209,7 +210,7 @@ async function openClient(
     baseUrl,
     profile,
     auth,
-    rateLimiter: governor,
+    rateLimiter,
     tokenRateLimiter,
     clock,
     secrets,
@@ -227,11 +228,11 @@ async function openClient(
   opened.defer(() => client.close());
   return {
     client,
-    governor,
+    rateLimiter,
     listing: { baseUrl, prefix: requestedVersion(profile).prefix },
     rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {
-      await governor.forgetWaits();
+      await rateLimiter.forgetWaits();
       await tokenRateLimiter?.forgetWaits();
     },
   };

@@ -28,8 +28,8 @@ export function localWork(options: LocalWorkOptions): SourceWork {
   let open: { app: App; pauses: KnownPauses } | null = null;
   let drain: Drain | null = null;
   return {
-    upkeepMs: 10_000,
-    governor: () => open?.app.governor.figures() ?? null,
+    maintenanceIntervalMs: 10_000,
+    rateLimiter: () => open?.app.rateLimiter.figures() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {
       await open?.app.retry(now).catch(() => undefined);
@@ -58,11 +58,11 @@ export function localWork(options: LocalWorkOptions): SourceWork {
         use: (work) => work(app),
         scan: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
         startDrain: (requestScan) => {
-          const parts = { ...options, app, pauses, walk: requestScan, signal: reading.signal };
+          const parts = { ...options, app, pauses, scan: requestScan, signal: reading.signal };
           drain = inbox === null ? null : startDrain({ ...parts, inbox });
           return drain;
         },
-        upkeep: () => app.warehouse.upkeep(),
+        maintain: () => app.warehouse.upkeep(),
       };
     },
   };

@@ -31,7 +31,7 @@ interface ServeSourcesOptions {
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;
 
-/** A source that is kept fresh, and what its status is made of. */
+/** A source that is kept fresh, and the inputs of its status. */
 interface ServedSource {
   supervisor: SourceSupervisor;
   parts: StatusParts;
@@ -72,7 +72,11 @@ export async function serveSources(options: ServeSourcesOptions) {
     ...alertSettings(settings),
     snapshot: collector.snapshot,
     sources: () =>
-      Array.from(served, ([name, { supervisor }]) => ({ name, isLed: () => supervisor.isLed, use: supervisor.read })),
+      Array.from(served, ([name, { supervisor }]) => ({
+        name,
+        isLeader: () => supervisor.isLeader,
+        use: supervisor.read,
+      })),
   });
 
   function superviseSource(each: WatchedSource, findInbox: FindInbox): void {
@@ -81,12 +85,12 @@ export async function serveSources(options: ServeSourcesOptions) {
     const supervisor = isShared(source)
       ? cluster.supervise(each, inbox)
       : new SourceSupervisor({ ...each, clock, work: localWork({ ...each, clock, secrets, inbox, opening }) });
-    if (!isShared(source)) supervisor.lead(true);
+    if (!isShared(source)) supervisor.setLeader(true);
     const parts: StatusParts = {
       source,
       activity,
       read: supervisor.read,
-      governor: () => supervisor.work.governor(),
+      rateLimiter: () => supervisor.work.rateLimiter(),
       schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
       inbox: inbox && (() => inbox.figures()),
       deliveries: inbox && ((filter) => inbox.list(filter)),
@@ -102,7 +106,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {
       for (const each of watched.values()) superviseSource(each, findInbox);
-      cluster.lead();
+      cluster.startElection();
       alerts.start();
     },
     /** Called when deliveries for a source have been stored. */

@@ -20,7 +20,7 @@ import type { RunWatcher } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
-import type { ScheduleFigures, ScheduleParts } from './schedule/resource.ts';
+import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
 import type { SourceActivity } from './source-activity.ts';
 
@@ -28,12 +28,12 @@ import type { SourceActivity } from './source-activity.ts';
 
 /** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
-  /** Between two passes of upkeep. */
-  readonly upkeepMs: number;
+  /** Pause between two calls of `maintain`. */
+  readonly maintenanceIntervalMs: number;
   /** Opens the source; `opened` closes it again. Throws if it cannot be opened. */
   open(opened: AsyncDisposableStack, stopping: AbortSignal): Promise<OpenSource>;
   /** Null while this process sends no requests. */
-  governor(): RateLimiterMetrics | null;
+  rateLimiter(): RateLimiterMetrics | null;
   /** Called when deliveries have been stored. */
   wake(): void;
   /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
@@ -50,8 +50,8 @@ export interface OpenSource {
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
   startDrain(requestScan: Scheduler['requestScan']): Drain | null;
-  /** A housekeeping job. */
-  upkeep: () => Promise<void>;
+  /** Maintains warehouse and queue; called about every `maintenanceIntervalMs`. */
+  maintain: () => Promise<void>;
 }
 
 /** The inbox of a source, in which the receiver stores deliveries. */
@@ -93,7 +93,7 @@ export class SourceSupervisor {
   /** Why the source is not open. */
   #problem: unknown = openingError();
   #scheduler: Scheduler | null = null;
-  #isLed = false;
+  #isLeader = false;
   /** Aborted when the lead is gained or lost. */
   #term = new AbortController();
 
@@ -116,13 +116,13 @@ export class SourceSupervisor {
   }
 
   /** True while this process leads the source. */
-  get isLed(): boolean {
-    return this.#isLed;
+  get isLeader(): boolean {
+    return this.#isLeader;
   }
 
   /** Undefined while this process does not lead the source. */
-  schedule(resource: string): ScheduleFigures | undefined {
-    return this.#scheduler?.figures().find((each) => each.resource === resource);
+  schedule(resource: string): ScheduleState | undefined {
+    return this.#scheduler?.states().find((each) => each.resource === resource);
   }
 
   /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
@@ -134,20 +134,20 @@ export class SourceSupervisor {
   /** Called when resources have been paused or resumed. */
   async pausesChanged(): Promise<void> {
     await this.work.pausesChanged();
-    await this.#scheduler?.honourPauses();
+    await this.#scheduler?.applyPauses();
   }
 
   /** Sets whether this process leads the source from now on: only the leader runs what is due. */
-  lead(isLed: boolean): void {
-    if (isLed === this.#isLed) return;
-    this.#isLed = isLed;
+  setLeader(isLeader: boolean): void {
+    if (isLeader === this.#isLeader) return;
+    this.#isLeader = isLeader;
     this.#term.abort(endingError());
     this.#term = new AbortController();
   }
 
-  /** Aborts the work in progress with this reason, and waits for its end. */
-  async stop(reason = endingError()): Promise<void> {
-    this.#stopping.abort(reason);
+  /** Aborts the work in progress, and waits for its end. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(endingError());
     await this.#ended;
   }
 
@@ -178,7 +178,7 @@ export class SourceSupervisor {
     });
     while (!stopping.aborted) {
       const term = AbortSignal.any([stopping, this.#term.signal]);
-      await (this.#isLed ? this.#work(open, pings, term) : untilAborted(term));
+      await (this.#isLeader ? this.#work(open, pings, term) : untilAborted(term));
     }
   }
 
@@ -198,10 +198,10 @@ export class SourceSupervisor {
     const drain = open.startDrain(scheduler.requestScan);
     this.#scheduler = scheduler;
     scheduler.start();
-    const failed = (error: unknown): void => log.warn({ error }, `the upkeep was deferred: ${messageOf(error)}`);
-    const period = { clock, everyMs: work.upkeepMs, signal: term, failed };
+    const failed = (error: unknown): void => log.warn({ error }, `the maintenance was deferred: ${messageOf(error)}`);
+    const period = { clock, everyMs: work.maintenanceIntervalMs, signal: term, failed };
     // A job that hangs does not delay the others.
-    const jobs = [open.upkeep, () => deleteRequested(open, term), createFilesJob(this.#options, open)];
+    const jobs = [open.maintain, () => deleteRequested(open, term), createFilesJob(this.#options, open)];
     await Promise.all(jobs.map((job) => repeatUntilAborted(period, () => job(term))));
     this.#scheduler = null;
     // In parallel: the drain finishes its fetches, but does not wait for syncs that it has requested.

@@ -13,11 +13,11 @@ export interface DrainParts extends WatchedSource {
   app: App;
   inbox: DrainOptions['inbox'];
   pauses: KnownPauses;
-  walk: DrainOptions['scan'];
+  scan: DrainOptions['scan'];
   /** Ends the fetches in progress. */
   signal: AbortSignal;
   /** In a cluster: whether this process handles deliveries for these resources. */
-  concerns?: (resources: readonly string[]) => boolean;
+  isResponsible?: (resources: readonly string[]) => boolean;
   /** Throws if a resource must not be owned now. */
   checkOwner?: (resource: string) => void;
   pollMs?: number;
@@ -25,7 +25,7 @@ export interface DrainParts extends WatchedSource {
 
 /** Starts to process the deliveries of a source; null if it receives no webhooks. */
 export function startDrain(parts: DrainParts): Drain | null {
-  const { source, log, activity, app, pauses, concerns, checkOwner } = parts;
+  const { source, log, activity, app, pauses, isResponsible, checkOwner } = parts;
   const { profile, webhook } = source;
   if (webhook === null) return null;
   const refusePaused = async (resource: string): Promise<void> => {
@@ -37,9 +37,9 @@ export function startDrain(parts: DrainParts): Drain | null {
     resources: syncedResources(source),
     persist: () => app.warehouse.persist(),
     // Deliveries for a paused resource stay in the inbox.
-    concerns: (resources) => {
+    isResponsible: (resources) => {
       const areAllPaused = resources.length > 0 && resources.every((resource) => pauses.wasPaused(resource));
-      return !areAllPaused && concerns?.(resources) !== false;
+      return !areAllPaused && isResponsible?.(resources) !== false;
     },
     refetch: async (resource, key, expected) => {
       await refusePaused(resource);
@@ -48,7 +48,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     },
     scan: async (resource, command) => {
       await refusePaused(resource);
-      return parts.walk(resource, command);
+      return parts.scan(resource, command);
     },
     attempts: webhook.attempts,
     keepMs: webhook.keep,
@@ -58,7 +58,7 @@ export function startDrain(parts: DrainParts): Drain | null {
       failed: (error, at) => {
         const code = error instanceof SyncError ? error.code : 'bug';
         // In a cluster another process may own the resource at any time.
-        const isExpected = code === 'paused' || (concerns !== undefined && code === 'lease_held');
+        const isExpected = code === 'paused' || (isResponsible !== undefined && code === 'lease_held');
         log[isExpected ? 'debug' : 'warn']({ ...at, error }, `a delivery was deferred: ${messageOf(error)}`);
       },
     },

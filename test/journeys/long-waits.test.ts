@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exitCodeOfStatus } from '../../src/cli/command/context.ts';
+import { EXIT_CODES } from '../../src/cli/command/context.ts';
 import { LONGEST_WAIT_MS } from '../../src/http/rate-limit/answer-limits.ts';
 import { timestampMs } from '../../src/model/timestamp-text.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -48,7 +48,7 @@ async function expectPutOff(
   const clock = pushedClock(new Date().toISOString(), 50);
   const began = clock.now();
   const first = await stage.run('backfill', { clock });
-  expect([first.status, exitCodeOfStatus(first.status)]).toEqual(['deferred', 4]);
+  expect([first.status, EXIT_CODES[first.status]]).toEqual(['deferred', 4]);
   const stated = Math.min(asked, LONGEST_WAIT_MS);
   const due = await dueIn(stage, began);
   expect(due).toBeGreaterThanOrEqual(stated - SECOND);

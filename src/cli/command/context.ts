@@ -4,11 +4,10 @@ import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import type { RunStatus } from '../../model/vocabulary.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { toTypableCommands } from '../../observe/started-as.ts';
 
-/** Where a command prints its report. */
+/** The output stream of reports. */
 export interface ReportOutput {
   stdout: Writable & { isTTY?: boolean; columns?: number };
   /** Texts that must not be written anywhere; filled when the settings are read. */
@@ -17,7 +16,7 @@ export interface ReportOutput {
   json?: boolean;
 }
 
-/** Where errors and the log go. */
+/** The output stream of errors and of the log. */
 export interface ErrorOutput {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   secrets: string[];
@@ -39,21 +38,15 @@ export interface CliContext extends ReportOutput, ErrorOutput {
   secretsOptional?: boolean;
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
   umask: (mask: number) => void;
-  /** A command says here how the process is to end. */
+  /** Sets the exit code of the process. */
   exit: (code: ExitCode) => void;
 }
 
-/** Exit codes of the process; the README's table is held to this one. */
+/** Exit codes of the process; a test compares the documented ones with these. */
 export const EXIT_CODES = { ok: 0, failed: 1, usage: 2, partial: 3, deferred: 4, interrupted: 130 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 
-/** The exit code of a run that ended by itself. */
-export function exitCodeOfStatus(status: RunStatus): ExitCode {
-  return EXIT_CODES[status];
-}
-
-/** The exit code of a command that threw. */
 export function exitCodeOfError(error: unknown): ExitCode {
   if (error instanceof ConfigError) return EXIT_CODES.usage;
   if (error instanceof DeferredError) return EXIT_CODES.deferred;
@@ -61,15 +54,15 @@ export function exitCodeOfError(error: unknown): ExitCode {
   return EXIT_CODES.failed;
 }
 
-/** The code that matters most to an operator, if several sources were run. */
+/** The most severe of the exit codes of several sources. */
 export function worstExitCode(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [130, 2, 1, 3, 4, 0];
   return order.find((code) => codes.includes(code)) ?? EXIT_CODES.ok;
 }
 
 /**
- * Prints the result of a command: an object as one line of JSON, a text as it is. Secrets are taken out, because answers
- * and deliveries of a service may contain them.
+ * Prints the result of a command: an object as one line of JSON, a text as it is. Removes secrets, because responses and
+ * deliveries of a service may contain them.
  */
 export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
   const text =
@@ -108,8 +101,8 @@ export function alignedLines(
 
 /**
  * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
- * else. Faults of settings and arguments are text there too, because a person has to correct them line by line, unless
- * the command prints JSON.
+ * else. Errors in settings and arguments are always text, because a user has to correct them line by line, unless the
+ * command prints JSON.
  */
 export async function printError(
   { stderr, secrets, json = false }: ErrorOutput,
@@ -137,24 +130,23 @@ function formatStack(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
 }
 
-/** The way from nothing to a fresh copy, as the help and the demo show it. */
+/** The first commands of a new user, for the help and the demo. */
 export const FIRST_STEPS = `
   content-sync init        Ask for address and credential, and write a working config
   content-sync backfill    Copy everything; run it again after a stop, it resumes
   content-sync sync        Copy what changed since; a schedule calls this
   content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
 
-/** What a word means, for its colour. */
+/** The meaning of a text, which decides its colour. */
 export type TextTone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
 
-/** Colours a text by what it means. */
 export type Paint = (text: string, tone: TextTone) => string;
 
 const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
 
 /**
- * Colours for what is printed on stdout: only on a terminal, and not where `NO_COLOR` is set; anywhere where
- * `FORCE_COLOR` is.
+ * Returns the function that colours text for stdout: on a terminal, unless `NO_COLOR` is set; everywhere if `FORCE_COLOR`
+ * is set.
  */
 export function painter({ stdout }: ReportOutput): Paint {
   return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));

@@ -58,9 +58,9 @@ async function missing(
   }
 }
 
-/** What is wrong if others have made tables that the first run of these resources would make, and what to do about it. */
-function foreignTables(resources: readonly string[], there: ReadonlySet<string>): [string, string] | null {
-  const names = resources.filter((resource) => there.has(resource));
+/** Returns the problem and the remedy if external tables have the names of tables that the first run would create; else null. */
+function foreignTables(resources: readonly string[], existing: ReadonlySet<string>): [string, string] | null {
+  const names = resources.filter((resource) => existing.has(resource));
   if (names.length === 0) return null;
   const hint = 'rename them, or point `warehouse` at a database or schema of its own';
   return [`, which has tables that content-sync did not make: ${names.join(', ')}`, hint];

@@ -31,7 +31,6 @@ export function sourceCommand(name: string): Command {
   return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
 
-/** Adds those options to a command. */
 export function withSourceOptions(command: Command): Command {
   const logLevel = new Option(
     '--log-level <level>',
@@ -46,7 +45,7 @@ export function withSourceOptions(command: Command): Command {
 /** One source that a command was asked to work on. */
 export interface ChosenSource {
   source: SourceSettings;
-  /** Those named on the command line, in the profile's order; all of the source if none is named. */
+  /** The resources that the command line names, in the profile's order; all if it names none. */
   resources: readonly string[];
   log: Logger;
   /** Path of the control socket; null for none. */
@@ -54,10 +53,9 @@ export interface ChosenSource {
 }
 
 /**
- * Runs `work` for each chosen source, one after the other, and hands the worst of their exit codes (`ok` for those that
- * return none) to the shell. A source that fails, or whose own file was refused, is reported and does
- * not affect the others. Throws `ConfigError` before any request if the settings or the names on the command line are
- * invalid.
+ * Runs `work` for each chosen source, one after the other, and sets the worst of their exit codes (`ok` for none) as that
+ * of the process. A source that fails, or whose settings are invalid, is reported and does not affect the others. Throws
+ * `ConfigError` before any request if the shared settings or the names on the command line are invalid.
  */
 export async function forEachSource(
   context: CliContext,
@@ -103,8 +101,8 @@ function chooseSources(
 }
 
 /**
- * Reads the settings, and of the sources only the one that the command line names. From here on none of their secrets is
- * written, and files get their rights. Throws `ConfigError`.
+ * Reads the settings, and with `--source` only that source. Registers their secrets, so that none is printed, and sets the
+ * umask for new files. Throws `ConfigError`.
  */
 export function readSettings(context: CliContext, options: SourceOptions): Settings {
   const settings = loadSettings({ ...context, path: options.config, source: options.source });
@@ -119,7 +117,7 @@ export function readSettings(context: CliContext, options: SourceOptions): Setti
   return settings;
 }
 
-/** Reports the sources that were left out; returns the exit code of each. */
+/** Prints the errors of sources whose settings are invalid; returns the exit code of each. */
 export async function reportRefused(context: CliContext, { refused }: Settings): Promise<ExitCode[]> {
   for (const source of refused) await printError(context, settingsError(source), source.name);
   return refused.map(() => EXIT_CODES.usage);
@@ -153,14 +151,14 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
   }
 }
 
-/** The source of an app, and its log. */
+/** What `withApp` opens. */
 export interface AppSource {
   source: SourceSettings;
   log: Logger;
   retried?: NonNullable<AppOptions['retried']>;
 }
 
-/** Wires the source up, runs `work` with it, and closes it again. */
+/** Opens the source, runs `work` with it, and closes it again. */
 export async function withApp<T>(
   { clock, secrets }: CliContext,
   { source, log, retried }: AppSource,

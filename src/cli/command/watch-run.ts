@@ -4,20 +4,18 @@ import { hostname, userInfo } from 'node:os';
 import type { Logger } from 'pino';
 import { sharedDatabase } from '../../database/databases.ts';
 import { retryText } from '../../http/client.ts';
-import { ConfigError, type SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
 import {
   advanceResource,
   endResource,
-  type GovernorProgress,
+  type RateLimiterProgress,
   type ResourceProgress,
   startResource,
   waitingResource,
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import type { App, AppOptions } from '../../server/app.ts';
-import { type ControlAnswer, type ControlRequest, errorOf } from '../../server/controls/control-request.ts';
 import type { ServeConnection } from '../../server/controls/serve-connection.ts';
 import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
@@ -46,8 +44,8 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
   const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
   const draw = (): void => {
-    const governor = governorProgress(app, clock.now());
-    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], governor });
+    const rateLimiter = rateLimiterProgress(app, clock.now());
+    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], rateLimiter });
   };
   const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
     progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
@@ -88,13 +86,13 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   };
 }
 
-function governorProgress(app: App, now: number): GovernorProgress {
-  const { requests, limited, allowedPerSecond, pausedUntil } = app.governor.figures();
+function rateLimiterProgress(app: App, now: number): RateLimiterProgress {
+  const { requests, limited, allowedPerSecond, pausedUntil } = app.rateLimiter.figures();
   const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
   return { requests, limited, allowedPerSecond, pausedForMs };
 }
 
-/** The end of a run for a person: a line per resource, and advice for those that did not end well. */
+/** Formats the report of a run for a terminal: a line per resource, and advice for those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
   const lines = report.resources.flatMap((resource) => [
@@ -147,7 +145,7 @@ export async function findServe(
   return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
 }
 
-/** Who runs this command, for the log of the process that does what it asks for. */
+/** The user and the process of this command, for the audit log of the `serve` that it controls. */
 export function caller(): string {
   try {
     return `${userInfo().username}, pid ${process.pid}`;
@@ -155,26 +153,4 @@ export function caller(): string {
     // The user of a container may have no name.
     return `pid ${process.pid}`;
   }
-}
-
-/**
- * Asks a running `serve`. Returns its answer; null if it does not keep the source, which another process may do. Throws
- * the answer's error if it is not done.
- */
-export async function askServe(
-  serve: ServeConnection,
-  request: ControlRequest,
-  signal: AbortSignal,
-): Promise<ControlAnswer | null> {
-  const { answer } = await serve.send(request, signal);
-  if (answer.code === 'unknown_source') return null;
-  if (!answer.done) throw failureOf(answer);
-  return answer;
-}
-
-/** The error of an answer, as the same command throws it where it does the work itself. */
-export function failureOf(answer: ControlAnswer): SyncError {
-  const { code, message, hint } = answer;
-  if (code !== 'usage') return errorOf(answer);
-  return new ConfigError('usage', message, hint === null ? {} : { hint });
 }

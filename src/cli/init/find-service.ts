@@ -11,7 +11,7 @@ import { type CliContext, print } from '../command/context.ts';
 import { progressOn, refuseInsecure } from '../probe.ts';
 import type { Questions } from './questions.ts';
 
-/** What a config says of a service. */
+/** The settings of a service for the config. */
 export interface FoundService {
   baseUrl: string;
   auth: Record<string, string>;
@@ -113,7 +113,7 @@ function titleOf({ name, profile }: NamedProfile): string {
   return profile.about?.title ?? name;
 }
 
-/** Chooses by the form of the credential; the user decides between the others. */
+/** Chooses by the form of the credential; if several profiles fit, asks the user. */
 async function chooseProfile(
   questions: Questions,
   known: readonly NamedProfile[],

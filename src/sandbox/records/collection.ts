@@ -21,10 +21,10 @@ export interface StartingRecords {
   /** Returns the rank of a record that is written later, if `Sort` is `none`. */
   rankOf(key: string): number;
   /** True if the records have an `updated_at`, which the service then sets on every write. */
-  stamped: boolean;
+  hasUpdatedAt: boolean;
 }
 
-export const NO_RECORDS: StartingRecords = { entries: [], rankOf: hashKey, stamped: true };
+export const NO_RECORDS: StartingRecords = { entries: [], rankOf: hashKey, hasUpdatedAt: true };
 
 /** Where a page starts: after a record (keyset), or after a number of records. */
 export type PageStart = { after: { rank: number; key: string } } | { offset: number };
@@ -48,7 +48,7 @@ interface PendingChange {
  * by `updated_at`, as after a late commit.
  */
 export class Collection {
-  readonly stamped: boolean;
+  readonly hasUpdatedAt: boolean;
   readonly #start: StartingRecords;
   readonly #sort: Sort;
   readonly #lagMs: number;
@@ -58,7 +58,7 @@ export class Collection {
   #version = 0;
 
   constructor(start: StartingRecords, sort: Sort, lagMs: number) {
-    this.stamped = start.stamped;
+    this.hasUpdatedAt = start.hasUpdatedAt;
     this.#start = start;
     this.#sort = sort;
     this.#lagMs = lagMs;

@@ -17,7 +17,7 @@ export function generatedRecords(resource: string, count: number, sort: Sort): S
     return new GeneratedEntry(template, index, rank);
   });
   if (sort === 'none') entries.sort((a, b) => a.rank - b.rank || a.index - b.index);
-  return { entries, rankOf: (key) => hashKey(key) % Math.max(count, 1), stamped: true };
+  return { entries, rankOf: (key) => hashKey(key) % Math.max(count, 1), hasUpdatedAt: true };
 }
 
 class GeneratedEntry implements CollectionEntry {

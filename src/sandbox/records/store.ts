@@ -116,7 +116,7 @@ export class RecordStore {
     const collection = this.#collections.get(resource) ?? this.#add(resource, NO_RECORDS);
     const before = collection.get(id);
     const ownTime = text === null ? 0 : readIdAndTime(text).time;
-    const time = ownTime === 0 || !collection.stamped ? this.#clock.now() : ownTime;
+    const time = ownTime === 0 || !collection.hasUpdatedAt ? this.#clock.now() : ownTime;
     collection.set(id, text === null ? null : Buffer.from(text), time, this.#clock.monotonic());
     const kinds = eventsOf(before === null ? null : decode(before), text);
     for (const kind of kinds) this.#changed({ resource, kind, id, time });
@@ -160,8 +160,8 @@ function readRecords(file: string, sort: Sort): StartingRecords {
   }
   entries.sort((a, b) => a.rank - b.rank || (a.key < b.key ? -1 : 1));
   const [first] = entries;
-  const stamped = first === undefined || Buffer.from(first.text).includes('"updated_at"');
-  return { entries, rankOf: hashKey, stamped };
+  const hasUpdatedAt = first === undefined || Buffer.from(first.text).includes('"updated_at"');
+  return { entries, rankOf: hashKey, hasUpdatedAt };
 }
 
 function readLine(text: string, position: string): ReturnType<typeof readIdAndTime> {

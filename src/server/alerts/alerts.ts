@@ -12,7 +12,7 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
-import { isOpen, judge, type Judgement, keyOf, planAlerts, reportedRows } from './plan-alerts.ts';
+import { alertKey, type AlertState, findConditions, isOpen, planAlerts, reportedRows } from './plan-alerts.ts';
 
 // Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
 
@@ -31,7 +31,7 @@ export function alertSettings({ alerts, serve }: Settings): AlertSettings {
 export interface AlertSource {
   name: string;
   /** True while this process is the one that reports its alerts. */
-  isLed: () => boolean;
+  isLeader: () => boolean;
   /** Passes its warehouse to `work`. Rejects if it cannot be opened. */
   use: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
 }
@@ -103,11 +103,11 @@ export class Alerts {
   async #check(isOnce: boolean): Promise<void> {
     const channels = this.#channels.filter(({ isBusy }) => !isBusy);
     if (channels.length === 0) return;
-    const { conditions, knownSources, copied } = judge(await this.#options.snapshot());
-    const led = new Map(this.#options.sources().map(({ name, isLed }) => [name, isLed()]));
+    const { conditions, knownSources, copied } = findConditions(await this.#options.snapshot());
+    const led = new Map(this.#options.sources().map(({ name, isLeader }) => [name, isLeader()]));
     await this.#store.read();
     const isKnown = (name: string): boolean => !led.has(name) || this.#store.has(name);
-    const judgement = {
+    const state = {
       // Of a source whose alerts were not read, only that it cannot be read is reported.
       conditions: conditions.filter(({ source, resource }) =>
         resource === null ? led.get(source) !== false : isKnown(source),
@@ -115,7 +115,7 @@ export class Alerts {
       knownSources: new Set([...knownSources].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
-    for (const channel of channels) channel.report(judgement, isOnce);
+    for (const channel of channels) channel.report(state, isOnce);
   }
 }
 
@@ -143,17 +143,17 @@ class AlertChannel {
   }
 
   /** Reports without the caller waiting. Must not be called while the channel is busy. */
-  report(judgement: Judgement, isOnce: boolean): void {
+  report(state: AlertState, isOnce: boolean): void {
     this.isBusy = true;
-    this.idle = this.#report(judgement, isOnce)
+    this.idle = this.#report(state, isOnce)
       .catch((error: unknown) => this.#options.log.error({ error }, `alerts were deferred: ${messageOf(error)}`))
       .finally(() => (this.isBusy = false));
   }
 
-  async #report(judgement: Judgement, isOnce: boolean): Promise<void> {
+  async #report(state: AlertState, isOnce: boolean): Promise<void> {
     const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
     const now = clock.now();
-    const input = { channel, settings, judgement, reported: store.rows(channel), pending: this.#pending, now, isOnce };
+    const input = { channel, settings, state, reported: store.rows(channel), pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.#save(keep);
@@ -180,7 +180,7 @@ class AlertChannel {
     const about = { channel, count: message.count, title: message.title };
     const failed = await sendMessage(settings, message, signal);
     if (failed !== null && signal.aborted) return false;
-    metrics.alerted(channel, failed === null ? 'sent' : 'failed');
+    metrics.counters.messages.inc({ channel, result: failed === null ? 'sent' : 'failed' });
     if (failed === null) {
       log.info(about, 'alert sent');
       this.#failures = 0;
@@ -215,8 +215,8 @@ class AlertStore {
 
   /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
   async read(): Promise<void> {
-    for (const { name, isLed, use } of this.#options.sources()) {
-      const leads = isLed();
+    for (const { name, isLeader, use } of this.#options.sources()) {
+      const leads = isLeader();
       const stored = leads ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
       this.#readSources[leads ? 'add' : 'delete'](name);
@@ -255,7 +255,7 @@ class AlertStore {
 }
 
 function rowKey(row: SentAlert): string {
-  return `${row.channel}\n${keyOf(row)}`;
+  return `${row.channel}\n${alertKey(row)}`;
 }
 
 interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' | 'metrics'> {
@@ -264,8 +264,8 @@ interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' |
 }
 
 /**
- * Reports what a command leaves behind, once, and when it has ended, as `serve` does. Waits some seconds at most for
- * receivers that do not answer, and never throws for them. Only `serve` knows about webhooks.
+ * Reports alerts once, at the end of a command; `serve` reports them all the time. Waits some seconds at most for receivers
+ * that do not respond, and never throws for them. Excludes webhooks, which only `serve` receives.
  */
 export async function reportAlertsOnce({ sources: all, version, ...options }: ReportOnceOptions): Promise<void> {
   await using opened = new AsyncDisposableStack();
@@ -279,7 +279,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
       const warehouse = await openWarehouse(source.warehouse, clock);
       return work(warehouse).finally(() => warehouse.close());
     };
-    sources.push({ name: source.name, isLed: () => true, use });
+    sources.push({ name: source.name, isLeader: () => true, use });
     statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };

@@ -9,7 +9,7 @@ import type { Condition } from './plan-alerts.ts';
 
 // The text of an alert message, and sending it by POST, Slack or mail.
 
-type Thing = Omit<Condition, 'count'>;
+type ReportedProblem = Omit<Condition, 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -27,7 +27,7 @@ export interface AlertMessage {
   at: string;
   /** Of the page; null if it is not known. */
   url: string | null;
-  things: (Omit<Thing, 'since' | 'cause'> & { since: string })[];
+  things: (Omit<ReportedProblem, 'since' | 'cause'> & { since: string })[];
 }
 
 interface MessageContext {
@@ -62,7 +62,7 @@ export function begunMessage(begun: readonly Condition[], context: MessageContex
 
 /** Reports what has ended. `over` must not be empty. */
 export function overMessage(over: readonly SentAlert[], context: MessageContext): AlertMessage {
-  const things = over.map(({ source, alert, what, since }): Thing => {
+  const things = over.map(({ source, alert, what, since }): ReportedProblem => {
     const [named, resource = null] = alert.split(' ');
     const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
     return { kind, source, resource, since, what, next: null, command: null, cause: '' };
@@ -78,14 +78,14 @@ export function testMessage(channel: string, now: number, url: string | null): A
   return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
 }
 
-function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: MessageContext): AlertMessage {
+function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], context: MessageContext): AlertMessage {
   const { now, publicUrl, scrub } = context;
   const toLine = (text: string): string => {
     const clean = scrub(text).replaceAll(/\s+/g, ' ');
     return clean.length > MAX_LINE_CHARS ? `${clean.slice(0, MAX_LINE_CHARS - 1)}…` : clean;
   };
   const things = all
-    .map(({ what, next, command, ...thing }): Thing => {
+    .map(({ what, next, command, ...thing }): ReportedProblem => {
       return { ...thing, what: toLine(what), next: next && toLine(next), command: command && scrub(command) };
     })
     .toSorted((a, b) => ALERT_KINDS.indexOf(a.kind) - ALERT_KINDS.indexOf(b.kind));
@@ -114,7 +114,7 @@ function toMessage(status: 'firing' | 'over', all: readonly Thing[], context: Me
 }
 
 /** `blog (content, images), shop`. */
-function formatNames(things: readonly Thing[]): string {
+function formatNames(things: readonly ReportedProblem[]): string {
   const sources = [...Map.groupBy(things, ({ source }) => source)].map(([source, own]) => {
     const resources = [...new Set(own.flatMap(({ resource }) => resource ?? []))];
     return resources.length === 0 ? source : `${source} (${formatList(resources, MAX_RESOURCES)})`;
@@ -127,7 +127,7 @@ function formatList(names: readonly string[], max: number): string {
   return `${names.slice(0, max).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-function formatGroup(status: 'firing' | 'over', group: readonly Thing[], now: number): string {
+function formatGroup(status: 'firing' | 'over', group: readonly ReportedProblem[], now: number): string {
   const [first] = group;
   if (first === undefined) return '';
   const { kind, what, next, command } = first;

@@ -25,8 +25,8 @@ export interface Condition {
   count: number;
 }
 
-/** All conditions of one snapshot. */
-export interface Judgement {
+/** What a status snapshot contains for the alerts. */
+export interface AlertState {
   conditions: Condition[];
   /** Sources whose state is known: the end of a condition is reported for these only. */
   knownSources: ReadonlySet<string>;
@@ -39,8 +39,8 @@ export function alertName({ kind, resource }: Condition): string {
   return resource === null ? kind : `${kind} ${resource}`;
 }
 
-/** Finds the conditions in what the page shows. Pure. */
-export function judge(snapshot: StatusSnapshot): Judgement {
+/** Finds all conditions in a status snapshot. Pure. */
+export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
   const found = findProblems(snapshot).flatMap(({ alert, check, source, resource, ...problem }): Condition[] => {
@@ -52,7 +52,7 @@ export function judge(snapshot: StatusSnapshot): Judgement {
   });
   const copies = readable.flatMap(completeCopies);
   return {
-    conditions: [...found, ...readable.flatMap(judgeRuns), ...copies.flatMap(({ changes }) => changes)],
+    conditions: [...found, ...readable.flatMap(runConditions), ...copies.flatMap(({ changes }) => changes)],
     knownSources: known,
     copied: copies.map(({ source, resource, lastChangeAt }) => ({ source, resource, lastChangeAt })),
   };
@@ -74,7 +74,7 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
 }
 
 /** Judges the last ended run of each resource; a deferred or interrupted one changes nothing. */
-function judgeRuns({ source, resources }: SourceStatus): Condition[] {
+function runConditions({ source, resources }: SourceStatus): Condition[] {
   return resources.flatMap(({ resource, runs }): Condition[] => {
     const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFiles);
     const [last] = ended;
@@ -108,10 +108,10 @@ function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed'
 export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
-  judgement: Judgement;
+  state: AlertState;
   /** What this channel has reported. */
   reported: readonly SentAlert[];
-  /** When each change that is not reported yet was first seen, by `keyOf`; epoch milliseconds. */
+  /** When each change that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
   now: number;
   /** True for a process that checks once and ends: it waits for nothing. */
@@ -131,18 +131,18 @@ export interface PlannedAlerts {
 
 /** A channel without `repeat` reports an incident that returns at most once in this time. */
 const RETURN_INTERVAL_MS = 3_600_000;
-/** In units of `group_wait`: how long a condition must be gone before its end is reported. */
+/** In units of `group_wait`: how long a condition must be over before its end is reported. */
 const END_WAITS = 4;
-/** In units of `group_wait`: the longest that a change waits for others. */
+/** In units of `group_wait`: maximum time that a change waits for others. */
 const MAX_WAITS = 10;
 
 /** Identifies an alert among those of all sources. */
-export function keyOf({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
+export function alertKey({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
   return `${source}\n${alert}`;
 }
 
-function keyOfCondition(condition: Condition): string {
-  return keyOf({ source: condition.source, alert: alertName(condition) });
+function conditionKey(condition: Condition): string {
+  return alertKey({ source: condition.source, alert: alertName(condition) });
 }
 
 /**
@@ -150,29 +150,32 @@ function keyOfCondition(condition: Condition): string {
  * per interval, and its end. Pure.
  */
 export function planAlerts(input: AlertsInput): PlannedAlerts {
-  const { settings, judgement, reported, now, isOnce } = input;
-  const rows = new Map(reported.map((row) => [keyOf(row), row]));
-  const present = coveredConditions(settings, judgement.conditions);
-  const presentKeys = new Set(present.map(keyOfCondition));
-  const fresh = present.filter((condition) => isNew(condition, rows.get(keyOfCondition(condition)), input));
-  const repeated = present.filter((condition) => isToRepeat(condition, rows.get(keyOfCondition(condition)), input));
-  const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(keyOf(row)));
+  const { settings, state, reported, now, isOnce } = input;
+  const rows = new Map(reported.map((row) => [alertKey(row), row]));
+  const present = coveredConditions(settings, state.conditions);
+  const presentKeys = new Set(present.map(conditionKey));
+  const fresh = present.filter((condition) => isNew(condition, rows.get(conditionKey(condition)), input));
+  const repeated = present.filter((condition) => isToRepeat(condition, rows.get(conditionKey(condition)), input));
+  const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
   const isSilent = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source);
   };
-  const ended = gone.filter((row) => !isSilent(row) && judgement.knownSources.has(row.source));
+  const ended = gone.filter((row) => !isSilent(row) && state.knownSources.has(row.source));
   const seen = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
   const isGathered = (pending: ReadonlyMap<string, number>, waits: number): boolean => {
     const [first, last] = [Math.min(...pending.values()), Math.max(...pending.values())];
     return isOnce || now - last >= waits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
   };
-  const begins = seen(fresh.map(keyOfCondition));
-  const ends = seen(ended.map(keyOf));
+  const begins = seen(fresh.map(conditionKey));
+  const ends = seen(ended.map(alertKey));
   return {
     begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
     over: isGathered(ends, END_WAITS) ? ended : [],
-    keep: [...gone.filter(isSilent).map((row) => Object.assign({}, row, { over_at: now })), ...firstMarks(input, rows)],
+    keep: [
+      ...gone.filter(isSilent).map((row) => Object.assign({}, row, { over_at: now })),
+      ...baselineRows(input, rows),
+    ],
     pending: new Map([...begins, ...ends]),
   };
 }
@@ -209,22 +212,22 @@ function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings,
 }
 
 /** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
-function firstMarks(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
-  const { channel, settings, judgement, now } = input;
-  return judgement.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
+function baselineRows(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
+  const { channel, settings, state, now } = input;
+  return state.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
     const row = { channel, source, alert: `schema_change ${resource}`, what: '', since, told_at: now, over_at: null };
-    return rows.has(keyOf(row)) || !isCovered(settings, 'schema_change', source) ? [] : [row];
+    return rows.has(alertKey(row)) || !isCovered(settings, 'schema_change', source) ? [] : [row];
   });
 }
 
 /** The rows that store reported conditions; of several with one key, the last one counts. */
 export function reportedRows(begun: readonly Condition[], { channel, reported, now }: AlertsInput): SentAlert[] {
-  const open = new Map(reported.filter(isOpen).map((row) => [keyOf(row), row]));
+  const open = new Map(reported.filter(isOpen).map((row) => [alertKey(row), row]));
   return begun
     .toSorted((a, b) => a.since - b.since)
     .map((condition) => {
       const { source, what } = condition;
-      const since = open.get(keyOfCondition(condition))?.since ?? condition.since;
+      const since = open.get(conditionKey(condition))?.since ?? condition.since;
       return { channel, source, alert: alertName(condition), what, since, told_at: now, over_at: null };
     });
 }

@@ -11,9 +11,9 @@ import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
-import { type ItemOf, queueName, type WorkEnd } from '../work-items/work-items.ts';
+import { type ItemOf, queueName, type ItemEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
-import { keepLead } from './keep-lead.ts';
+import { electLeader } from './keep-lead.ts';
 import { failedWith, performScan, type ScanItemResult } from './scan-item.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
 
@@ -71,10 +71,10 @@ export class ClusterWork {
   readonly #joined = new Map<string, JoinedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #supervisors = new Map<string, SourceSupervisor>();
-  /** What this process leads, by the last renewal. */
+  /** The sources that this process leads, as of the last renewal. */
   #led: ReadonlySet<string> = new Set();
-  /** Null until this process takes leads. */
-  #lead: ReturnType<typeof keepLead> | null = null;
+  /** Null in a process that leads no sources. */
+  #election: ReturnType<typeof electLeader> | null = null;
   /** The sources that are open now. */
   readonly #apps: SharedResources<OpenApp>;
   #closingIdle = Promise.resolve();
@@ -99,7 +99,7 @@ export class ClusterWork {
     const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
     void repeatUntilAborted(period, () => this.#followRetries());
     if (control === undefined) return;
-    const isOther = (name: string): boolean => this.#supervisors.get(name)?.isLed !== true;
+    const isOther = (name: string): boolean => this.#supervisors.get(name)?.isLeader !== true;
     const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
     this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
   }
@@ -111,26 +111,24 @@ export class ClusterWork {
 
   /** Starts to serve a source. */
   join(watched: WatchedSource): void {
-    const name = queueName(watched.source.warehouse);
-    this.#joined.set(name, { ...watched, uses: new Set() });
-    this.queue.welcome(name);
+    this.#joined.set(queueName(watched.source.warehouse), { ...watched, uses: new Set() });
   }
 
-  /** Tells a source's supervisor from now on whether this process leads the source. */
+  /** Keeps a source's supervisor informed whether this process leads the source. */
   addSupervisor(name: string, supervisor: SourceSupervisor): void {
     this.#supervisors.set(name, supervisor);
-    supervisor.lead(this.#led.has(name));
+    supervisor.setLeader(this.#led.has(name));
   }
 
-  /** Takes the lead of those sources that have a supervisor here and are not led by another process. */
-  lead(): void {
+  /** Becomes the leader of those sources with a supervisor here that no other process leads. */
+  startElection(): void {
     const { address, clock } = this.#options;
     const renewed = (led: ReadonlySet<string>): void => {
       this.#led = led;
-      this.#supervisors.forEach((supervisor, name) => supervisor.lead(led.has(name)));
+      this.#supervisors.forEach((supervisor, name) => supervisor.setLeader(led.has(name)));
     };
     const sources = (): string[] => [...this.#supervisors.keys()];
-    this.#lead ??= keepLead({ address, sources, clock, failed: this.#failed, renewed });
+    this.#election ??= electLeader({ address, sources, clock, failed: this.#failed, renewed });
   }
 
   /** Called when this process has stored deliveries of a source. */
@@ -175,9 +173,9 @@ export class ClusterWork {
     return joined === undefined ? done : track(joined, done);
   }
 
-  /** Gives back the items in progress and the leads, and closes. */
+  /** Returns the items in progress to the queue, gives up leadership, and closes. */
   async stop(): Promise<void> {
-    await Promise.all([this.#stopWork(), this.#lead?.stop()]);
+    await Promise.all([this.#stopWork(), this.#election?.stop()]);
   }
 
   async #stopWork(): Promise<void> {
@@ -215,7 +213,7 @@ export class ClusterWork {
     return { app, inbox, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
-  #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<WorkEnd<ScanItemResult>> {
+  #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<ItemEnd<ScanItemResult>> {
     const { source, resource } = item;
     const { clock, secrets } = this.#options;
     return this.#whileJoined(source, signal, async ({ watcher }) => {
@@ -232,7 +230,7 @@ export class ClusterWork {
     });
   }
 
-  #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<WorkEnd<null>> {
+  #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<ItemEnd<null>> {
     return this.#whileJoined(source, signal, async () => {
       await this.#use(source, (open) =>
         this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(DRAIN_LINGER_MS, signal)),
@@ -242,10 +240,10 @@ export class ClusterWork {
   }
 
   /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
-  async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<WorkEnd<ControlEnd>> {
-    if (!this.#joined.has(item.source)) return { is: 'foreign' };
+  async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<ItemEnd<ControlEnd>> {
+    if (!this.#joined.has(item.source)) return { is: 'unknown_source' };
     const supervisor = this.#supervisors.get(item.source);
-    if (supervisor?.isLed !== true) return { is: 'back', afterMs: 0 };
+    if (supervisor?.isLeader !== true) return { is: 'returned', afterMs: 0 };
     try {
       const request = controlRequestSchema.parse(item.request);
       // The source may have another name in the settings of the process that asks.
@@ -263,14 +261,14 @@ export class ClusterWork {
   async #whileJoined<T>(
     name: string,
     signal: AbortSignal,
-    work: (joined: JoinedSource) => Promise<WorkEnd<T>>,
-  ): Promise<WorkEnd<T>> {
+    work: (joined: JoinedSource) => Promise<ItemEnd<T>>,
+  ): Promise<ItemEnd<T>> {
     const joined = this.#joined.get(name);
-    if (joined === undefined) return { is: 'foreign' };
+    if (joined === undefined) return { is: 'unknown_source' };
     try {
       return await track(joined, work(joined));
     } catch (error) {
-      if (signal.aborted) return { is: 'back', afterMs: 0 };
+      if (signal.aborted) return { is: 'returned', afterMs: 0 };
       throw error;
     }
   }

@@ -17,12 +17,11 @@ export function isShared({ warehouse }: { warehouse: string }): boolean {
   return sharedDatabase(warehouse) !== null;
 }
 
-/** This process as one of many that work on the same databases. Takes work for each source as soon as it is joined. */
+/** This process among all that work on the same databases. It takes work of each source that has joined. */
 export class Cluster {
   readonly #options: ClusterOptions;
   /** By the database of their sources. */
   readonly #works = new Map<string, ClusterWork>();
-  #isLeading = false;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -56,17 +55,15 @@ export class Cluster {
     if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
     const supervisor = new SourceSupervisor({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
     shared.addSupervisor(queueName(source.warehouse), supervisor);
-    if (this.#isLeading) shared.lead();
     return supervisor;
   }
 
-  /** Takes the lead of the supervised sources that no other process leads. */
-  lead(): void {
-    this.#isLeading = true;
-    for (const work of this.#works.values()) work.lead();
+  /** Becomes the leader of the supervised sources that no other process leads. */
+  startElection(): void {
+    for (const work of this.#works.values()) work.startElection();
   }
 
-  /** Gives back work and leads. Must be called together with `stop` of the supervisors, and not wait for them. */
+  /** Returns work to the queue and gives up leadership. Must be called in parallel with `stop` of the supervisors. */
   async stop(): Promise<void> {
     await Promise.all(Array.from(this.#works.values(), (work) => work.stop()));
   }
@@ -87,8 +84,8 @@ function queuedWork(
   const { queue } = shared;
   const name = queueName(source.warehouse);
   return {
-    upkeepMs: 20_000,
-    governor: () => shared.peek(name)?.governor.figures() ?? null,
+    maintenanceIntervalMs: 20_000,
+    rateLimiter: () => shared.peek(name)?.rateLimiter.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),
     pausesChanged: async () => {
@@ -111,7 +108,7 @@ function queuedWork(
         },
         startDrain: () => null,
         // Deliveries may wait without an item, such as those that are due to be retried.
-        upkeep: async () => {
+        maintain: async () => {
           const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
           if (first !== undefined) await queue.put({ kind: 'drain', source: name });
         },

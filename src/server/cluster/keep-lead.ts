@@ -6,7 +6,7 @@ import { openCoordination } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { repeatUntilAborted, waitAtMost } from '../../model/waiting.ts';
 
-interface LeadOptions {
+interface ElectionOptions {
   /** The warehouse of one of the sources, which are all in the same database. */
   address: string;
   /** The sources to lead if no other process leads them. */
@@ -18,15 +18,15 @@ interface LeadOptions {
   failed: (error: unknown) => void;
 }
 
-/** A lead that is not renewed for this long goes to another process. */
+/** If a leader does not renew for this long, another process takes over. */
 const LEAD_MS = 20_000;
 const RENEW_MS = 5_000;
-/** This process considers its leads lost before another process can take them over. */
+/** This process stops leading before another one can take over. */
 const LOST_MS = LEAD_MS - RENEW_MS;
 const RESIGN_MS = 1_000;
 
-/** Takes and renews the lead of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
-export function keepLead({ address, sources, clock, renewed, failed }: LeadOptions): { stop(): Promise<void> } {
+/** Becomes and stays leader of all sources that no other process leads. Before `stop`, all work of the leader must have ended. */
+export function electLeader({ address, sources, clock, renewed, failed }: ElectionOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const owner = `${hostname()} ${process.pid} ${randomUUID()}`;
   let coordination: Coordination | null = null;
@@ -48,7 +48,7 @@ export function keepLead({ address, sources, clock, renewed, failed }: LeadOptio
     stop: async () => {
       stopping.abort();
       await waitAtMost(clock, RESIGN_MS, renewing);
-      // If the server is unreachable, the lead expires by itself.
+      // If the server is unreachable, the leadership expires by itself.
       const resigned = coordination?.resign(owner).catch(() => undefined);
       await waitAtMost(clock, RESIGN_MS, Promise.resolve(resigned));
       await coordination?.close();

@@ -8,7 +8,7 @@ import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
-import type { ScanItem, WorkEnd } from '../work-items/work-items.ts';
+import type { ScanItem, ItemEnd } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 
 /** The result of a scan item: the report of its run, or why there was none. */
@@ -30,8 +30,8 @@ const RESULT_LOST = {
   hint: 'see _sync_runs; the schedule repeats it when it is due',
 };
 
-/** Between two attempts if the queued sync had begun too early. */
-const AGAIN_MS = 500;
+/** Pause before another attempt if the queued sync had begun before the request. */
+const REQUEUE_MS = 500;
 
 /** Queues a sync, or joins the same one, and waits for its end. Throws `SyncError` if it could not begin. */
 export async function queueScan(queue: WorkQueue, item: ScanItem, signal: AbortSignal): Promise<RunReport> {
@@ -47,15 +47,15 @@ export async function queueNewScan(
   signal: AbortSignal,
 ): Promise<RunReport> {
   for (;;) {
-    const { id, isUnderWay } = await queue.put(item);
+    const { id, isStarted } = await queue.put(item);
     const report = parseResult(await queue.outcome(id, signal));
-    const isOther = isUnderWay || (item.command === 'backfill' && report.resources[0]?.mode !== 'full');
+    const isOther = isStarted || (item.command === 'backfill' && report.resources[0]?.mode !== 'full');
     if (!isOther || report.status === 'interrupted') return report;
-    await clock.sleep(AGAIN_MS, signal);
+    await clock.sleep(REQUEUE_MS, signal);
   }
 }
 
-/** The same, but throws unless it ends as `ok` or `partial`. */
+/** As `queueNewScan`, but throws unless it ends as `ok` or `partial`. */
 export async function scanToSuccess(
   queue: WorkQueue,
   item: ScanItem,
@@ -83,9 +83,9 @@ interface ScanItemParts {
   secrets: readonly string[];
 }
 
-/** By then another process may have released the resource. */
+/** Pause before another attempt, by which the other process may have released the resource. */
 const RETRY_MS = 3_000;
-/** Another process owns the resource for now: the item goes back. */
+/** Another process owns the resource for now: the item returns to the queue. */
 const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
 
 /** Syncs a resource, unless another sync has made it fresh since the item was queued. */
@@ -93,8 +93,8 @@ export async function performScan(
   { app, clock, watcher, secrets }: ScanItemParts,
   { source, resource, command, seen, isAsked }: ScanItem,
   signal: AbortSignal,
-): Promise<WorkEnd<ScanItemResult>> {
-  const skipped = (status: RunReport['status']): WorkEnd<ScanItemResult> => ({
+): Promise<ItemEnd<ScanItemResult>> {
+  const skipped = (status: RunReport['status']): ItemEnd<ScanItemResult> => ({
     is: 'done',
     result: { report: { source, run_id: '', status, resources: [] } },
   });
@@ -108,12 +108,12 @@ export async function performScan(
     const isInterrupted = report.status === 'interrupted';
     // A paused sync is done: resuming the resource queues another one.
     const isPaused = isInterrupted && !signal.aborted && (await pauses.isPaused(resource));
-    if (isInterrupted && !isPaused) return { is: 'back', afterMs: 0 };
+    if (isInterrupted && !isPaused) return { is: 'returned', afterMs: 0 };
     const isOwnedElsewhere = report.resources.some(({ error }) => OWNED_ELSEWHERE.has(error?.code ?? ''));
-    return isOwnedElsewhere ? { is: 'back', afterMs: RETRY_MS } : { is: 'done', result: { report } };
+    return isOwnedElsewhere ? { is: 'returned', afterMs: RETRY_MS } : { is: 'done', result: { report } };
   } catch (error) {
-    if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'back', afterMs: RETRY_MS };
-    if (signal.aborted) return { is: 'back', afterMs: 0 };
+    if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'returned', afterMs: RETRY_MS };
+    if (signal.aborted) return { is: 'returned', afterMs: 0 };
     return { is: 'done', result: failedWith(error, secrets) };
   }
 }

@@ -60,23 +60,23 @@ export class SourceDrain {
       ...options,
       signal: this.#cut.signal,
       pauses: new KnownPauses(app.warehouse, clock),
-      walk: (resource, command) =>
+      scan: (resource, command) =>
         scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
       pollMs: POLL_MS,
-      concerns: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
+      isResponsible: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
       checkOwner: (resource) => {
         if (!this.#yielded.has(resource)) return;
         const message = `another process is about to sync ${resource}`;
         throw new SyncError('lease_held', message, { recovery: 'stop' });
       },
     });
-    // A sync that found its resource owned comes back soon: until then this drain does not own it again.
+    // The queue soon retries a sync whose resource this drain owned: until then this drain does not own it again.
     this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_INTERVAL_MS, signal }, async () => {
       const keys = new Map(source.resources.map((resource) => [resourceKey(name, resource), resource]));
-      const isBusy = (this.#drain?.figures().inProgress ?? 0) > 0;
-      // If the queue cannot be asked, no process can sync either.
-      const back = isBusy ? await queue.comingBack('walk', [...keys.keys()]).catch(() => []) : [];
-      this.#yielded = new Set([...back].flatMap((key) => keys.get(key) ?? []));
+      const isBusy = (this.#drain?.counts().inProgress ?? 0) > 0;
+      // If the queue is unreachable, no process can sync either.
+      const returned = isBusy ? await queue.returnedKeys('walk', [...keys.keys()]).catch(() => []) : [];
+      this.#yielded = new Set([...returned].flatMap((key) => keys.get(key) ?? []));
     });
   }
 
@@ -108,8 +108,8 @@ export class SourceDrain {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
       await clock.sleep(CHECK_INTERVAL_MS, signal);
-      const { inProgress = 0, left = 0 } = this.#drain?.figures() ?? {};
-      if (inProgress > left) since = clock.monotonic();
+      const { inProgress = 0, skipped = 0 } = this.#drain?.counts() ?? {};
+      if (inProgress > skipped) since = clock.monotonic();
     }
   }
 

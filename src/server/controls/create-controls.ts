@@ -60,7 +60,7 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
   const { source } = supervisor;
   // Only the leader can do these. A request from the database was already passed on to the leader.
   const needsLeader = request.action === 'sync' || request.action === 'retry';
-  if (needsLeader && !supervisor.isLed && origin.via !== 'database') {
+  if (needsLeader && !supervisor.isLeader && origin.via !== 'database') {
     const elsewhere = forwardToLeader(source.warehouse, options.clock);
     if (elsewhere !== null) return elsewhere(request, origin);
   }

@@ -9,7 +9,7 @@ import type { OwnTables, DeleteCandidateRow } from '../../database/own-tables.ts
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Kysely } from 'kysely';
 
-/** A delete that waits, as it is shown. */
+/** A delete that waits for a decision or for the next run. */
 export interface WaitingDelete {
   resource: string;
   /** Of the record; for a window of reports its first day. */
@@ -59,7 +59,7 @@ export async function waitingDeletes({ own }: { own: Kysely<OwnTables> }, resour
   ];
 }
 
-/** No process has stored the response: the record is requested again. */
+/** No process has stored the response that was held: the windows are requested again. */
 const NEXT_RUN = 'the next run requests the windows of reports again, and accepts the answer';
 
 /**

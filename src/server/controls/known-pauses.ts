@@ -31,7 +31,7 @@ export class KnownPauses {
     return this.#paused.has(resource);
   }
 
-  /** As `isPaused`, but as of the last read, without waiting. */
+  /** Like `isPaused`, as of the last read, without waiting. */
   wasPaused(resource: string): boolean {
     return this.#paused.has(resource);
   }

@@ -11,7 +11,7 @@ export interface Replayed {
   unknown: string[];
 }
 
-/** By its number, which the list shows, or by the sender's id. */
+/** Finds a delivery by its number, which the list shows, or by the sender's id. */
 export async function findDelivery(inbox: { get: Inbox['get'] }, name: string): Promise<DeliveryRow | null> {
   const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
   return byNumber ?? inbox.get(name);
@@ -41,7 +41,7 @@ export async function replayDeliveries(
   });
 }
 
-/** Only the newest deliveries are hurried: the others are due soon anyway. */
+/** Only the newest deliveries are made due: the others are due soon anyway. */
 const MAX_HURRIED = 5_000;
 
 /** Makes deliveries due now that were deferred after an error; returns how many. */

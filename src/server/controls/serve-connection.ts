@@ -14,7 +14,7 @@ import { sharedDatabase } from '../../database/databases.ts';
 import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
 import {
   done,
-  errorOf,
+  toSyncError,
   originText,
   type ControlResult,
   type Control,
@@ -38,7 +38,6 @@ const answerSchema = z.looseObject({
   message: z.string(),
   hint: z.string().nullable(),
   code: z.string().optional(),
-  result: z.looseObject({}).optional(),
 });
 const reportSchema = z.custom<RunReport>((value) => reportShape.safeParse(value).success);
 const reportShape = z.object({
@@ -102,7 +101,7 @@ async function sendToSocket(
   if (sent.request.action !== 'sync' || !answer.done) return { answer, report: null };
   const following = opened.move();
   const report = read(async () => endSchema.parse((await lines.next()).value)).then((end) => {
-    if ('failed' in end) throw errorOf(end.failed);
+    if ('failed' in end) throw toSyncError(end.failed);
     return end.report;
   });
   return { answer, report: report.finally(() => following.disposeAsync()) };
@@ -189,7 +188,7 @@ async function sendToLeader(
     return { answer: early.value.answer, report: early.value.report && Promise.resolve(early.value.report) };
   const following = opened.move();
   const report = ended.then((end) => {
-    if (end.report === null) throw errorOf(end.answer);
+    if (end.report === null) throw toSyncError(end.answer);
     return end.report;
   });
   return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };

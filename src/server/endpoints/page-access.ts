@@ -102,7 +102,7 @@ function digest(bytes: Buffer): Buffer {
 /** Counts and logs wrong names and passwords: the 1st, 2nd, 4th, 8th and so on. */
 export function refusalNote(metrics: Metrics, log: Logger): (lately: number) => void {
   return (lately) => {
-    metrics.pageRefused();
+    metrics.counters.refusals.inc();
     if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
   };
 }

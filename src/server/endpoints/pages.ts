@@ -25,7 +25,7 @@ export interface WorkerPagesOptions {
 
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
-  details: (asked: DetailsQuery) => Promise<SourceDetails | null>;
+  details: (query: DetailsQuery) => Promise<SourceDetails | null>;
   /** Executes commands of the control socket. */
   control: Control;
   /** True if the pages show bodies of records and deliveries. */

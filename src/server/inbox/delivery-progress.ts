@@ -1,9 +1,10 @@
-// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 import type { DeliveryRow, DeliveryUpdate } from '../../database/inbox.ts';
 import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { EventTarget } from './read-delivery.ts';
+
+// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 
 /** How far one delivery is processed. Its body is not kept in memory. */
 export interface DeliveryProgress {
@@ -17,8 +18,8 @@ export interface DeliveryProgress {
   /** Number of targets that are not finished. */
   remaining: number;
   /** The last error, or one that passes by itself if there was any: then the delivery must not die. */
-  fault: DeliveryFault | null;
-  /** True if it names a record that a user had erased: nothing of it is kept. */
+  failure: DeliveryFailure | null;
+  /** True if it names a record that a user had erased: nothing of it is stored. */
   isForgotten: boolean;
   /** Stored as the reason of a delivery that is done; null for none. */
   remark: string | null;
@@ -33,7 +34,7 @@ export interface PendingTarget {
 }
 
 /** Why a target was not served. */
-export interface DeliveryFault {
+export interface DeliveryFailure {
   /**
    * `record`: caused by this record or by the profile; it is retried a limited number of times. `passing`: caused by the
    * service, the warehouse or another process; it costs no attempt, and the whole resource waits.
@@ -42,7 +43,7 @@ export interface DeliveryFault {
   /** Stable, as in `SyncError`; `behind` if the record that was read is older than the event. */
   code: string;
   reason: string;
-  /** Epoch milliseconds of the next attempt at the earliest; null if our own backoff decides. */
+  /** Epoch milliseconds of the next attempt at the earliest; null if the backoff decides. */
   until: number | null;
 }
 
@@ -67,22 +68,22 @@ const PASSING_WAITS: BackoffLimits = { base: 2_000, cap: 300_000 };
 /** Long enough for something that a user has to fix. */
 const RECORD_WAITS: BackoffLimits = { base: 5_000, cap: 300_000 };
 
-/** Stored in place of everything that a delivery said about erased records. */
+/** Replaces the reason of a delivery that named an erased record. */
 export const FORGOTTEN = 'it named a record that was erased (content-sync forget)';
 
-export function toFault(error: unknown): DeliveryFault {
+export function toFailure(error: unknown): DeliveryFailure {
   const code = error instanceof SyncError ? error.code : 'bug';
   const until = error instanceof DeferredError ? error.until : null;
   const kind = RECORD_CODES.has(code) ? 'record' : 'passing';
   return { kind, code, reason: `${messageOf(error)} [${code}]`, until };
 }
 
-export function isForOthers({ code }: DeliveryFault): boolean {
+export function isOwnedElsewhere({ code }: DeliveryFailure): boolean {
   return OTHERS_CODES.has(code);
 }
 
 /** Milliseconds until the next attempt after `failures` failed ones in a row, 1 or more. */
-export function retryDelayMs({ kind, code, until }: DeliveryFault, failures: number, now: number): number {
+export function retryDelayMs({ kind, code, until }: DeliveryFailure, failures: number, now: number): number {
   if (until !== null) return Math.max(0, until - now);
   const waits = kind === 'record' ? RECORD_WAITS : PASSING_WAITS;
   return backoffDelay(failures, SHORT_CODES.has(code) ? SHORT_WAITS : waits, Math.random);
@@ -97,7 +98,7 @@ export function startDelivery(
   const { seq, attempts, events, received_at } = row;
   const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
   const counts = { seq, attempts, events, receivedAt: timestampMs(received_at), remaining: targets.length };
-  return { ...counts, found, fault: null, isForgotten: false, remark: null };
+  return { ...counts, found, failure: null, isForgotten: false, remark: null };
 }
 
 /** How often and how long a delivery is tried. */
@@ -110,16 +111,16 @@ interface RetryLimits {
 
 /** Returns the new row of a delivery without unfinished targets: done, dead, or waiting for another attempt. */
 export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: number): DeliveryUpdate {
-  const { fault, receivedAt } = delivery;
-  if (fault === null) return finalState(delivery, 'done', delivery.remark, now);
-  const isPassing = fault.kind === 'passing';
-  // An old reading alone never kills a delivery: the last attempt accepts any time.
-  const maxAttempts = fault.code === 'behind' ? limits.attempts - 1 : Infinity;
+  const { failure, receivedAt } = delivery;
+  if (failure === null) return finalState(delivery, 'done', delivery.remark, now);
+  const isPassing = failure.kind === 'passing';
+  // A record older than its event never makes a delivery dead: the last attempt accepts any time.
+  const maxAttempts = failure.code === 'behind' ? limits.attempts - 1 : Infinity;
   const attempts = isPassing ? delivery.attempts : Math.min(delivery.attempts + 1, maxAttempts);
   const isDead = isPassing ? now - receivedAt > limits.keepMs : attempts >= limits.attempts;
-  if (isDead) return finalState({ ...delivery, attempts }, 'dead', fault.reason, now);
-  const due_at = timestampText(now + retryDelayMs(fault, delivery.attempts + 1, now));
-  return { ...rowOf(delivery), state: 'waiting', attempts, due_at, finished_at: null, reason: fault.reason };
+  if (isDead) return finalState({ ...delivery, attempts }, 'dead', failure.reason, now);
+  const due_at = timestampText(now + retryDelayMs(failure, delivery.attempts + 1, now));
+  return { ...rowOf(delivery), state: 'waiting', attempts, due_at, finished_at: null, reason: failure.reason };
 }
 
 /** Returns the new row of a delivery that is not tried again. */

@@ -1,25 +1,17 @@
-// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 import PQueue from 'p-queue';
-import type { DeliveryRow, Inbox, DeliveryUpdate } from '../../database/inbox.ts';
+import type { DeliveryRow, DeliveryUpdate, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RefetchOutcome } from '../../sync/refetch.ts';
-import {
-  type DeliveryFault,
-  type DeliveryProgress,
-  finalState,
-  isForOthers,
-  nextState,
-  type PendingTarget,
-  startDelivery,
-  toFault,
-} from './delivery-progress.ts';
+import { type DeliveryFailure, type DeliveryProgress, finalState, isOwnedElsewhere, nextState, type PendingTarget, startDelivery, toFailure } from './delivery-progress.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
+
+// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 
 /** `scanned`: served by a scan of the resource. `deferred`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'scanned' | 'ignored' | 'dead' | 'deferred';
@@ -58,17 +50,17 @@ export interface DrainOptions extends EventRules {
   /** Maximum number of records that are read in parallel. */
   concurrency: number;
   /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
-  mostInProgress?: number;
+  maxInProgress?: number;
   /** Returns false if another process handles deliveries for these resources. */
-  concerns?: (resources: readonly string[]) => boolean;
+  isResponsible?: (resources: readonly string[]) => boolean;
   /** Interval in which the inbox is read without `wake`; 2 s if absent. */
   pollMs?: number;
   watcher: DrainWatcher;
 }
 
 /** Two readings of a record in a row, because users edit and then publish; then one per second, however many events come. */
-const READ_PACE = { everyMs: 1_100, burst: 2, restMs: 100 };
-const SCAN_PACE = { everyMs: 5_000, burst: 1, restMs: 5_000 };
+const READ_PACE = { everyMs: 1_100, burst: 2, cooldownMs: 100 };
+const SCAN_PACE = { everyMs: 5_000, burst: 1, cooldownMs: 5_000 };
 /** Minimum time between two full scans of a resource, which may be long. */
 const FULL_SCAN_INTERVAL_MS = 600_000;
 /** A delivery that waits for a full scan is tried again after this time. */
@@ -84,10 +76,10 @@ const BUSY_COUNT = 2_000;
 const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 const MAX_STORED_AT_ONCE = 1_000;
-/** Deliveries that do not concern this process are tried again after this time. */
-const LEFT_RETRY_MS = 5_000;
+/** Deliveries that are another process's are looked at again after this time. */
+const SKIPPED_RETRY_MS = 5_000;
 
-const BEHIND_FAULT: DeliveryFault = {
+const STALE_FAILURE: DeliveryFailure = {
   kind: 'record',
   code: 'behind',
   reason: 'what the service answered is older than the event: it is read again [behind]',
@@ -95,23 +87,23 @@ const BEHIND_FAULT: DeliveryFault = {
 };
 
 /**
- * Processes the inbox from its creation on: reads what waits there, fetches each record that a delivery names, and stores
- * what became of the delivery. Errors are reported to the watcher.
+ * Processes the inbox from its creation on: reads waiting deliveries, fetches each record that one names, and stores the
+ * result of the delivery. Reports errors to the watcher.
  */
 export class Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();
-  /** Deliveries in memory by `seq`, those that are left included. */
+  /** Deliveries in memory by `seq`, skipped ones included. */
   readonly #deliveries = new Map<number, DeliveryProgress>();
-  /** Deliveries whose rows are left unchanged for another process or until a pause ends; until epoch milliseconds. */
-  readonly #left = new Map<number, number>();
+  /** Deliveries that are skipped, for another process or during a pause, by `seq`; until epoch milliseconds. */
+  readonly #skipped = new Map<number, number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #scans: PacedWork<DrainOutcome>;
   /** Full scans that run, or ended recently, by resource. */
   readonly #fullScans = new Map<string, Promise<void>>();
   /** Epoch milliseconds of the start of the last successful full scan, by resource. */
   readonly #fullScanBegan = new Map<string, number>();
-  /** Looks and stores one after the other, so that no look finds what is being stored. */
+  /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
   #unstored: DeliveryUpdate[] = [];
   #wantedLook: 'all' | 'new' | null = null;
@@ -144,7 +136,7 @@ export class Drain {
       done: this.#done,
     });
     void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
-      this.#releaseLeft(clock.now());
+      this.#releaseSkipped(clock.now());
       this.#reads.prune();
       const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullLookAt < BUSY_POLL_MS;
       this.#requestLook(isBusy ? 'new' : 'all');
@@ -165,13 +157,13 @@ export class Drain {
   retry(): void {
     this.#reads.retry();
     this.#scans.retry();
-    this.#releaseLeft(Infinity);
+    this.#releaseSkipped(Infinity);
     this.#requestLook('all');
   }
 
-  /** Deliveries in memory, and those of them that are left to another process or until a pause ends. */
-  figures(): { inProgress: number; left: number } {
-    return { inProgress: this.#deliveries.size, left: this.#left.size };
+  /** The number of deliveries in memory, and of those that are skipped, for another process or during a pause. */
+  counts(): { inProgress: number; skipped: number } {
+    return { inProgress: this.#deliveries.size, skipped: this.#skipped.size };
   }
 
   /** Starts nothing more, and waits a bounded time for what is in progress. */
@@ -193,14 +185,14 @@ export class Drain {
     if (!isQueued) void this.#inboxWork.add(() => this.#look());
   }
 
-  /** Begins deliveries until none is left to read, or as many as may be are in memory. */
+  /** Reads waiting deliveries and starts them, until none is left or the memory limit is reached. */
   async #look(): Promise<void> {
     const { inbox, clock, watcher } = this.#options;
     const isFull = this.#wantedLook === 'all';
     this.#wantedLook = null;
     if (isFull) this.#lastFullLookAt = clock.monotonic();
     try {
-      for (let after = isFull ? 0 : this.#lastSeq; this.#room() > 0 && !this.#stopping.signal.aborted;) {
+      for (let after = isFull ? 0 : this.#lastSeq; this.#capacity() > 0 && !this.#stopping.signal.aborted;) {
         const rows = await inbox.waiting(after, timestampText(clock.now()), ROWS_PER_READ);
         for (const row of rows) if (!this.#deliveries.has(row.seq)) this.#begin(row);
         after = rows.at(-1)?.seq ?? after;
@@ -212,19 +204,20 @@ export class Drain {
     }
   }
 
-  /** Deliveries that are left take no room from the others. */
-  #room(): number {
-    return (this.#options.mostInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#left.size;
+  /** Number of further deliveries that fit into memory; skipped ones do not count. */
+  #capacity(): number {
+    return (this.#options.maxInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#skipped.size;
   }
 
   #begin(row: DeliveryRow): void {
-    const { clock, concerns } = this.#options;
+    const { clock, isResponsible } = this.#options;
     const now = clock.now();
     const content = this.#contentOf(row);
     const targets = content.is === 'read' ? content.targets : [];
     const delivery = startDelivery(row, targets, content.is === 'ignored' ? content.kind : null);
     this.#deliveries.set(row.seq, delivery);
-    if (concerns?.(targets.map(({ resource }) => resource)) === false) this.#left.set(row.seq, now + LEFT_RETRY_MS);
+    if (isResponsible?.(targets.map(({ resource }) => resource)) === false)
+      this.#skipped.set(row.seq, now + SKIPPED_RETRY_MS);
     else if (content.is === 'read') {
       for (const target of targets) this.#serve({ delivery, target, addedAt: now });
     } else {
@@ -239,7 +232,7 @@ export class Drain {
     } catch (error) {
       // A bug or a damaged file must not block the deliveries after it.
       this.#options.watcher.failed(error, null);
-      return { is: 'dead', reason: toFault(error).reason };
+      return { is: 'dead', reason: toFailure(error).reason };
     }
   }
 
@@ -252,12 +245,12 @@ export class Drain {
     else this.#scans.add(pending);
   }
 
-  readonly #finishReading = (served: readonly PendingTarget[], { outcome, behind }: RecordReading): void => {
-    if (outcome === 'behind') return this.#failed(served, BEHIND_FAULT);
+  readonly #finishReading = (served: readonly PendingTarget[], { outcome, stale }: RecordReading): void => {
+    if (outcome === 'behind') return this.#failed(served, STALE_FAILURE);
     if (outcome !== 'unreadable' && outcome !== 'unconfirmed') {
-      this.#failed(behind, BEHIND_FAULT);
+      this.#failed(stale, STALE_FAILURE);
       return this.#done(
-        served.filter((one) => !behind.includes(one)),
+        served.filter((one) => !stale.includes(one)),
         outcome,
       );
     }
@@ -306,9 +299,9 @@ export class Drain {
     this.#report(first.target.resource, outcome, [...new Set(served.map(({ delivery }) => delivery))]);
   };
 
-  readonly #failed = (served: readonly PendingTarget[], fault: DeliveryFault): void => {
+  readonly #failed = (served: readonly PendingTarget[], failure: DeliveryFailure): void => {
     for (const { delivery } of served) {
-      if (delivery.fault?.kind !== 'passing') delivery.fault = fault;
+      if (delivery.failure?.kind !== 'passing') delivery.failure = failure;
       this.#finishTarget(delivery);
     }
   };
@@ -318,17 +311,18 @@ export class Drain {
     if (delivery.remaining > 0) return;
     const now = this.#options.clock.now();
     const row = nextState(delivery, this.#options, now);
-    const { fault, seq } = delivery;
-    if (row.state === 'waiting' && fault !== null && isForOthers(fault)) this.#left.set(seq, fault.until ?? now);
+    const { failure, seq } = delivery;
+    if (row.state === 'waiting' && failure !== null && isOwnedElsewhere(failure))
+      this.#skipped.set(seq, failure.until ?? now);
     else this.#store(row);
     if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
-  /** The next look finds those that were left until `now` again, if they still wait. */
-  #releaseLeft(now: number): void {
-    for (const [seq, until] of this.#left) {
+  /** The next look reads those again that were skipped until `now`, if they still wait. */
+  #releaseSkipped(now: number): void {
+    for (const [seq, until] of this.#skipped) {
       if (until > now) continue;
-      this.#left.delete(seq);
+      this.#skipped.delete(seq);
       this.#deliveries.delete(seq);
     }
   }
@@ -349,7 +343,7 @@ export class Drain {
         // The copied rows come first: a delivery that is done is never read again.
         await persist();
         await inbox.settle(rows.map((row) => withoutSecrets(row, secrets)));
-        const wasFull = this.#room() <= 0;
+        const wasFull = this.#capacity() <= 0;
         for (const { seq } of rows) this.#deliveries.delete(seq);
         this.#unstored = this.#unstored.slice(rows.length);
         if (wasFull) this.#requestLook('new');

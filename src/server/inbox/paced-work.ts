@@ -2,7 +2,7 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { type DeliveryFault, type PendingTarget, retryDelayMs, toFault } from './delivery-progress.ts';
+import { type DeliveryFailure, type PendingTarget, retryDelayMs, toFailure } from './delivery-progress.ts';
 
 /** Work on one record (or, with an empty key, on a resource as a whole), and the targets that wait for it. */
 export interface KeyedWork {
@@ -17,7 +17,7 @@ interface PacedWorkOptions<Outcome> {
   everyMs: number;
   burst: number;
   /** Minimum milliseconds between the end of some work and the next start with the same key. */
-  restMs: number;
+  cooldownMs: number;
   concurrencyPerResource: number;
   clock: Clock;
   /** Aborted when the drain stops: nothing new starts, and later failures are ignored. */
@@ -26,7 +26,7 @@ interface PacedWorkOptions<Outcome> {
   keyOf: (target: PendingTarget) => string;
   perform: (work: KeyedWork, served: PendingTarget[]) => Promise<Outcome>;
   done: (served: readonly PendingTarget[], outcome: Outcome) => void;
-  failed: (served: readonly PendingTarget[], fault: DeliveryFault) => void;
+  failed: (served: readonly PendingTarget[], failure: DeliveryFailure) => void;
   /** Called once for each error that was thrown. */
   threw: (work: KeyedWork, error: unknown) => void;
 }
@@ -35,18 +35,18 @@ interface PacedEntry extends KeyedWork {
   /** True while a loop serves its targets. */
   isActive: boolean;
   /** Monotonic milliseconds: when the work may start again, and when its token bucket is full. */
-  restsUntil: number;
+  cooldownUntil: number;
   fullAt: number;
 }
 
-interface ResourceLane {
+interface ResourceState {
   queue: PQueue;
   entries: Map<string, PacedEntry>;
   /**
    * Set after an error that concerns the whole resource, until epoch milliseconds: a service that does not respond does
    * not respond for the next record either. `failures` counts such errors in a row.
    */
-  pause: { fault: DeliveryFault; until: number; failures: number } | null;
+  pause: { failure: DeliveryFailure; until: number; failures: number } | null;
 }
 
 /**
@@ -55,7 +55,7 @@ interface ResourceLane {
  */
 export class PacedWork<Outcome> {
   readonly #options: PacedWorkOptions<Outcome>;
-  readonly #lanes = new Map<string, ResourceLane>();
+  readonly #states = new Map<string, ResourceState>();
 
   constructor(options: PacedWorkOptions<Outcome>) {
     this.#options = options;
@@ -64,93 +64,93 @@ export class PacedWork<Outcome> {
   add(target: PendingTarget): void {
     const { clock, keyOf, failed } = this.#options;
     const { resource } = target.target;
-    const lane = this.#laneOf(resource);
-    const { pause } = lane;
-    if (pause !== null && clock.now() < pause.until) return failed([target], { ...pause.fault, until: pause.until });
+    const state = this.#stateOf(resource);
+    const { pause } = state;
+    if (pause !== null && clock.now() < pause.until) return failed([target], { ...pause.failure, until: pause.until });
     const key = keyOf(target);
-    const fresh = { resource, key, waiting: [], isActive: false, restsUntil: -Infinity, fullAt: -Infinity };
-    const entry = lane.entries.get(key) ?? fresh;
-    lane.entries.set(key, entry);
+    const fresh = { resource, key, waiting: [], isActive: false, cooldownUntil: -Infinity, fullAt: -Infinity };
+    const entry = state.entries.get(key) ?? fresh;
+    state.entries.set(key, entry);
     entry.waiting.push(target);
-    if (!entry.isActive) void this.#serve(lane, entry);
+    if (!entry.isActive) void this.#serve(state, entry);
   }
 
   /** Ends the pauses of all resources. */
   retry(): void {
-    for (const lane of this.#lanes.values()) lane.pause = null;
+    for (const state of this.#states.values()) state.pause = null;
   }
 
   /** Forgets work that nothing waits for and whose token bucket is full. */
   prune(): void {
     const now = this.#options.clock.monotonic();
-    for (const { entries } of this.#lanes.values()) {
+    for (const { entries } of this.#states.values()) {
       for (const [key, { isActive, fullAt }] of entries) if (!isActive && fullAt <= now) entries.delete(key);
     }
   }
 
   /** Resolves when no work is in progress. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#lanes.values()].map(({ queue }) => queue.onIdle()));
+    await Promise.all([...this.#states.values()].map(({ queue }) => queue.onIdle()));
   }
 
-  #laneOf(resource: string): ResourceLane {
-    const known = this.#lanes.get(resource);
+  #stateOf(resource: string): ResourceState {
+    const known = this.#states.get(resource);
     if (known !== undefined) return known;
     const queue = new PQueue({ concurrency: this.#options.concurrencyPerResource });
-    const lane: ResourceLane = { queue, entries: new Map(), pause: null };
-    this.#lanes.set(resource, lane);
-    return lane;
+    const state: ResourceState = { queue, entries: new Map(), pause: null };
+    this.#states.set(resource, state);
+    return state;
   }
 
-  async #serve(lane: ResourceLane, entry: PacedEntry): Promise<void> {
+  async #serve(state: ResourceState, entry: PacedEntry): Promise<void> {
     const { clock, signal } = this.#options;
     entry.isActive = true;
     // Targets that are added at the same time are served together.
     await Promise.resolve();
     while (entry.waiting.length > 0 && !signal.aborted) {
-      const restMs = entry.restsUntil - clock.monotonic();
-      if (restMs > 0) await sleepOrAbort(clock, restMs, signal);
-      await lane.queue.add(() => this.#run(lane, entry));
+      const cooldownMs = entry.cooldownUntil - clock.monotonic();
+      if (cooldownMs > 0) await sleepOrAbort(clock, cooldownMs, signal);
+      await state.queue.add(() => this.#run(state, entry));
     }
     entry.isActive = false;
   }
 
-  async #run(lane: ResourceLane, entry: PacedEntry): Promise<void> {
-    const { clock, signal, perform, done, everyMs, burst, restMs } = this.#options;
+  async #run(state: ResourceState, entry: PacedEntry): Promise<void> {
+    const { clock, signal, perform, done, everyMs, burst, cooldownMs } = this.#options;
     if (entry.waiting.length === 0 || signal.aborted) return;
     const served = entry.waiting.splice(0);
     entry.fullAt = Math.max(entry.fullAt, clock.monotonic()) + everyMs;
     try {
       const outcome = await perform(entry, served);
-      lane.pause = null;
+      state.pause = null;
       done(served, outcome);
     } catch (error) {
-      if (!signal.aborted) this.#fail(lane, entry, served, error);
+      if (!signal.aborted) this.#fail(state, entry, served, error);
     }
-    entry.restsUntil = Math.max(clock.monotonic() + restMs, entry.fullAt - (burst - 1) * everyMs);
+    entry.cooldownUntil = Math.max(clock.monotonic() + cooldownMs, entry.fullAt - (burst - 1) * everyMs);
   }
 
-  #fail(lane: ResourceLane, entry: PacedEntry, served: readonly PendingTarget[], error: unknown): void {
+  #fail(state: ResourceState, entry: PacedEntry, served: readonly PendingTarget[], error: unknown): void {
     const { failed, threw } = this.#options;
-    // A failed scan is no fault of a delivery, and is reported as a run.
-    const fault: DeliveryFault = entry.key === '' ? { ...toFault(error), kind: 'passing' } : toFault(error);
-    if (fault.kind === 'record') failed(served, fault);
+    // A failed scan is no failure of a delivery, and is reported as a run.
+    const failure: DeliveryFailure = entry.key === '' ? { ...toFailure(error), kind: 'passing' } : toFailure(error);
+    if (failure.kind === 'record') failed(served, failure);
     else {
-      const until = this.#pause(lane, fault);
-      const others = [...lane.entries.values()].flatMap(({ waiting }) => waiting.splice(0));
-      failed([...served, ...others], { ...fault, until });
+      const until = this.#pause(state, failure);
+      const others = [...state.entries.values()].flatMap(({ waiting }) => waiting.splice(0));
+      failed([...served, ...others], { ...failure, until });
     }
     threw(entry, error);
   }
 
   /** Returns the epoch milliseconds of the next attempt. Errors of work that ran in parallel lengthen no pause. */
-  #pause(lane: ResourceLane, fault: DeliveryFault): number {
+  #pause(state: ResourceState, failure: DeliveryFailure): number {
     const { clock } = this.#options;
     const now = clock.now();
-    if (lane.pause !== null && now < lane.pause.until && fault.until === null) return lane.pause.until;
-    const failures = (lane.pause?.failures ?? 0) + 1;
-    const until = now + retryDelayMs(fault, failures, now);
-    lane.pause = { fault, until, failures };
+    if (state.pause !== null && now < state.pause.until && failure.until === null) return state.pause.until;
+    const failures = (state.pause?.failures ?? 0) + 1;
+    const until = now + retryDelayMs(failure, failures, now);
+    state.pause = { failure, until, failures };
     return until;
   }
 }

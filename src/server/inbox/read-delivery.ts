@@ -23,7 +23,7 @@ export interface EventTarget {
   resource: string;
   /** As `recordKey` makes it; null if the event names no record: then the resource has to be scanned. */
   key: string | null;
-  /** Epoch milliseconds of the change; null if the event does not tell. */
+  /** Epoch milliseconds of the change; null if the event has none. */
   updated: number | null;
   isDelete: boolean;
 }

@@ -21,7 +21,7 @@ export type Refetch = (resource: string, key: string, expected: Expectation) => 
 export interface RecordReading {
   outcome: RefetchOutcome;
   /** Targets whose event is later than the record that was read: it is read again for them. */
-  behind: readonly PendingTarget[];
+  stale: readonly PendingTarget[];
 }
 
 /** Reads a record for `served`, to which targets that came before the request was sent are added. */
@@ -31,14 +31,14 @@ export async function readRecord(
   refetch: Refetch,
   maxAttempts: number,
 ): Promise<RecordReading> {
-  let behind: readonly PendingTarget[] = [];
+  let stale: readonly PendingTarget[] = [];
   const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
     for (const later of work.waiting.splice(0)) (later.addedAt < requestedAt ? served : work.waiting).push(later);
     const judged = judgeReading(served, { requestedAt, updated }, maxAttempts);
-    behind = judged.behind;
+    stale = judged.stale;
     return judged.expected;
   });
-  return { outcome, behind };
+  return { outcome, stale };
 }
 
 /** Compares the record with the time of each event separately, so that none delays another one. */
@@ -46,23 +46,23 @@ function judgeReading(
   served: readonly PendingTarget[],
   { requestedAt, updated }: { requestedAt: number; updated: number | null },
   maxAttempts: number,
-): { expected: ExpectedRecord; behind: readonly PendingTarget[] } {
+): { expected: ExpectedRecord; stale: readonly PendingTarget[] } {
   const isLast = ({ delivery }: PendingTarget): boolean => delivery.attempts >= Math.min(maxAttempts, MAX_READINGS) - 1;
   // A cache stored the response before the delivery arrived. The receiver's clock may be ahead of this machine's.
   const isCached = ({ addedAt, delivery }: PendingTarget): boolean =>
     requestedAt < Math.min(addedAt, delivery.receivedAt);
   const isOlder = ({ target }: PendingTarget): boolean =>
     target.updated !== null && updated !== null && isBefore(updated, target.updated);
-  const doubtful = served.filter((one) => isCached(one) || isOlder(one));
+  const suspicious = served.filter((one) => isCached(one) || isOlder(one));
   const isAccepted = (one: PendingTarget): boolean =>
     isCached(one) ? one.delivery.attempts >= maxAttempts - 1 : isLast(one);
-  for (const one of doubtful.filter(isAccepted)) one.delivery.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
-  const behind = doubtful.filter((one) => !isAccepted(one));
+  for (const one of suspicious.filter(isAccepted)) one.delivery.remark = isCached(one) ? CACHED_REMARK : AHEAD_REMARK;
+  const stale = suspicious.filter((one) => !isAccepted(one));
   // If any event is ahead of it, the record may come from a lagging replica: then it must not make the row older.
-  const mayBeStale = doubtful.length > 0 && behind.length < served.length;
+  const mayBeStale = suspicious.length > 0 && stale.length < served.length;
   const times = mayBeStale ? [] : served.filter((one) => !isLast(one)).map(({ target }) => target.updated ?? -Infinity);
   const after = Math.max(...times);
   const isDelete = served.some(({ target }) => target.isDelete);
   const expected = { after: Number.isFinite(after) ? after : null, isDelete, isLastTry: served.every(isLast) };
-  return { expected, behind };
+  return { expected, stale };
 }

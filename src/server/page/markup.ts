@@ -35,16 +35,11 @@ const TIME_FORMS = {
   moment: formatTimestamp,
 };
 
-/** A time in one of the forms. */
+/** A time in one of the forms, with the exact time in its tooltip. */
 export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): Markup {
-  return time(at, TIME_FORMS[form](at, now), form);
-}
-
-/** A time that shows `text` and has the exact time in its tooltip. */
-function time(at: number, text: string, form?: keyof typeof TIME_FORMS): Markup {
   const iso = new Date(at).toISOString();
-  const written = form !== undefined && markup` data-as="${form}"`;
-  return markup`<time datetime="${iso}"${written} title="${iso.slice(0, 19).replace('T', ' ')} UTC">${text}</time>`;
+  const tooltip = `${iso.slice(0, 19).replace('T', ' ')} UTC`;
+  return markup`<time datetime="${iso}" data-as="${form}" title="${tooltip}">${TIME_FORMS[form](at, now)}</time>`;
 }
 
 export type PageTone = Severity | 'fine' | 'quiet';

@@ -117,14 +117,8 @@ function trafficFigures(source: SourceStatus, view: SectionView): Markup {
   return markup`<div class="plots">${limitFigure(source, view)}${others}</div>`;
 }
 
-function figure(
-  title: string,
-  value: string,
-  notes: readonly (Markup | string)[],
-  plot: Markup | null,
-  button: Markup | null = null,
-): Markup {
-  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span>${button}</figcaption>${plot}</figure>`;
+function figure(title: string, value: string, notes: readonly (Markup | string)[], plot: Markup | null): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span></figcaption>${plot}</figure>`;
 }
 
 /** Bars over the minutes of the last hour, oldest first; null is an unknown value. Null if all are empty. */

@@ -1,8 +1,9 @@
-// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { echoChallenge } from '../signature/challenges.ts';
+
+// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 
 /** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
 export interface ReceivedBody extends Disposable {
@@ -103,7 +104,7 @@ const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
  * Accepts JSON; forms if the scheme signs the body; plain text if the sender verifies the address with it.
  * Browsers send the latter two to any address without a preflight request, but cannot sign them.
  */
-export function admissionOf(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
+export function acceptedRequests(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
   const echo = echoChallenge(scheme);
   const acceptsForms = scheme.signed.length > 0;
   const acceptsText = echo?.method.includes('POST') === true && echo.echo.from === 'query';

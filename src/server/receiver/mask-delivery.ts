@@ -17,7 +17,7 @@ const DIGIT_MASK = '1';
 
 /**
  * Removes secrets from a verified delivery before it is stored: some schemes send theirs in the body, and a service may
- * send back whatever it knows. `secrets` may grow; short ones may be words of any event, and are left.
+ * send back whatever it knows. `secrets` may grow; short ones stay, because they may be ordinary words.
  */
 export function deliveryMask(
   secrets: readonly string[],

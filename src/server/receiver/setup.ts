@@ -8,8 +8,8 @@ export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
   inbox: string;
-  /** `workers`: the transaction of each delivery also asks the processes on the same Postgres to work on it. */
-  asks?: 'nobody' | 'workers';
+  /** True on Postgres: the transaction that stores a delivery also queues it for all processes of the cluster. */
+  isQueued?: boolean;
   webhook: WebhookSettings;
   profile: WebhookProfile;
   /** Paths of record fields that are not stored; none if absent. */

@@ -6,7 +6,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort } from '../../model/waiting.ts';
 import type { ReceivedInbox } from '../source-supervisor.ts';
-import { askDrain, queueName } from '../work-items/work-items.ts';
+import { queueDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
@@ -117,8 +117,8 @@ export class SourceInbox implements ReceivedInbox {
   async #opened(): Promise<Inbox> {
     const { clock, source } = this.#options;
     if (this.#inbox === null && clock.monotonic() < this.#reopenAt) throw this.#problem;
-    const asked: InboxOptions['asked'] = (execute) => askDrain(queueName(source.inbox), execute);
-    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.asks === 'workers' ? { asked } : {}));
+    const asked: InboxOptions['asked'] = (execute) => queueDrain(queueName(source.inbox), execute);
+    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.isQueued === true ? { asked } : {}));
     try {
       const inbox = await opening;
       this.#problem = null;

@@ -15,7 +15,7 @@ import {
   type ReceiverNote,
 } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { type Answered, type Recipient, recipientOf } from './webhook.ts';
+import { type AnswerListener, type WebhookEndpoint, createEndpoint } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -30,7 +30,7 @@ export interface ReceiverOptions {
   pages: Pages;
   /** Called when deliveries were stored that have to be processed. */
   onArrival: (source: string, count: number) => void;
-  onAnswer: Answered;
+  onAnswer: AnswerListener;
   onNote: (note: ReceiverNote) => void;
   limits?: Partial<ReceiverLimits>;
 }
@@ -49,9 +49,9 @@ const OPENED_AT_ONCE = 4;
 /** Inboxes that are not open after this time are opened later: a slow database must not delay the start. */
 const OPENING_MS = 15_000;
 
-interface OpenRecipient {
+interface OpenEndpoint {
   inbox: SourceInbox;
-  recipient: Recipient;
+  endpoint: WebhookEndpoint;
 }
 
 /**
@@ -61,13 +61,13 @@ interface OpenRecipient {
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
   const { clock, serve, setting = 'serve', secrets = [], onArrival: arrived, onNote: note } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
-  const recipients = new Map(
-    options.sources.map((source): [string, OpenRecipient] => {
+  const endpoints = new Map(
+    options.sources.map((source): [string, OpenEndpoint] => {
       const inbox = new SourceInbox({ clock, arrived, note, limits, source });
-      return [source.name, { inbox, recipient: recipientOf(source, secrets, inbox.store) }];
+      return [source.name, { inbox, endpoint: createEndpoint(source, secrets, inbox.store) }];
     }),
   );
-  const inboxes = Array.from(recipients.values(), ({ inbox }) => inbox);
+  const inboxes = Array.from(endpoints.values(), ({ inbox }) => inbox);
   const logRefusal = createRefusalLog(
     (refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }),
     clock,
@@ -82,7 +82,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     limits,
     budget: new BodyBudget(limits.bodyBytes),
     pages: options.pages,
-    recipients,
+    endpoints,
     answered: options.onAnswer,
     note,
     deliveryRefused: logRefusal,
@@ -96,7 +96,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     inbox: (name) => {
-      const inbox = recipients.get(name)?.inbox;
+      const inbox = endpoints.get(name)?.inbox;
       if (inbox === undefined) throw new Error(`no webhooks are received for ${name}`);
       return inbox;
     },

@@ -8,15 +8,15 @@ import type { Pages } from '../endpoints/pages.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
-import { type AcceptedRequests, admissionOf, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
+import { type AcceptedRequests, acceptedRequests, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
 
 // Handles one webhook request: limits, signature, challenge, masking, storing.
 
 /** How deliveries of one source are handled, prepared once. */
-export interface Recipient {
-  admission: AcceptedRequests;
+export interface WebhookEndpoint {
+  accepted: AcceptedRequests;
   verify: Verify;
   challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
   /** Names of the headers that are stored, in lower case. */
@@ -28,18 +28,18 @@ export interface Recipient {
 }
 
 /** Throws `ConfigError` for secrets that the scheme of the source cannot use. */
-export function recipientOf(
+export function createEndpoint(
   source: ReceivedSource,
   maskedSecrets: readonly string[],
-  store: Recipient['store'],
-): Recipient {
+  store: WebhookEndpoint['store'],
+): WebhookEndpoint {
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
   const scheme = profile.signature;
   const maskSecrets = deliveryMask(maskedSecrets, scheme, webhook);
   const headers = eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : []));
   return {
-    admission: admissionOf(scheme, webhook.max_body),
+    accepted: acceptedRequests(scheme, webhook.max_body),
     verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
     challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
     storedHeaders: [...new Set(headers)],
@@ -83,7 +83,7 @@ function refused(reason: RefusalReason): DeliveryOutcome {
 }
 
 /** Called for each request to a source's address; `seconds` from its headers to its response. */
-export type Answered = (source: string, result: string, seconds: number) => void;
+export type AnswerListener = (source: string, result: string, seconds: number) => void;
 
 /** What all requests to a receiver share. */
 export interface ReceiverContext {
@@ -92,8 +92,8 @@ export interface ReceiverContext {
   budget: BodyBudget;
   pages: Pages;
   /** By the name of the source. */
-  recipients: ReadonlyMap<string, { recipient: Recipient }>;
-  answered: Answered;
+  endpoints: ReadonlyMap<string, { endpoint: WebhookEndpoint }>;
+  answered: AnswerListener;
   note: (note: ReceiverNote) => void;
   deliveryRefused: RefusalLog;
 }
@@ -110,14 +110,14 @@ export async function receiveWebhook(
   name: string,
   context: ReceiverContext,
 ): Promise<DeliveryOutcome> {
-  const { clock, recipients, answered, note, deliveryRefused } = context;
+  const { clock, endpoints, answered, note, deliveryRefused } = context;
   const began = clock.monotonic();
-  const recipient = recipients.get(name)?.recipient;
-  if (recipient === undefined) {
+  const endpoint = endpoints.get(name)?.endpoint;
+  if (endpoint === undefined) {
     deliveryRefused(null, 'unknown_source');
     return refused('unknown_source');
   }
-  const outcome = await receive(request, recipient, context).catch((error: unknown) => {
+  const outcome = await receive(request, endpoint, context).catch((error: unknown) => {
     if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
     note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
     return refused('failed');
@@ -131,13 +131,13 @@ export async function receiveWebhook(
 /** Checks what needs no body first, then reads and verifies the body, then stores it. */
 async function receive(
   request: IncomingMessage,
-  { admission, verify, challenge, storedHeaders, mask, store }: Recipient,
+  { accepted, verify, challenge, storedHeaders, mask, store }: WebhookEndpoint,
   { clock, budget }: ReceiverContext,
 ): Promise<DeliveryOutcome> {
   const { method = '', url: path = '' } = request;
-  const early = refusalBeforeBody(admission, method, request.headers);
+  const early = refusalBeforeBody(accepted, method, request.headers);
   if (early !== null) return refused(early);
-  using received = await budget.read(request, admission.maxBody);
+  using received = await budget.read(request, accepted.maxBody);
   const { body } = received;
   if (body === 'gone') return { result: 'gone' };
   if (typeof body === 'string') return refused(body);
@@ -148,7 +148,7 @@ async function receive(
   if (answer !== null) return { result: 'challenge', answer };
   if (!verdict.ok) return refused(verdict.reason);
   if (method !== 'POST') return refused('method');
-  const json = jsonIn(body, request.headers, admission);
+  const json = jsonIn(body, request.headers, accepted);
   if (typeof json === 'string') return refused(json);
   if (json !== body) received.count(json.length);
   const headers = storedHeaders.flatMap((name) => {

@@ -44,7 +44,7 @@ const FIRST_SCAN_MS = 24 * 3_600_000;
  * Finds what is due from the stored state alone, so that any number of missed ticks make one run. A resource whose full
  * scan is unfinished, or has never been done, is due at once.
  */
-export function dueOf(input: DueInput): Due {
+export function computeDue(input: DueInput): Due {
   const { times, stored, now } = input;
   const due = toMs(stored?.due_at);
   const parkedUntil = due !== null && due > now ? due : null;
@@ -76,9 +76,8 @@ function incrementalDueAt({ times, stored, elapsed, now }: DueInput): number {
 
 /**
  * Returns the next occurrence after a success, moved by the jitter. If the success is in the future, the clock was set
- * back: occurrences that come a second time must not run again, and runs must not stop until the clock is there again. So
- * as much real time must pass as there was to the next occurrence. If that is unknown, the success counts only if it is
- * less far ahead than it would have been valid.
+ * back: then the next run is due after as much real time (`elapsed`) as the schedule has between the success and its next
+ * occurrence. If `elapsed` is unknown, a success further ahead than that gap is ignored.
  */
 function nextAfter(
   occurrences: Occurrences | null,
@@ -138,7 +137,10 @@ interface ScheduledResource {
   hasFilter: boolean;
 }
 
-export function timesOf({ source, resource, hasFilter }: ScheduledResource, schedule: ScheduleSettings): ResourceTimes {
+export function resourceTimes(
+  { source, resource, hasFilter }: ScheduledResource,
+  schedule: ScheduleSettings,
+): ResourceTimes {
   const own = schedule.resources[resource] ?? {};
   const incremental = own.incremental === undefined ? schedule.incremental : own.incremental;
   const full = own.full === undefined ? schedule.full : own.full;

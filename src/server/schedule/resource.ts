@@ -6,7 +6,7 @@ import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { type Due, dueOf, type ResourceTimes, type StoredSuccess } from './due.ts';
+import { type Due, computeDue, type ResourceTimes, type StoredSuccess } from './due.ts';
 
 export interface ScheduleParts {
   resource: string;
@@ -25,7 +25,7 @@ export interface ScheduleParts {
 export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
 
 /** The state of one resource; times in epoch milliseconds. */
-export interface ScheduleFigures {
+export interface ScheduleState {
   resource: string;
   running: { command: SyncCommand; since: number } | null;
   /** Failures in a row. */
@@ -47,7 +47,7 @@ const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overd
 /** A request for a scan, by a delivery or a user. */
 interface ScanRequest {
   command: SyncCommand;
-  /** True for a user's request: it does not wait, and is answered with whatever the next scan results in. */
+  /** True for a user's request: it starts at once, and gets the report of the next scan, whatever its result. */
   isNow: boolean;
   /** True while the scan in progress serves it. */
   isServed: boolean;
@@ -65,7 +65,7 @@ export class ResourceSchedule {
   #due = NOTHING_DUE;
   #lastSuccess: SeenTime | null = null;
   #lastFull: SeenTime | null = null;
-  #running: ScheduleFigures['running'] = null;
+  #running: ScheduleState['running'] = null;
   #failures = 0;
   /** Monotonic milliseconds before which nothing starts. */
   #notBefore = -Infinity;
@@ -122,7 +122,7 @@ export class ResourceSchedule {
   }
 
   /** Checks whether the resource is paused; then stops a scan in progress after the current page. */
-  async honourPause(): Promise<void> {
+  async applyPause(): Promise<void> {
     const wasPaused = this.#isPaused;
     this.#isPaused = await this.#parts.isPaused(this.#parts.resource);
     if (this.#isPaused) {
@@ -132,7 +132,7 @@ export class ResourceSchedule {
     } else if (wasPaused) this.retry();
   }
 
-  figures(): ScheduleFigures {
+  state(): ScheduleState {
     const { clock, resource } = this.#parts;
     const { nextAt, overdueAt } = this.#isPaused ? NOTHING_DUE : this.#due;
     const notBefore = clock.now() + Math.max(0, this.#notBefore - clock.monotonic());
@@ -163,7 +163,7 @@ export class ResourceSchedule {
       this.#lastSuccess = seenTime(this.#lastSuccess, stored?.last_success_at ?? null, clock);
       this.#lastFull = seenTime(this.#lastFull, stored?.last_full_at ?? null, clock);
       const elapsed = { success: elapsedSince(this.#lastSuccess, clock), full: elapsedSince(this.#lastFull, clock) };
-      this.#due = dueOf({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
+      this.#due = computeDue({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
       this.#refuse(error, isWaitingUser);
@@ -283,7 +283,7 @@ interface SeenTime {
   at: number | null;
 }
 
-/** Notes when a stored time was first seen. */
+/** Records when this process first read a stored time. */
 function seenTime(known: SeenTime | null, text: string | null, clock: Clock): SeenTime {
   if (known?.text === text) return known;
   if (known !== null || text === null) return { text, at: clock.monotonic() };

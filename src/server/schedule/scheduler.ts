@@ -4,8 +4,8 @@ import type { ScheduleSettings } from '../../config/settings.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { timesOf } from './due.ts';
-import { ResourceSchedule, type ScheduleFigures, type ScheduleParts } from './resource.ts';
+import { resourceTimes } from './due.ts';
+import { ResourceSchedule, type ScheduleState, type ScheduleParts } from './resource.ts';
 
 export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'times'> {
   /** Name of the source. */
@@ -30,7 +30,7 @@ export class Scheduler {
 
   constructor({ source, schedule, resources, ...parts }: SchedulerOptions) {
     const schedules = Object.entries(resources).map(([resource, { incremental }]) => {
-      const times = timesOf({ source, resource, hasFilter: incremental !== null }, schedule);
+      const times = resourceTimes({ source, resource, hasFilter: incremental !== null }, schedule);
       return [resource, new ResourceSchedule({ ...parts, resource, times })] as const;
     });
     this.#schedules = new Map(schedules);
@@ -68,12 +68,12 @@ export class Scheduler {
   }
 
   /** Reads which resources are paused; stops scans of those after their current page. */
-  async honourPauses(): Promise<void> {
-    await Promise.all(Array.from(this.#schedules.values(), (each) => each.honourPause()));
+  async applyPauses(): Promise<void> {
+    await Promise.all(Array.from(this.#schedules.values(), (each) => each.applyPause()));
   }
 
-  figures(): ScheduleFigures[] {
-    return Array.from(this.#schedules.values(), (each) => each.figures());
+  states(): ScheduleState[] {
+    return Array.from(this.#schedules.values(), (each) => each.state());
   }
 
   #wakeAll(): void {

@@ -1,4 +1,4 @@
-// Splits signature headers, and compares signatures in constant time with those that our secrets give.
+// Splits signature headers, and compares signatures in constant time with the expected ones.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 import { ConfigError } from '../../model/errors.ts';
 import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';

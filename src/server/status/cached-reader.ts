@@ -4,14 +4,14 @@ import { waitAtMost } from '../../model/waiting.ts';
 
 export interface CachedReaderOptions {
   clock: Clock;
-  /** A value is kept at least this long, */
+  /** A value is cached at least this long, */
   keepMs: number;
   /** and at least this many times as long as reading it took. */
-  keepTimes: number;
+  keepFactor: number;
   /** A caller waits at most this long; the read continues for later callers. */
-  patienceMs: number;
+  timeoutMs: number;
   /** Awaited before a read, so that many reads leave room for other work; this wait makes no read late. */
-  turn?: () => Promise<unknown>;
+  beforeRead?: () => Promise<unknown>;
 }
 
 /** The last value read, and the error since. */
@@ -32,7 +32,7 @@ export interface LastRead<T> {
  */
 export function createCachedReader<T>(
   read: () => Promise<T>,
-  { clock, keepMs, keepTimes, patienceMs, turn }: CachedReaderOptions,
+  { clock, keepMs, keepFactor, timeoutMs, beforeRead }: CachedReaderOptions,
 ): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
@@ -40,12 +40,12 @@ export function createCachedReader<T>(
   let startedAt = Infinity;
   const readNow = async (): Promise<LastRead<T>> => {
     startedAt = Infinity;
-    if (turn !== undefined) await turn();
+    if (beforeRead !== undefined) await beforeRead();
     startedAt = clock.monotonic();
     try {
       last = { value: await read(), readAt: clock.now(), error: null, isLate: false };
       const readyAt = clock.monotonic();
-      goodUntil = readyAt + Math.max(keepMs, keepTimes * (readyAt - startedAt));
+      goodUntil = readyAt + Math.max(keepMs, keepFactor * (readyAt - startedAt));
     } catch (error) {
       last = { ...last, error };
     }
@@ -54,7 +54,7 @@ export function createCachedReader<T>(
   };
   return async () => {
     if (reading === null && clock.monotonic() < goodUntil) return last;
-    const read = await waitAtMost(clock, patienceMs, (reading ??= readNow()));
-    return read?.value ?? { ...last, isLate: clock.monotonic() - startedAt >= patienceMs };
+    const read = await waitAtMost(clock, timeoutMs, (reading ??= readNow()));
+    return read?.value ?? { ...last, isLate: clock.monotonic() - startedAt >= timeoutMs };
   };
 }

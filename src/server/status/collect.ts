@@ -8,7 +8,7 @@ import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import { dueOf, timesOf } from '../schedule/due.ts';
+import { computeDue, resourceTimes } from '../schedule/due.ts';
 import { SourceActivity } from '../source-activity.ts';
 import { createCachedReader } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
@@ -41,20 +41,20 @@ export interface CollectorOptions {
 export type Collector = ReturnType<typeof createCollector>;
 
 /** A page is usually at most a second old; reading takes at most a tenth of the time, counting a fiftieth. */
-const STATE = { keepMs: 1_000, keepTimes: 10, patienceMs: 3_000 };
-const COUNT = { keepMs: 1_000, keepTimes: 50, patienceMs: 150 };
-const PROBE = { keepMs: 1_000, keepTimes: 0, patienceMs: 5_000 };
+const STATE = { keepMs: 1_000, keepFactor: 10, timeoutMs: 3_000 };
+const COUNT = { keepMs: 1_000, keepFactor: 50, timeoutMs: 150 };
+const PROBE = { keepMs: 1_000, keepFactor: 0, timeoutMs: 5_000 };
 
 /** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
 export function createCollector(options: CollectorOptions) {
   const { version, clock, startedAt, sources, stopping, refused = [] } = options;
   let turns = Promise.resolve();
   // One read starts after the other, so that deliveries are stored in between.
-  const turn = (): Promise<void> => (turns = turns.then(() => setImmediate()));
+  const beforeRead = (): Promise<void> => (turns = turns.then(() => setImmediate()));
   const known = new Map<StatusParts, ReturnType<typeof createReaders>>();
   const current = () =>
     sources().map((parts) => {
-      const readers = known.get(parts) ?? createReaders(parts, clock, startedAt, turn);
+      const readers = known.get(parts) ?? createReaders(parts, clock, startedAt, beforeRead);
       known.set(parts, readers);
       return { source: parts.source.name, readers };
     });
@@ -74,11 +74,11 @@ export function createCollector(options: CollectorOptions) {
       };
     },
     /** More about one source; null if there is no such source or resource. Does not throw. */
-    details: async (asked: DetailsQuery): Promise<SourceDetails | null> => {
-      const parts = sources().find(({ source }) => source.name === asked.source);
-      const { resource } = asked;
+    details: async (query: DetailsQuery): Promise<SourceDetails | null> => {
+      const parts = sources().find(({ source }) => source.name === query.source);
+      const { resource } = query;
       if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
-      return readDetails(parts, asked, clock);
+      return readDetails(parts, query, clock);
     },
     ready: async (): Promise<Readiness> => {
       const probes = current().map(async ({ source, readers }) => {
@@ -98,9 +98,9 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
 }
 
 /** The readers of one source, which cache what they read. */
-function createReaders(parts: StatusParts, clock: Clock, startedAt: number, turn: () => Promise<unknown>) {
+function createReaders(parts: StatusParts, clock: Clock, startedAt: number, beforeRead: () => Promise<unknown>) {
   const { source, read, inbox } = parts;
-  const state = { clock, turn, ...STATE };
+  const state = { clock, beforeRead, ...STATE };
   const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), state);
   const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), { ...state, ...COUNT });
   const readInbox = inbox && createCachedReader(inbox, state);
@@ -139,23 +139,23 @@ export async function readStoredStatus(
   { clock, metrics, secrets, read }: StoredStatusOptions,
 ): Promise<SourceStatus> {
   const now = clock.now();
-  // If the warehouse cannot be read, the status says so.
+  // If the warehouse cannot be read, `createReaders` reports that in the status.
   const checkpoints = await read(async ({ own }) => {
     const all = await Promise.all(source.resources.map((resource) => readCheckpoint(own, resource)));
     return new Map(source.resources.map((resource, at) => [resource, all[at] ?? null]));
   }).catch(() => null);
   const schedule: StatusParts['schedule'] = (resource) => {
     const hasFilter = (source.profile.resources[resource]?.incremental ?? null) !== null;
-    const times = timesOf({ source: source.name, resource, hasFilter }, source.schedule);
+    const times = resourceTimes({ source: source.name, resource, hasFilter }, source.schedule);
     const stored = checkpoints?.get(resource) ?? null;
-    const due = dueOf({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    const due = computeDue({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
     return scheduleStatus(source.schedule, resource, due);
   };
   const parts: StatusParts = {
     source,
     activity: new SourceActivity(source.name, clock, metrics),
     read,
-    governor: () => null,
+    rateLimiter: () => null,
     schedule,
     inbox: null,
     deliveries: null,

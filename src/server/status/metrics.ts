@@ -28,7 +28,7 @@ function exposeSource(
     files_stopped: resources.some(({ files }) => files !== undefined) ? files_stopped !== undefined : null,
     limit_pause_seconds: limit.paused_until === null ? 0 : Math.max(0, (limit.paused_until - now) / 1_000),
   });
-  // An inbox that cannot be read says nothing, rather than the last thing that was known of it.
+  // The last known values of an inbox that cannot be read would be misleading.
   if (webhooks === null || webhooks.problem !== null) return;
   gauges.source(source, {
     inbox_waiting: webhooks.waiting,

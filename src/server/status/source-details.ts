@@ -72,9 +72,9 @@ const TIMEOUT_MS = 3_000;
 const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [] };
 
 /** Does not throw, and waits some seconds at most. */
-export async function readDetails(parts: StatusParts, asked: DetailsQuery, clock: Clock): Promise<SourceDetails> {
+export async function readDetails(parts: StatusParts, query: DetailsQuery, clock: Clock): Promise<SourceDetails> {
   try {
-    const reading = parts.read(({ own }) => readAll(own, parts, asked));
+    const reading = parts.read(({ own }) => readAll(own, parts, query));
     const read = await waitAtMost(clock, TIMEOUT_MS, reading);
     if (read !== null) return scrubTexts(read.value, parts.scrub);
     throw new Error('the warehouse has not answered for some seconds');

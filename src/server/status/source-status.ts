@@ -29,7 +29,7 @@ export interface StatusParts {
   /** Passes an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: TableAccess) => Promise<T>) => Promise<T>;
   /** Null if the source is not open. */
-  governor: () => RateLimiterMetrics | null;
+  rateLimiter: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
   /** Null if no webhooks are configured. */
   inbox: (() => Promise<InboxCounters>) | null;
@@ -74,7 +74,7 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
       const own = files?.resources.get(resource);
       return { ...resourceStatus(parts, resource, stored.value, counts, times), ...(own && { files: own }) };
     }),
-    limit: limitStatus(activity, parts.governor(), source.rate.share, times),
+    limit: limitStatus(activity, parts.rateLimiter(), source.rate.share, times),
     webhooks: inbox && webhookStatus(parts, inbox, times.now),
     changes: {
       by_webhook: activity.changes.webhook.total(times.now),
@@ -134,18 +134,18 @@ const MIN_MEASURED_MS = 10_000;
 
 function limitStatus(
   { requests, limited }: SourceActivity,
-  governor: RateLimiterMetrics | null,
+  rateLimiter: RateLimiterMetrics | null,
   share: number,
   { now, startedAt }: Times,
 ): LimitStatus {
-  const allowed = governor?.allowedPerSecond ?? null;
+  const allowed = rateLimiter?.allowedPerSecond ?? null;
   const measuredMs = Math.min(HOUR_MS, now - startedAt);
   const count = requests.total(now);
   const refused = limited.minutes(now);
   return {
     allowed_per_second: allowed,
     share,
-    paused_until: governor?.pausedUntil ?? null,
+    paused_until: rateLimiter?.pausedUntil ?? null,
     requests: count,
     limited: limited.total(now),
     used: allowed === null || measuredMs < MIN_MEASURED_MS ? null : count / (allowed * (measuredMs / 1_000)),

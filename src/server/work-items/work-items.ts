@@ -18,7 +18,7 @@ export interface ScanItem {
    * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
    */
   seen?: TimestampText | null;
-  /** Set if a user asked for it: they may have fixed what the service refused, so it is tried again. */
+  /** Set if a user requested it: requests that the service refused are sent again, because the user may have fixed the cause. */
   isAsked?: true;
 }
 
@@ -103,20 +103,23 @@ export interface QueuedItem {
   /** False if the same item was already queued or in progress; `id` is then the id of that item. */
   isNew: boolean;
   /** True if a process has begun it. */
-  isUnderWay: boolean;
+  isStarted: boolean;
 }
 
 /**
- * How an attempt at an item ended: `done`, with its result; `back` in the queue, for any process; or `foreign`, because
- * the source is not in this process's settings: the process takes no items of that source from then on.
+ * How an attempt at an item ended. `returned`: it is in the queue again, for any process. `unknown_source`: the source is not
+ * in the settings of this process, which takes no items of that source from then on.
  */
-export type WorkEnd<Result> = { is: 'done'; result: Result } | { is: 'back'; afterMs: number } | { is: 'foreign' };
+export type ItemEnd<Result> =
+  | { is: 'done'; result: Result }
+  | { is: 'returned'; afterMs: number }
+  | { is: 'unknown_source' };
 
-/** Does one item until the signal is aborted. If it throws, the error is logged, and the item goes back for a while. */
+/** Does one item until the signal is aborted. If it throws, the error is logged, and the item returns to the queue for a while. */
 export type WorkHandler<Kind extends WorkKind, Result> = (
   item: ItemOf<Kind>,
   signal: AbortSignal,
-) => Promise<WorkEnd<Result>>;
+) => Promise<ItemEnd<Result>>;
 
 /** pg-boss's own schema; all processes on one database share it. */
 export const BOSS_SCHEMA = 'content_sync_boss';
@@ -144,6 +147,6 @@ export async function insertItem(item: WorkItem, execute: ExecuteSql, id: string
  * Queues a drain of a source (by its `queueName`) in the transaction that stores its deliveries, unless one is queued.
  * The queue must have been opened once on this database.
  */
-export async function askDrain(source: string, execute: ExecuteSql): Promise<void> {
+export async function queueDrain(source: string, execute: ExecuteSql): Promise<void> {
   await insertItem({ kind: 'drain', source }, execute, randomUUID());
 }

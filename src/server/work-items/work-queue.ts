@@ -14,7 +14,7 @@ import {
   keyOf,
   type QueuedItem,
   QUEUE_POLICIES,
-  type WorkEnd,
+  type ItemEnd,
   type WorkHandler,
   type WorkItem,
   type WorkKind,
@@ -41,10 +41,10 @@ const REOPEN_MS = 3_000;
 /** Long enough for a restart of the server; pg-boss retries by itself. */
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-const FIND = `SELECT id::text AS id, state = 'active' AS "isUnderWay" FROM ${BOSS_SCHEMA}.job
+const FIND = `SELECT id::text AS id, state = 'active' AS "isStarted" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
 /** Only recently returned items: if all workers are busy, an older one waits like every other. */
-const COMING_BACK = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
+const RETURNED = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
 const RECENT_RETRIES = `SELECT id::text AS id, group_id AS source FROM ${BOSS_SCHEMA}.job
@@ -76,7 +76,7 @@ export class WorkQueue {
   readonly #boss: Promise<PgBoss>;
   /** Results that are awaited, by the ids of their items. */
   readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
-  readonly #workers = new Map<WorkKind, { wake(): void; welcome(source: string): void; idle(): Promise<void> }>();
+  readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
@@ -98,8 +98,8 @@ export class WorkQueue {
     const { execute } = this.#statements;
     for (;;) {
       this.#closing.signal.throwIfAborted();
-      if (await insertItem(item, execute, id)) return { id, isNew: true, isUnderWay: false };
-      const { rows } = await execute<{ id: string; isUnderWay: boolean }>(FIND, [item.kind, keyOf(item)]);
+      if (await insertItem(item, execute, id)) return { id, isNew: true, isStarted: false };
+      const { rows } = await execute<{ id: string; isStarted: boolean }>(FIND, [item.kind, keyOf(item)]);
       const [found] = rows;
       // If it has this id, it was inserted and the response was lost. If it is missing, it ended in between.
       if (found !== undefined) return { ...found, isNew: found.id === id };
@@ -116,9 +116,9 @@ export class WorkQueue {
   }
 
   /** Those of the keys whose item was just returned and is about to be taken again. */
-  async comingBack(kind: WorkKind, keys: readonly string[]): Promise<string[]> {
+  async returnedKeys(kind: WorkKind, keys: readonly string[]): Promise<string[]> {
     await this.opened;
-    const { rows } = await this.#statements.execute<{ key: string }>(COMING_BACK, [kind, keys]);
+    const { rows } = await this.#statements.execute<{ key: string }>(RETURNED, [kind, keys]);
     return rows.map(({ key }) => key);
   }
 
@@ -157,12 +157,7 @@ export class WorkQueue {
     this.#workers.get(kind)?.wake();
   }
 
-  /** Takes items of this source again, which was not in the settings of this process before. */
-  welcome(source: string): void {
-    for (const worker of this.#workers.values()) worker.welcome(source);
-  }
-
-  /** Gives back the items in progress, and closes. */
+  /** Returns the items in progress to the queue, and closes. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
@@ -287,7 +282,7 @@ class ItemWorker<Kind extends WorkKind> {
   readonly #attempts = new Map<string, ItemAttempt>();
   readonly #inProgress = new Set<Promise<void>>();
   /** Sources that are not in this process's settings. */
-  readonly #foreign = new Set<string>();
+  readonly #unknownSources = new Set<string>();
   readonly #heart: NodeJS.Timeout;
   readonly #loop: Promise<void>;
   readonly #pause: WakeableSleep;
@@ -303,11 +298,6 @@ class ItemWorker<Kind extends WorkKind> {
   /** Looks for items now. */
   wake(): void {
     this.#pause.wake();
-  }
-
-  /** Takes items of this source again. */
-  welcome(source: string): void {
-    if (this.#foreign.delete(source)) this.wake();
   }
 
   /** Resolves once every item in progress is done or returned, which `closing` must ask for. */
@@ -335,7 +325,7 @@ class ItemWorker<Kind extends WorkKind> {
 
   async #take(): Promise<boolean> {
     const { kind, boss, single, ignored } = this.#options;
-    const ignoreGroups = [...this.#foreign, ...ignored()];
+    const ignoreGroups = [...this.#unknownSources, ...ignored()];
     const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
     // No process waits for an item that was queued for too long; the maintenance deletes it only after minutes.
@@ -353,17 +343,17 @@ class ItemWorker<Kind extends WorkKind> {
   async #doItem(attempt: ItemAttempt, item: ItemOf<Kind>): Promise<void> {
     const { closing, failed, handler, atOnce } = this.#options;
     const signal = AbortSignal.any([attempt.lost.signal, closing]);
-    let end: WorkEnd<unknown> = { is: 'back', afterMs: 0 };
+    let end: ItemEnd<unknown> = { is: 'returned', afterMs: 0 };
     try {
       signal.throwIfAborted();
       end = await handler(item, signal);
     } catch (error) {
       if (!signal.aborted) {
         failed(error);
-        end = { is: 'back', afterMs: AFTER_BUG_MS };
+        end = { is: 'returned', afterMs: AFTER_BUG_MS };
       }
     }
-    if (end.is === 'foreign') this.#foreign.add(item.source);
+    if (end.is === 'unknown_source') this.#unknownSources.add(item.source);
     // If this fails, the item goes to another process, because its heartbeat ends.
     await this.#store(attempt, end).catch(failed);
     const wasFull = this.#attempts.size >= atOnce;
@@ -372,7 +362,7 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   /** By id and retry count, so that nothing changes if another process has taken the item over. */
-  async #store({ id, retryCount }: ItemAttempt, end: WorkEnd<unknown>): Promise<void> {
+  async #store({ id, retryCount }: ItemAttempt, end: ItemEnd<unknown>): Promise<void> {
     const { kind, boss, done } = this.#options;
     if (end.is === 'done') {
       const result = toJsonb(end.result);
@@ -381,7 +371,7 @@ class ItemWorker<Kind extends WorkKind> {
       return;
     }
     const back = settledIds(await boss.fail(kind, [{ id, retryCount }]));
-    const startAfter = end.is === 'back' ? Math.round(end.afterMs / 1_000) : 0;
+    const startAfter = end.is === 'returned' ? Math.round(end.afterMs / 1_000) : 0;
     if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
   }
 

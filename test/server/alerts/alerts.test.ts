@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { alertsSchema } from '../../../src/config/alerts-schema.ts';
+import { openWarehouse } from '../../../src/database/databases.ts';
+import { saveSentAlert } from '../../../src/database/state/server-state.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { Alerts } from '../../../src/server/alerts/alerts.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import { alertsSchema } from '../../../src/config/alerts-schema.ts';
-import { openWarehouse } from '../../../src/database/databases.ts';
-import { saveSentAlert } from '../../../src/database/state/server-state.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { collector } from '../../support/collector.ts';
 import { eitherDatabase, SQLITE } from '../../support/databases.ts';
@@ -17,7 +17,7 @@ type Channels = Record<string, Record<string, unknown>>;
 
 /** Who is told of one source, whose resource fails while `isBroken`. */
 async function telling(address: string, clock: HandClock, channels: Channels) {
-  const state = { isBroken: true, isLed: true, isReadable: true, isGone: false };
+  const state = { isBroken: true, isLeader: true, isReadable: true, isGone: false };
   const error = { code: 'auth_failed', message: 'the key was refused', hint: 'check auth' };
   const snapshot = async (): Promise<StatusSnapshot> => {
     const runs = [state.isBroken ? runWith({ status: 'failed', error, started_at: NOW }) : runWith()];
@@ -34,7 +34,7 @@ async function telling(address: string, clock: HandClock, channels: Channels) {
     const warehouse = await openWarehouse(address, clock);
     const source = {
       name: 'blog',
-      isLed: () => state.isLed,
+      isLeader: () => state.isLeader,
       use: async <T>(work: (open: typeof warehouse) => Promise<T>) => {
         if (!state.isReadable) throw new Error('the warehouse cannot be read');
         return work(warehouse);
@@ -77,7 +77,7 @@ describe.each(eitherDatabase(import.meta.filename))('alerts on $name', (database
     const alerts = await stage.open();
     await pass(clock, 4);
     await until('over', () => titles().length === 2);
-    stage.state.isLed = false;
+    stage.state.isLeader = false;
     stage.state.isBroken = true;
     await pass(clock, 10);
     await alerts.stop();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertName, type Condition, judge } from '../../../src/server/alerts/plan-alerts.ts';
+import { alertName, type Condition, findConditions } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, webhooksWith } from '../endpoints/sample-status.ts';
 
@@ -16,9 +16,9 @@ function blogWith(fields: Partial<ResourceStatus>, source: Partial<SourceStatus>
 }
 
 const named = (snapshot: StatusSnapshot): string[] =>
-  judge(snapshot).conditions.map((each) => `${each.source} ${alertName(each)}`);
+  findConditions(snapshot).conditions.map((each) => `${each.source} ${alertName(each)}`);
 
-describe('judge', () => {
+describe('findConditions', () => {
   it('finds what the page finds, by its kind', () => {
     expect(named(snapshotWith())).toEqual([]);
     expect(named(richSnapshot()).toSorted()).toMatchInlineSnapshot(`
@@ -48,7 +48,7 @@ describe('judge', () => {
   });
 
   it('tells since when it fails, why, and what to do', () => {
-    const [condition] = judge(
+    const [condition] = findConditions(
       blogWith({ runs: [failed(5), failed(15), failed(25), ended('ok', 35), failed(45)] }),
     ).conditions;
     expect(condition).toMatchObject<Partial<Condition>>({
@@ -63,7 +63,7 @@ describe('judge', () => {
     const problem = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };
     const warehouse = { ...sourceWith('blog').warehouse, problem };
     const rejects = [{ reason: 'no_id', count: 3 }];
-    const judged = judge(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
+    const judged = findConditions(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
     expect(judged.conditions.map(alertName)).toEqual(['failed']);
     expect(judged.knownSources.has('blog')).toBe(false);
     expect(judged.copied).toEqual([]);
@@ -77,7 +77,8 @@ describe('judge', () => {
 
   it('tells of changed tables only of what was copied whole', () => {
     const change = { changed_at: NOW, resource: 'content', table: 'content', column: 'title', from: null, to: 'text' };
-    const found = (last_full_at: number | null) => judge(blogWith({ last_full_at }, { schema_changes: [change] }));
+    const found = (last_full_at: number | null) =>
+      findConditions(blogWith({ last_full_at }, { schema_changes: [change] }));
     expect(found(null).conditions).toEqual([]);
     expect(found(NOW - MINUTE).conditions.map(({ what }) => what)).toEqual(['content.title: new, text']);
     expect(found(NOW - MINUTE).copied).toEqual([{ source: 'blog', resource: 'content', lastChangeAt: NOW }]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
 import type { SentAlert } from '../../../src/database/state/server-state.ts';
-import { type Condition, type Judgement, keyOf, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
+import { alertKey, type AlertState, type Condition, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
 const STEP_MS = 5_000;
@@ -20,7 +20,7 @@ class AlertStory {
   readonly messages: SentAt[] = [];
   readonly settings: ChannelSettings;
   unread = false;
-  copied: Judgement['copied'] = [];
+  copied: AlertState['copied'] = [];
   readonly #sources = new Set(['blog']);
   #told = new Map<string, SentAlert>();
   #pending: ReadonlyMap<string, number> = new Map();
@@ -48,9 +48,9 @@ class AlertStory {
     const now = START + this.#ms;
     for (const { source } of conditions) this.#sources.add(source);
     const knownSources = this.unread ? new Set<string>() : this.#sources;
-    const judgement = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
+    const state = { conditions: this.unread ? [] : [...conditions], knownSources, copied: this.copied };
     const reported = [...this.#told.values()];
-    const input = { channel: 'ops', settings: this.settings, judgement, reported, pending: this.#pending, now, isOnce };
+    const input = { channel: 'ops', settings: this.settings, state, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     this.#remember(keep);
@@ -61,7 +61,7 @@ class AlertStory {
   }
 
   #remember(rows: readonly SentAlert[]): void {
-    for (const row of rows) this.#told.set(keyOf(row), row);
+    for (const row of rows) this.#told.set(alertKey(row), row);
   }
 }
 

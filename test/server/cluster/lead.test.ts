@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keepLead } from '../../../src/server/cluster/keep-lead.ts';
+import { electLeader } from '../../../src/server/cluster/keep-lead.ts';
 import { POSTGRES, preparedPostgres } from '../../support/databases.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
 import { until } from '../../support/serving.ts';
@@ -8,9 +8,9 @@ import { until } from '../../support/serving.ts';
 const clock = hurriedClock(20);
 
 function leader(address: string, sources: readonly string[]) {
-  const now = { leads: [] as string[], errors: [] as unknown[], lead: null as ReturnType<typeof keepLead> | null };
+  const now = { leads: [] as string[], errors: [] as unknown[], lead: null as ReturnType<typeof electLeader> | null };
   const renewed = (led: ReadonlySet<string>): void => void (now.leads = [...led].toSorted());
-  now.lead = keepLead({
+  now.lead = electLeader({
     address,
     sources: () => sources,
     clock,

@@ -35,7 +35,7 @@ describe.skipIf(POSTGRES.missing !== null)('a receiver on Postgres', () => {
     await queue.opened;
     const stage = await receiverStage({
       database: { ...POSTGRES, address: async () => address },
-      source: { asks: 'workers' },
+      source: { isQueued: true },
     });
     for (let sent = 0; sent < 3; sent += 1) {
       expect((await send(stage.port, signed(stage.source))).status).toBe(202);

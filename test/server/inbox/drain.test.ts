@@ -202,7 +202,7 @@ describe('many deliveries', () => {
     expect(weather.readsPerSecond / SPEED).toBeLessThanOrEqual(1.1);
     expect(stage.errors).toEqual([]);
     expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(ROUNDS * PER_ROUND);
-    expect(stage.drain.figures()).toMatchObject({ inProgress: 0 });
+    expect(stage.drain.counts()).toMatchObject({ inProgress: 0 });
   });
 
   it('for one record in a row are read twice at once, whatever waits longer', async () => {
@@ -244,13 +244,13 @@ describe('many deliveries', () => {
 
   it('stay in the inbox where there are too many to hold', async () => {
     const hold = Promise.withResolvers<'loaded'>();
-    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, mostInProgress: CROWD / 3 });
+    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, maxInProgress: CROWD / 3 });
     const bodies = Array.from({ length: CROWD }, (_, n) => eventFor('content', `r${n % 60}`));
     await stage.deliver(...bodies);
-    await vi.waitUntil(() => stage.drain.figures().inProgress >= CROWD / 3, SOON);
+    await vi.waitUntil(() => stage.drain.counts().inProgress >= CROWD / 3, SOON);
     // Long enough for the inbox to be looked through again.
     await delay(300);
-    expect(stage.drain.figures().inProgress).toBe(CROWD / 3);
+    expect(stage.drain.counts().inProgress).toBe(CROWD / 3);
     hold.resolve('loaded');
     await stage.settled();
     expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(CROWD);
@@ -319,18 +319,18 @@ describe('when something is wrong', () => {
   });
 
   it('F133 what does not concern this process is left without a question', async () => {
-    let concerns = false;
+    let isResponsible = false;
     const read: string[] = [];
     const refetch = async (_: string, key: string): Promise<'loaded'> => {
       read.push(key);
       return 'loaded';
     };
-    const stage = await staged(CONTENT_ONLY, { refetch, concerns: () => concerns, clock: hurriedClock(100) });
+    const stage = await staged(CONTENT_ONLY, { refetch, isResponsible: () => isResponsible, clock: hurriedClock(100) });
     await stage.deliver(eventFor('content', 'a'), eventFor('unknown', 'b'));
-    await vi.waitUntil(() => stage.drain.figures().left >= 2, SOON);
+    await vi.waitUntil(() => stage.drain.counts().skipped >= 2, SOON);
     for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
     expect(read).toEqual([]);
-    concerns = true;
+    isResponsible = true;
     await stage.settled();
     expect(read).toEqual(['a']);
     expect((await stage.rows()).map(({ state }) => state).toSorted()).toEqual(['done', 'ignored']);

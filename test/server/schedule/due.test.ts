@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { type Occurrences, occurrencesOf } from '../../../src/config/profile/cron.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
-import { occurrencesOf, type Occurrences } from '../../../src/config/profile/cron.ts';
-import { dueOf, type StoredSuccess, timesOf } from '../../../src/server/schedule/due.ts';
+import { computeDue, resourceTimes, type StoredSuccess } from '../../../src/server/schedule/due.ts';
 
 const at = (time: string): number => Date.parse(`2026-11-20T${time}Z`);
 const NONE = { success: null, full: null };
@@ -33,7 +33,7 @@ function due(given: Case) {
   const isOff = incremental === null && full === null;
   const times = { incremental: occurrences(incremental), full: occurrences(full), jitter, isOff };
   const stored = storedOf(given);
-  return dueOf({ times, stored, elapsed: NONE, now: at(now), watchedSince: at('00:00:00') });
+  return computeDue({ times, stored, elapsed: NONE, now: at(now), watchedSince: at('00:00:00') });
 }
 
 const time = (moment: number | null): string | null =>
@@ -79,30 +79,30 @@ describe('the times of a resource', () => {
 
   it('have a jitter of their own, always the same, below the one that is set', () => {
     const names = Array.from({ length: 50 }, (_, index) => `resource_${index}`);
-    const jitters = names.map((resource) => timesOf({ ...blog, resource }, JITTERED).jitter);
-    expect(jitters).toEqual(names.map((resource) => timesOf({ ...blog, resource }, JITTERED).jitter));
+    const jitters = names.map((resource) => resourceTimes({ ...blog, resource }, JITTERED).jitter);
+    expect(jitters).toEqual(names.map((resource) => resourceTimes({ ...blog, resource }, JITTERED).jitter));
     expect(new Set(jitters).size).toBeGreaterThan(40);
     for (const jitter of jitters) expect(jitter).toSatisfy((ms: number) => ms >= 0 && ms < 30_000);
-    expect(timesOf({ ...blog, source: 'shop' }, JITTERED).jitter).not.toBe(timesOf(blog, JITTERED).jitter);
+    expect(resourceTimes({ ...blog, source: 'shop' }, JITTERED).jitter).not.toBe(resourceTimes(blog, JITTERED).jitter);
   });
 
   it('are those of the resource where it has any, and null turns one off', () => {
     const resources = { content: { full: null }, images: { incremental: null, full: '0 5 * * *' } };
-    const content = timesOf(blog, { ...JITTERED, resources });
-    const images = timesOf({ ...blog, resource: 'images' }, { ...JITTERED, resources });
+    const content = resourceTimes(blog, { ...JITTERED, resources });
+    const images = resourceTimes({ ...blog, resource: 'images' }, { ...JITTERED, resources });
     expect([content.full, images.incremental]).toEqual([null, null]);
     expect(time(content.incremental?.(at('10:00:00')) ?? null)).toBe('20T10:10:00');
     expect(time(images.full?.(at('10:00:00')) ?? null)).toBe('21T05:00:00');
   });
 
   it('are only the full ones where the service cannot be asked for changes', () => {
-    const times = timesOf({ ...blog, hasFilter: false }, JITTERED);
+    const times = resourceTimes({ ...blog, hasFilter: false }, JITTERED);
     expect([times.incremental, times.isOff]).toEqual([null, false]);
     expect(time(times.full?.(at('10:00:00')) ?? null)).toBe('21T03:17:00');
   });
 
   it('are meant in the zone that is set', () => {
-    const times = timesOf(blog, { ...JITTERED, timezone: 'Europe/Vienna' });
+    const times = resourceTimes(blog, { ...JITTERED, timezone: 'Europe/Vienna' });
     expect(time(times.full?.(at('10:00:00')) ?? null)).toBe('21T02:17:00');
   });
 });

@@ -72,7 +72,7 @@ describe('the scheduler', () => {
     // Tried again after one minute and after two.
     expect(beginnings(played, 'content')).toEqual([60, 122, 244, 300]);
     expect(played.failures.map(String)).toEqual(['TypeError: a bug', 'TypeError: a bug']);
-    expect(played.scheduler.figures()).toMatchObject([
+    expect(played.scheduler.states()).toMatchObject([
       { resource: 'content', failures: 0, running: { command: 'sync' } },
       { resource: 'images', running: { command: 'sync', since: START + MINUTE } },
       { resource: 'analytics', failures: 0 },
@@ -104,7 +104,7 @@ describe('the scheduler', () => {
     onTestFinished(() => scheduler.stop());
     await played.clock.advance(MINUTE - 1);
     expect(played.runs).toEqual([]);
-    expect(scheduler.figures()).toMatchObject([{ nextAt: START + 10 * MINUTE }]);
+    expect(scheduler.states()).toMatchObject([{ nextAt: START + 10 * MINUTE }]);
     await played.clock.advance(1);
     expect(beginnings(played)).toEqual([600]);
   });
@@ -196,7 +196,7 @@ describe('stop', () => {
 describe('figures', () => {
   it('tell what failed, when it is tried again, and what is overdue', async () => {
     const played = started({ schedule: { incremental: '*/10 * * * *' }, course: unreachable });
-    const figures = () => played.scheduler.figures()[0];
+    const figures = () => played.scheduler.states()[0];
     await played.clock.advance(9 * MINUTE);
     expect(figures()).toMatchObject({ failures: 4, nextAt: START + 15 * MINUTE });
     await played.clock.advance(16 * MINUTE);

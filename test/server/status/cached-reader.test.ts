@@ -3,7 +3,7 @@ import { createCachedReader } from '../../../src/server/status/cached-reader.ts'
 import { HandClock } from '../../support/hand-clock.ts';
 
 /** A reader whose readings the test ends by hand. */
-function reader(keepTimes = 10) {
+function reader(keepFactor = 10) {
   const clock = new HandClock();
   const readings: PromiseWithResolvers<string>[] = [];
   const read = (): Promise<string> => {
@@ -11,7 +11,7 @@ function reader(keepTimes = 10) {
     readings.push(reading);
     return reading.promise;
   };
-  return { clock, readings, ask: createCachedReader(read, { clock, keepMs: 1_000, keepTimes, patienceMs: 3_000 }) };
+  return { clock, readings, ask: createCachedReader(read, { clock, keepMs: 1_000, keepFactor, timeoutMs: 3_000 }) };
 }
 
 describe('reading sparingly', () => {

@@ -44,7 +44,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     files: { kept: {} },
     webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
   };
-  const governor = {
+  const rateLimiter = {
     requests: 0,
     limited: 0,
     allowedPerSecond: 2,
@@ -54,7 +54,7 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     source,
     activity,
     read: (work) => work(warehouse),
-    governor: () => governor,
+    rateLimiter: () => rateLimiter,
     schedule: () => SCHEDULE,
     inbox: null,
     deliveries: null,
@@ -176,7 +176,7 @@ describe('F159 a warehouse that cannot be reached', () => {
   it('F159 a source that could not be opened at all has its place and its reason, without the secret in it', async () => {
     const { source, collector } = await stage({
       read: () => Promise.reject(new Error('cannot open with s3cret')),
-      governor: () => null,
+      rateLimiter: () => null,
     });
     expect((await source()).warehouse.problem).toStrictEqual({
       code: 'bug',
@@ -187,7 +187,7 @@ describe('F159 a warehouse that cannot be reached', () => {
   });
 
   it('a source that waits to be opened at the start is no problem; one that is still not open after minutes is', async () => {
-    const { source, collector, clock } = await stage({ read: opening, governor: () => null });
+    const { source, collector, clock } = await stage({ read: opening, rateLimiter: () => null });
     expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
     expect(attentionOf(await collector.snapshot())).toEqual([]);
     const [one] = (await collector.snapshot()).sources;

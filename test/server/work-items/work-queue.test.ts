@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { askDrain, type ScanItem } from '../../../src/server/work-items/work-items.ts';
+import { queueDrain, type ScanItem } from '../../../src/server/work-items/work-items.ts';
 import { WorkQueue } from '../../../src/server/work-items/work-queue.ts';
 import { asOtherClient, POSTGRES, postgresDatabase, preparedPostgres } from '../../support/databases.ts';
 import { startPostgres } from '../../support/postgres-server.ts';
@@ -36,7 +36,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     const address = await postgresDatabase();
     const [first, second] = [opened(address), opened(address)];
     const asked = await first.put(WALK);
-    expect(asked).toMatchObject({ isNew: true, isUnderWay: false });
+    expect(asked).toMatchObject({ isNew: true, isStarted: false });
     expect(await second.put({ ...WALK, command: 'backfill' })).toEqual({ ...asked, isNew: false });
     const taken: string[] = [];
     for (const [name, queue] of Object.entries({ first, second })) {
@@ -57,14 +57,14 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     const address = await preparedPostgres();
     await opened(address).opened;
     await asOtherClient(address, async (client) => {
-      const execute: Parameters<typeof askDrain>[1] = (text, values) => client.query(text, [...(values ?? [])]);
+      const execute: Parameters<typeof queueDrain>[1] = (text, values) => client.query(text, [...(values ?? [])]);
       await client.query('BEGIN');
-      await askDrain('blog', execute);
+      await queueDrain('blog', execute);
       await client.query('ROLLBACK');
       expect(await jobs(address)).toEqual([]);
       await client.query('BEGIN');
-      for (let n = 0; n < 3; n += 1) await askDrain('blog', execute);
-      await askDrain('docs', execute);
+      for (let n = 0; n < 3; n += 1) await queueDrain('blog', execute);
+      await queueDrain('docs', execute);
       await client.query('COMMIT');
     });
     expect(await jobs(address)).toEqual([
@@ -85,17 +85,17 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     });
     await began.promise;
     const second = opened(address);
-    expect(await second.put(WALK)).toEqual({ id, isNew: false, isUnderWay: true });
+    expect(await second.put(WALK)).toEqual({ id, isNew: false, isStarted: true });
     const times: number[] = [];
     second.work('walk', 1, () => {
       times.push(performance.now());
-      return Promise.resolve(times.length < 2 ? { is: 'back', afterMs: 2_000 } : { is: 'done', result: 'whole' });
+      return Promise.resolve(times.length < 2 ? { is: 'returned', afterMs: 2_000 } : { is: 'done', result: 'whole' });
     });
     await first.close();
     const closed = performance.now();
     await until('given back', () => times.length === 1 || times.length);
     const coming = async (): Promise<unknown> => [
-      ...(await second.comingBack('walk', ['blog/content', 'blog/images'])),
+      ...(await second.returnedKeys('walk', ['blog/content', 'blog/images'])),
     ];
     await until('coming back', async () => String(await coming()) === 'blog/content' || coming());
     expect(await second.outcome(id, NEVER)).toBe('whole');
@@ -163,7 +163,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     const seen: string[] = [];
     trial.work('walk', 4, async ({ source, resource }) => {
       seen.push(`${source} ${resource}`);
-      return source === 'trial' ? { is: 'done', result: null } : { is: 'foreign' };
+      return source === 'trial' ? { is: 'done', result: null } : { is: 'unknown_source' };
     });
     await trial.put({ ...WALK, resource: 'first' });
     await until('seen', () => seen.length > 0);
