@@ -196,7 +196,6 @@ function syncFolder(file: string): void {
   }
 }
 
-/** Opens and migrates a file. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
 
 const originSchema = z.object({

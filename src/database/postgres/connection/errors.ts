@@ -16,7 +16,6 @@ interface ErrorRow {
   message?: RegExp;
   code: string;
   hint: string;
-  /** None if absent. */
   remedy?: Exclude<Remedy, 'none'>;
   /** True if every run fails until an operator has changed something. */
   config?: true;

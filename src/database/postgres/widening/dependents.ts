@@ -16,7 +16,6 @@ export interface ViewPlan {
   options: ReadonlyMap<string, string>;
 }
 
-/** Columns of one table. */
 export interface TableColumns {
   table: string;
   columns: readonly string[];

@@ -12,7 +12,6 @@ const MEASURE_TYPES: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'da
 /** An index of more columns is nearly as large as the table. */
 const MAX_MEASURES = 8;
 
-/** Name and statement of an index. */
 type IndexStatement = readonly [name: string, statement: string];
 
 /** Brings indexes and statistics up to date; `run` runs a statement in a transaction of its own. */
