@@ -1,15 +1,4 @@
-// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
@@ -25,6 +14,8 @@ import type { Warehouse } from '../warehouse.ts';
 import { databaseError, hasErrorCode, isBusy } from './connection/errors.ts';
 import { stepsDone } from './connection/open-file.ts';
 import { openInbox, openInboxFile } from './inbox/open-inbox.ts';
+
+// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 
 /** The files of one source. */
 interface SourceFiles {
@@ -196,7 +187,6 @@ function syncFolder(file: string): void {
   }
 }
 
-/** Opens and migrates a file. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
 
 const originSchema = z.object({

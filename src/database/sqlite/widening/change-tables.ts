@@ -14,7 +14,7 @@ import { VIEW_DIALECT } from '../views/dialect.ts';
 
 // Each of these functions runs within the caller's transaction.
 
-const id = (name: string): string => VIEW_DIALECT.id(name);
+const { id } = VIEW_DIALECT;
 
 /** Creates new tables and views, and adds and widens columns of existing tables. */
 export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
