@@ -5,7 +5,7 @@ import { parseLinkHeader } from './requests/listing-signals.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Relations by which a service leads to what it says about an end. */
+/** Relations of links to documents about the end of an API. */
 const RELATIONS: Readonly<Record<string, NoticeKind>> = {
   deprecation: 'about',
   sunset: 'about',
@@ -15,36 +15,36 @@ const MENTIONS_RELATION = /deprecation|sunset|successor-version/i;
 const MAX_LINK_LENGTH = 500;
 
 /**
- * What an answer says of the end of the API; almost always nothing, which costs three look-ups. `url` is the address
- * that was asked, `now` in epoch milliseconds.
+ * The notices in the headers of a response about the end of the API; usually none. `url` was requested, `now` is in epoch
+ * milliseconds.
  */
 export function noticesIn(headers: Headers, url: URL, now: number): ServiceNotice[] {
   const { deprecation, sunset, link } = headers;
   const isLinked = link !== undefined && MENTIONS_RELATION.test(String(link));
   if (deprecation === undefined && sunset === undefined && !isLinked) return [];
-  const said = [
+  const found = [
     ...(deprecation === undefined ? [] : deprecationIn(String(deprecation), now)),
     ...(sunset === undefined ? [] : sunsetIn(String(sunset), now)),
     ...(isLinked ? linksIn(link, url) : []),
   ];
-  return said.map(([kind, value]) => ({ kind, value, path: url.pathname }));
+  return found.map(([kind, value]) => ({ kind, value, path: url.pathname }));
 }
 
-type Said = readonly [NoticeKind, string];
+type NoticeValue = readonly [NoticeKind, string];
 
 /** RFC 9745 has `@epoch`; the drafts before it had `true` and an HTTP-date. */
-function deprecationIn(text: string, now: number): Said[] {
+function deprecationIn(text: string, now: number): NoticeValue[] {
   const [, epoch] = /^@(-?\d{1,12})(?:\s*;.*)?$/.exec(text.trim()) ?? [];
   if (epoch !== undefined) return dated('deprecation', Number(epoch) * 1_000);
   if (/^(?:true|\?1)$/i.test(text.trim())) return [['deprecation', 'yes']];
   return dated('deprecation', httpDate(text.trim(), now));
 }
 
-function sunsetIn(text: string, now: number): Said[] {
+function sunsetIn(text: string, now: number): NoticeValue[] {
   return dated('sunset', httpDate(text.trim(), now));
 }
 
-function linksIn(link: string | string[], url: URL): Said[] {
+function linksIn(link: string | string[], url: URL): NoticeValue[] {
   return (parseLinkHeader(link) ?? []).flatMap(({ uri, rels }) => {
     const target = URL.parse(uri, url.href);
     if (target === null || !/^https?:$/.test(target.protocol) || target.href.length > MAX_LINK_LENGTH) return [];
@@ -56,19 +56,19 @@ function linksIn(link: string | string[], url: URL): Said[] {
 /** A year has four digits. */
 const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59Z');
 
-function dated(kind: NoticeKind, at: number | null): Said[] {
+function dated(kind: NoticeKind, at: number | null): NoticeValue[] {
   if (at === null || Math.abs(at) > MAX_TIME_MS) return [];
   return [[kind, new Date(at).toISOString().replace('.000Z', 'Z')]];
 }
 
-/** What was heard from one service by this process. */
+/** The notices that this process has received from one service. */
 export interface ApiNotices {
   read(headers: Headers, url: URL): void;
   /** Returns all notices since a time in epoch milliseconds. */
   since(moment: number): HeardNotice[];
 }
 
-/** A service that says another date in every answer is not remembered beyond this. */
+/** A service may send another date with every response. */
 const MAX_NOTICES = 50;
 
 /** `scrub` takes secrets out of a text: a service may repeat the credential in its links. */
@@ -77,8 +77,8 @@ export function createApiNotices(clock: { now(): number }, scrub: (text: string)
   return {
     read: (headers, url) => {
       const now = clock.now();
-      for (const { kind, ...said } of noticesIn(headers, url, now)) {
-        const notice = { kind, value: scrub(said.value), path: scrub(said.path) };
+      for (const { kind, ...found } of noticesIn(headers, url, now)) {
+        const notice = { kind, value: scrub(found.value), path: scrub(found.path) };
         const key = `${notice.kind} ${notice.value}`;
         const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
         // The latest notice is last.

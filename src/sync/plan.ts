@@ -174,9 +174,9 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
   if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
-  const isKnownSince = seenAt !== null && checkedAt !== null;
-  const looks = isKnownSince ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, incremental, looks, updatedZone(profile));
+  const hasTimes = seenAt !== null && checkedAt !== null;
+  const age = hasTimes ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
+  return sinceValue(cursor, incremental, age, updatedZone(profile));
 }
 
 /** Scanned to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -111,7 +111,7 @@ export class PaginationState {
     }
   }
 
-  /** The pages have no numbers after all: moving records shift nothing. */
+  /** Called if the pages turn out to have no numbers: then moving records shift nothing. */
   ignoreMoves(): void {
     this.#isCutByNumber = false;
     this.#pages.length = 0;
@@ -214,8 +214,8 @@ export class PaginationState {
     return this.#keys.size - known;
   }
 
-  /** Records that nothing of the latest page was found again where it should be. */
-  loseTrack(): void {
+  /** Notes that the listing moved by more than a page: no record of the latest page was found again. */
+  noteLargeMove(): void {
     this.#hasSlipped = true;
   }
 

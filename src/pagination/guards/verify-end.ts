@@ -24,13 +24,13 @@ export interface ListingParts {
   first: PagePosition;
   /** Links to next pages must not leave its origin. */
   baseUrl: URL;
-  /** Requests a page out of its turn. */
+  /** Requests any page, without prefetching. */
   requestPage: RequestPage;
   /** True if the profile accepts an unverified end. */
   acceptsEnd: boolean;
 }
 
-/** What shows the end, or what is missing to show it. */
+/** Why the listing is known to have ended, or the fault that no response shows it. */
 export interface VerifiedEnd {
   proof: EndProof | null;
   fault: PageFault | null;

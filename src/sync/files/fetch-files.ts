@@ -127,7 +127,7 @@ class FetchPass {
       const reason = scrub(messageOf(error));
       // Nothing is wrong with the file: its row says why it waits.
       if (code === 'file_store_full')
-        await this.#save({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
+        await this.#save({ row, outcome: { is: 'deferred', until: clock.now(), code, reason } });
       if (recovery !== 'stop' || RUN_ERRORS.has(code) || code.startsWith('file_store_')) throw error;
       // A credential that is refused for one file is refused for every file of the origin.
       this.closedOrigins.set(origin, reason);
@@ -144,9 +144,9 @@ class FetchPass {
     this.#request.saved?.([file]);
     const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
     this.counts.set(row.resource, counts);
-    if (outcome.is === 'here') counts.bytes += outcome.fetched;
-    if (outcome.is === 'here' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
-    else if (outcome.is === 'here' || outcome.is === 'unchanged') counts.unchanged += 1;
+    if (outcome.is === 'fetched') counts.bytes += outcome.bytes;
+    if (outcome.is === 'fetched' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
+    else if (outcome.is === 'fetched' || outcome.is === 'unchanged') counts.unchanged += 1;
   }
 }
 
@@ -177,7 +177,7 @@ async function withAddresses(
     if (file === undefined || address === undefined) return [];
     const find = (sha256: string | null) =>
       objects.find((object) => object.store === file.store.name && object.sha256 === sha256) ?? null;
-    return [{ row, file, address, here: find(row.sha256), declared: find(address.declared.sha256) }];
+    return [{ row, file, address, current: find(row.sha256), declared: find(address.declared.sha256) }];
   });
 }
 

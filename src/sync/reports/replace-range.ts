@@ -84,7 +84,7 @@ export async function findExcessiveLosses(
     if (rows === 0) {
       why = rowsBefore === 1 ? 'its only row would be deleted' : `all of its ${rowsBefore} rows would be deleted`;
     } else if (gone.length > MAX_FREE_LOSSES) {
-      why = describeExcess(deletes, { asked: gone.length, live: rowsBefore, recent: 0 });
+      why = describeExcess(deletes, { requested: gone.length, live: rowsBefore, recent: 0 });
     }
     return why === null ? [] : [[window.start, why]];
   });

@@ -93,7 +93,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   let ifComplete = start;
   let ended: EndedScan | null = null;
   for await (const page of pages) {
-    ended = page.end === null ? null : endedBy(context, page, page.end, one);
+    ended = page.end === null ? null : concludeScan(context, page, page.end, one);
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
@@ -125,7 +125,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
 }
 
 /** A page that names where the changes continue is thereby the last one. */
-export function endedBy(
+export function concludeScan(
   context: RunContext,
   page: Page,
   end: ScanEnd,

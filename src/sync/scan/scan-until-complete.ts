@@ -49,12 +49,12 @@ const MAX_CACHE_WAIT_MS = 600_000;
  * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
  * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
  */
-export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFilter = true): Promise<WholeScan> {
+export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<WholeScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
-  const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isVerified: false } };
+  const collected = { evidence: newEvidence(firstPlan.checkpoint, profile), numbering: { isVerified: false } };
   const { evidence } = collected;
-  const planned = await withDeleteScan(context, asked);
+  const planned = await withDeleteScan(context, firstPlan);
   let plan = planned;
   const former: ScanEnd[] = [];
   let formerEndedAt: number | null = null;
