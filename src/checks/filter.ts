@@ -35,7 +35,6 @@ const DAY_MS = 86_400_000;
 /** Requests the first page of the listing since a time (epoch milliseconds). */
 export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
-/** A filter to be tried on a page that was listed without it. */
 interface FilterTrial {
   unfiltered: ListedPage;
   /** The service's clock in epoch milliseconds. */

@@ -91,7 +91,6 @@ export async function firstPage(context: RequestContext, lane: Lane, extraQuery:
   return null;
 }
 
-/** Null if the record has no usable id. */
 export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): string | null {
   const found = recordKey(value, id);
   return 'key' in found ? found.key : null;

@@ -36,7 +36,6 @@ type UnfilteredListing =
   | { is: 'hidden'; records: number; by: readonly string[] }
   /** There are records without `query` of the profile, which may be meant to leave them out. */
   | { is: 'filtered'; records: number; by: readonly string[] }
-  /** Empty as well. */
   | { is: 'empty' }
   /** The service refuses such a request, or none can be made. */
   | { is: 'unknown' };
@@ -124,7 +123,6 @@ export function listingFinding(
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${doubt.message}`, doubt.hint);
 }
 
-/** Whether pages have the requested size. */
 export function pageSizeFindings(
   [first, second]: readonly Page[],
   { page: { size, size_param } }: ResourceProfile,
@@ -244,7 +242,6 @@ function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
   return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
 }
 
-/** The first page as each caller gets it. */
 export async function requestAsOthers(context: RequestContext, page: Page): Promise<CallerViews> {
   const own = toView(toListed(page, context.profile));
   const nobody = await requestAs(context, page, 'nobody');

@@ -16,7 +16,6 @@ interface CursorAge {
   last: number;
 }
 
-/** How a filter takes a time. */
 interface FilterTimeFormat {
   format: string;
   zone?: string | null;

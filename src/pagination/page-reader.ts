@@ -36,7 +36,6 @@ interface UnsteppedPage extends ReadPage {
   overlap: number;
 }
 
-/** A page with its next step. */
 interface SteppedPage extends UnsteppedPage, VerifiedEnd {
   next: PagePosition | null;
 }
@@ -391,7 +390,6 @@ export function isNumericStep(position: PagePosition, next: PagePosition, receiv
   return isIncreased(decodeBase64(before.get(name) ?? ''), decodeBase64(value), received);
 }
 
-/** Returns the value itself if it is no text in Base64. */
 function decodeBase64(value: string): string {
   if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
   const text = Buffer.from(value, 'base64').toString('latin1');

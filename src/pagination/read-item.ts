@@ -99,7 +99,6 @@ export function matchesGoneRule(
   return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
 }
 
-/** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
 function itemRequest({ listing, profile }: ItemSource, key: string): BuiltRequest {
   if (profile.item === null) throw unreadable('the profile has no path for a single record');
   const values = { ...keyParts(profile, key) };

@@ -81,7 +81,6 @@ export function createApiNotices(clock: { now(): number }, scrub: (text: string)
         const notice = { kind, value: scrub(found.value), path: scrub(found.path) };
         const key = `${notice.kind} ${notice.value}`;
         const { path, firstHeard } = heard.get(key) ?? { ...notice, firstHeard: now };
-        // The latest notice is last.
         heard.delete(key);
         heard.set(key, { ...notice, path, firstHeard, lastHeard: now });
         const [oldest] = heard.keys();

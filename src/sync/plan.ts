@@ -12,7 +12,6 @@ import { updatedZone } from '../rows/columns/updated-time.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { isOtherCredential, SEVERAL } from './advance-checkpoint.ts';
 
-/** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
 
 export interface ScanPlan {
@@ -73,7 +72,6 @@ export function planScan(input: PlanInput): ScanPlan {
   return { mode, checkpoint, resumed: false };
 }
 
-/** The checkpoint at the first page of a scan. */
 export function startScan(base: CheckpointRow, mode: ScanMode, since: string | null, now: number): CheckpointRow {
   const begun = { walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
   return { ...base, ...NO_SCAN, walk_credential: base.walk_credential, due_at: null, ...begun };

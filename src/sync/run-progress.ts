@@ -12,7 +12,6 @@ export interface RunProgress {
   /** Full if a full scan took the place of the planned one. */
   mode: ScanMode;
   figures: RunFigures;
-  /** Requests of all its scans. */
   meter: RequestMeter;
   notes: RunNotes;
   /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
@@ -48,7 +47,6 @@ export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1
   note(progress, outcome);
 }
 
-/** Counts records that were fetched individually. */
 export function countRecords(progress: RunProgress, outcome: PageOutcome): void {
   progress.figures = withRecords(progress.figures, outcome);
   note(progress, outcome);

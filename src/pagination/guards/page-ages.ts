@@ -9,7 +9,6 @@ interface AgedResponse {
 
 /** Times in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
-  /** When the scan began. */
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
@@ -94,7 +93,6 @@ export class PageAges {
   }
 }
 
-/** Returns the longer of two cache lifetimes; null if one is unknown. */
 export function longerLifetime(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }

@@ -11,7 +11,6 @@ import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-
 export interface EarlierPage {
   /** Null if it was not cut by number: then its position shows nothing. */
   position: PagePosition | null;
-  /** Hashes of its keys. */
   keys: Uint8Array;
   /** Records without a usable key. */
   unkeyed: number;
@@ -22,7 +21,6 @@ interface VisitedPage extends EarlierPage {
   position: PagePosition;
 }
 
-/** A page as it is added to the state. */
 export interface AddedPage extends VisitedPage {
   total: number | null;
   /** Records that it shares with the page before by request; Infinity if any number is fine. */
@@ -120,7 +118,6 @@ export class PaginationState {
     this.#hasSlipped = false;
   }
 
-  /** The latest page; null at the beginning. */
   get last(): VisitedPage | null {
     return this.#pages.at(-1) ?? null;
   }

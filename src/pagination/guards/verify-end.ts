@@ -40,7 +40,6 @@ export interface VerifiedEnd {
 interface LastPage {
   read: ReadPage;
   step: Exclude<NextStep, { next: PagePosition }>;
-  /** Distinct records so far; null if unknown. */
   distinct: number | null;
   /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
   fullPageSize: number;

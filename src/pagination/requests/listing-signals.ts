@@ -65,9 +65,7 @@ interface CountSignal {
 
 /** What a response says about the whole listing in places that the profile does not name. */
 export interface UndeclaredSignals {
-  /** Numbers of all records. */
   totals: readonly CountSignal[];
-  /** Numbers of all pages. */
   pages: readonly CountSignal[];
   /** The first marker that says that more follows, with its value; null if it is absent. */
   more: string | null;
@@ -185,7 +183,6 @@ function shorten(value: JsonValue): string {
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
-/** One link-value of a `Link` header. */
 interface HeaderLink {
   uri: string;
   /** Relation types, lower case. */

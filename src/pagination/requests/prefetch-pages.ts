@@ -28,7 +28,6 @@ interface PrefetchOptions {
   positions: PagePositions | null;
   /** Records requested per page. */
   size: number;
-  /** Max requests in flight; 0 disables prefetching. */
   maxRequests: number;
 }
 
@@ -74,7 +73,6 @@ export class PagePrefetch {
     this.#window = Math.min(1, options.maxRequests);
   }
 
-  /** Returns the page at a position. Throws the error of its request. */
   async take(position: PagePosition): Promise<PageAnswer> {
     let head = this.#queue.shift() ?? this.#request(position);
     this.#head = head;

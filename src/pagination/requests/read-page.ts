@@ -36,7 +36,6 @@ export interface RequestOptions {
   tooLarge?: AnswerRule | null | undefined;
 }
 
-/** The options that may differ from page to page. */
 export interface OnePageOptions {
   /** Accounts for the memory of the response. */
   hold?: AnswerHold;
@@ -46,7 +45,6 @@ export interface OnePageOptions {
   stop?: AbortSignal;
 }
 
-/** Requests a page by its position. */
 export type RequestPage = (position: PagePosition, options?: OnePageOptions) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
@@ -235,9 +233,7 @@ function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile
   return totals.length > 0 && totals.every((total) => total === 0);
 }
 
-/** The content of one page's answer. */
 export interface ReadPage {
-  /** The request that was answered. */
   request: PagePosition;
   answer: ApiAnswer;
   records: SourceRecord[];

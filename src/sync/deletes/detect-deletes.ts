@@ -185,9 +185,7 @@ export async function countLive(
 
 /** How many deletes are requested, and the rows that they are measured against. */
 interface DeleteVolume {
-  /** Rows that would be deleted now. */
   requested: number;
-  /** Rows that are live now. */
   live: number;
   /** Rows deleted in the last 24 hours without an operator's decision. */
   recent: number;

@@ -25,7 +25,6 @@ export interface FilesContext extends Pick<
   storeAt: (address: StoreAddress) => Promise<ObjectStore>;
 }
 
-/** A file that is due. */
 export interface DueFile {
   row: FileRow;
   file: KeptFile;

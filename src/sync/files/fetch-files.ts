@@ -23,7 +23,6 @@ export interface FilesRequest {
   saved?: ((saved: readonly FetchedFile[]) => void) | undefined;
 }
 
-/** The files of one resource. */
 export interface FilesReport {
   resource: string;
   figures: FilesFigures;
@@ -58,7 +57,6 @@ const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
 const RUN_ERRORS: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
 
-/** Counts of a resource in one pass. */
 interface PassCounts {
   fetched: number;
   bytes: number;

@@ -24,7 +24,6 @@ import { ownedStores } from './owned-stores.ts';
 export interface FilesLane {
   /** Throws `ConfigError` if a store cannot be used at all. */
   check(): Promise<void>;
-  /** Throws as `fetchFiles` does. */
   fetch(request: FilesRequest): Promise<FilesReport[]>;
   /** Counts the files of these resources, without requests; `stopped` is what kept them from being fetched. */
   countFiles(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
@@ -132,7 +131,6 @@ function withReport(
   return isPartial(files.warnings) ? { ...merged, status: 'partial' } : merged;
 }
 
-/** Logs the fetched files and the warnings. */
 export function logFiles(log: Logger, reports: readonly FilesReport[]): void {
   for (const { resource, figures, warnings } of reports) {
     if (figures.fetched + figures.unchanged > 0) log.info({ resource, files: figures }, 'files fetched');

@@ -11,7 +11,6 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { collectValues, createTextEraser, fromTraces, readRejects, traceTables } from './traces.ts';
 
-/** Records per transaction. */
 const RECORDS_PER_STEP = 50;
 
 /**

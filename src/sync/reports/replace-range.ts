@@ -42,7 +42,6 @@ export interface Reports {
   rows: Map<Day, WindowRow>;
   /** True if all rows are in windows that are stored as fetched. */
   isKnown: boolean;
-  /** Keys of delete candidates. */
   candidateKeys: ReadonlySet<string>;
 }
 
@@ -145,12 +144,10 @@ export async function replaceRange(
   return { outcome, deleted: replaced.deleted };
 }
 
-/** The day of a record; null if it has none. */
 function dayIn({ windows, reading }: Reports, value: JsonValue): Day | null {
   return dayOf(fieldAt(value, windows.field), reading);
 }
 
-/** A live row. */
 interface RowOfDay {
   day: Day;
   syncedAt: string;

@@ -52,7 +52,6 @@ import {
   type ReportWindow,
 } from './report-windows.ts';
 
-/** A scan of reports in progress. */
 interface ReportScan {
   reports: Reports;
   /** How further ranges are requested. */

@@ -71,7 +71,6 @@ async function readPages(
   return pages;
 }
 
-/** A page of a scan as it is committed. */
 interface CommittedPage {
   page: Page;
   facts: PageFacts;

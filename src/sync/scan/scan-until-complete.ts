@@ -96,7 +96,6 @@ export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, ha
   }
 }
 
-/** A `Date` header has whole seconds. */
 const CLOCK_STEP_MS = 1_000;
 /** At most this many records are fetched individually to find out whether they still exist. */
 export const MAX_FETCHED_ALONE = 100;
