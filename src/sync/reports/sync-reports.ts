@@ -18,7 +18,7 @@ import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, judgeScan } from '../scan/scan-until-complete.ts';
+import { endWarnings, judgeScan } from '../scan/load-pages.ts';
 import {
   compareTotals,
   distinctRecords,
