@@ -127,7 +127,7 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
   return true;
 }
 
-/** A feed that was read to its end is worth as much as a scan by a filter. */
+/** A feed that was read to its end brings the copy up to date like a scan by a filter. */
 async function saveSuccess(context: RunContext): Promise<void> {
   const { warehouse, owned, clock } = context;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
@@ -204,7 +204,7 @@ async function findPartial(
   return found;
 }
 
-/** Those of the records that have a live row. */
+/** Returns those of the deletes whose row is live. */
 async function liveAmong({ warehouse, owned }: RunContext, gone: FeedChanges['gone']): Promise<FeedChanges['gone']> {
   const table = owned.shape?.tables[0];
   if (table === undefined || gone.length === 0) return [];
@@ -224,6 +224,6 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
   if (named.length === 0) return;
   const reason = reading.stated === undefined ? 'told' : 'stated';
-  const place = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await warehouse.apply(noteReportedDeletes(warehouse.own, place, named), owned.lease());
+  const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
+  await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, named), owned.lease());
 }
