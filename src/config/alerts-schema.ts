@@ -1,4 +1,4 @@
-// The settings below `alerts`.
+/** The setting `alerts`: the schema of its channels, the template of a body, and checks. */
 import { z } from 'zod';
 import { isSecretName } from '../model/visible-text.ts';
 import type { SettingsFinding } from './file/yaml-file.ts';

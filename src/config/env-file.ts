@@ -1,3 +1,4 @@
+/** Reads `.env` of the working directory into the environment (`withEnvFile`). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';

@@ -1,3 +1,4 @@
+/** The setting `files` of a source: its schema, and which files go to which store. */
 import { z } from 'zod';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';

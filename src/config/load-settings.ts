@@ -1,3 +1,4 @@
+/** Loads the config file with all sources, secret files and profiles, and reports every fault (`loadSettings`). */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';

@@ -1,4 +1,4 @@
-// Addresses of warehouses: the setting, its errors and secrets, and the address of one source.
+/** The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source. */
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';

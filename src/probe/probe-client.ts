@@ -243,7 +243,7 @@ export class ProbeClient implements AsyncDisposable {
         const hold = answerMemory.open();
         try {
           const wire = await this.#exchange(request, { count: () => undefined, hold });
-          const { seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
+          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;

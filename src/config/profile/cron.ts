@@ -1,3 +1,4 @@
+/** Cron expressions of schedules: their schema, and when they occur next. */
 import { Cron } from 'croner';
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';

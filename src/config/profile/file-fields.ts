@@ -1,3 +1,4 @@
+/** The field `files` of a resource: which files belong to a record. Also the addresses of file stores. */
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';

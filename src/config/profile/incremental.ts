@@ -1,9 +1,17 @@
+/** The fields `incremental` and `windows` of a resource: how changes and report ranges are requested, and how times are written. */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
-import { bodyPath, documented, duration, fieldPath, requestPlace, templateSchema, timeSpan, variablesIn } from './basic-fields.ts';
+import {
+  bodyPath,
+  documented,
+  duration,
+  fieldPath,
+  requestPlace,
+  templateSchema,
+  timeSpan,
+  variablesIn,
+} from './basic-fields.ts';
 import { answerRuleFields } from './request-fields.ts';
-
-/** The field `incremental` of a resource: how changes since a time are requested, and how that time is written. */
 
 /** Named formats of a time; any other is a date pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
@@ -206,8 +214,6 @@ function formatOffset(minutes: number, colon: string): string {
   return `${minutes < 0 ? '-' : '+'}${twoDigits(Math.floor(size / 60))}${colon}${twoDigits(size % 60)}`;
 }
 
-/** The field `windows` of a resource: reports that are requested by ranges of days. */
-
 /** What a window is: weeks begin on a monday, months on their first day. */
 const GRANULARITIES = ['day', 'week', 'month'] as const;
 
@@ -216,9 +222,11 @@ export type Granularity = (typeof GRANULARITIES)[number];
 const DAY_MS = 86_400_000;
 const KEEP = /^([1-9]\d{0,3}) (days?|months?|years?)$/;
 
-const dayFormat = z.string().refine((text) => text !== 'as_sent' && (isNamedFormat(text) || parsePattern(text) !== null), {
-  error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
-});
+const dayFormat = z
+  .string()
+  .refine((text) => text !== 'as_sent' && (isNamedFormat(text) || parsePattern(text) !== null), {
+    error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
+  });
 
 /** How long a window is kept, in calendar days or months. */
 const age = z

@@ -7,11 +7,40 @@ import { authSchemeSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';
 import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchema, windowFaults, windowFields } from './incremental.ts';
+import {
+  asksSince,
+  incrementalFields,
+  type IncrementalProfile,
+  incrementalSchema,
+  windowFaults,
+  windowFields,
+} from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import { type FieldSettings, filterCondition, type PublishingState, recordFields, singleFields, tableFields, unsetMask } from './record-fields.ts';
-import { answerConditions, asksForPartition, headerName, headerValue, httpSchema, outcomeRuleSchema, parentFaults, partitionFields, requestFields, versionPrefix, versionSchema, withPartitionKey, withPostBodies } from './request-fields.ts';
+import {
+  type FieldSettings,
+  filterCondition,
+  type PublishingState,
+  recordFields,
+  singleFields,
+  tableFields,
+  unsetMask,
+} from './record-fields.ts';
+import {
+  answerConditions,
+  asksForPartition,
+  headerName,
+  headerValue,
+  httpSchema,
+  outcomeRuleSchema,
+  parentFaults,
+  partitionFields,
+  requestFields,
+  versionPrefix,
+  versionSchema,
+  withPartitionKey,
+  withPostBodies,
+} from './request-fields.ts';
 import { rulesWithoutResource, webhooksSchema } from './signature-scheme.ts';
 
 /** A request without a credential, and conditions that its answer meets if the service is of this kind. */

@@ -1,18 +1,30 @@
+/** Fields of a profile about requests and answers: path, query, headers, body, partitions, `http`, `outcomes` and version. */
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { OUTCOMES } from '../../model/vocabulary.ts';
-import { byteSize, documented, duration, fieldPath, isOwnHeader, placeOf, requestPlace, templateSchema, variablesIn, withExamples } from './basic-fields.ts';
+import {
+  byteSize,
+  documented,
+  duration,
+  fieldPath,
+  isOwnHeader,
+  placeOf,
+  requestPlace,
+  templateSchema,
+  variablesIn,
+  withExamples,
+} from './basic-fields.ts';
 import type { FieldSettings } from './record-fields.ts';
-
-/** Fields of a resource about its requests: path, query, headers, body and partitions. */
 
 /** Variables that a request for a page of a listing may have. */
 const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as const;
 
 const template = templateSchema(LISTING_VARIABLES);
 
-export const headerName = z.string().refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
+export const headerName = z
+  .string()
+  .refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
 const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
 /** JSON whose texts are templates; its keys are not. */
@@ -175,8 +187,6 @@ export function parentOf(resource: Partitioned | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }
-
-/** Fields of a profile about requests and answers: `http`, `outcomes`, headers and API version. */
 
 /** Bounds of requests and answers: the field `http` of a profile. */
 export const httpSchema = z.strictObject({

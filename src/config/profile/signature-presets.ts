@@ -1,4 +1,4 @@
-// The signature schemes of known services, by name.
+/** The webhook signature schemes of known services, by name. */
 const HMAC = { type: 'hmac', algorithm: 'sha256' };
 const HMAC_OF_BODY = { ...HMAC, signed: '{body}' };
 

@@ -1,8 +1,18 @@
+/** The field `webhooks` of a profile: how deliveries are signed (`signatureSchema`), and where an event names its record (`webhooksSchema`). */
 import { z } from 'zod';
-import { bodyPath, challengeSchema, deliveryFieldSchema, documented, duration, eventConditionsSchema, type EventField, eventFieldSchema, eventFieldsSchema, withExamples } from './basic-fields.ts';
+import {
+  bodyPath,
+  challengeSchema,
+  deliveryFieldSchema,
+  documented,
+  duration,
+  eventConditionsSchema,
+  type EventField,
+  eventFieldSchema,
+  eventFieldsSchema,
+  withExamples,
+} from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
-
-// The grammar of `webhooks.signature`: how a service signs its webhooks.
 
 /** The tokens of a template of signed content, in braces: `{id}.{ts}.{body}`. */
 const TOKENS = [
@@ -291,8 +301,6 @@ function fillTime(given: NonNullable<SignatureFields['timestamp']>) {
   const { from = NO_HEADER, unit = 's', past = TOLERANCE_MS, future = TOLERANCE_MS } = given;
   return { from, unit, past, future };
 }
-
-// The grammar of `webhooks` in a profile: signature, and where an event names its record.
 
 /** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);

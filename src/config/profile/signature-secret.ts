@@ -1,4 +1,4 @@
-// How the text of a webhook secret becomes a key.
+/** Converts webhook secrets from the settings to keys (`keyBytes`), and checks their form (`secretFault`). */
 import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
 
 /** One secret of a webhook; several may hold at once while the sender changes over. */

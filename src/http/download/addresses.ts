@@ -1,11 +1,10 @@
+/** Allows files only from the public internet: the authors of records choose their URLs, which could lead into a private network (SSRF). */
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { SyncError } from '../../model/errors.ts';
 import type { ConnectorMaker } from '../exchange.ts';
-
-// Addresses of files come from records, so their authors choose them: only the public internet may be requested.
 
 /** Which hosts files can come from. */
 export interface AddressRules {

@@ -1,6 +1,7 @@
+/** Downloads one file through the request loop of the client, and checks it (`downloadFile`). */
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { ApiAnswer } from '../client.ts';
-import type { AnswerHeaders, OutcomeVerdict, Seen } from '../outcome/outcome-table.ts';
+import type { AnswerHeaders, OutcomeVerdict, ReceivedResponse } from '../outcome/outcome-table.ts';
 import { type ClientParts, runRequest } from '../request-loop.ts';
 import { type AddressRules, refusePrivateUrl } from './addresses.ts';
 import {
@@ -65,7 +66,7 @@ function loopParts(progress: DownloadProgress): ClientParts {
     quota,
     exchange: (wire, account) => partsFor(wire.url).exchange(wire, account),
     limiterFor: (url) => partsFor(url).limiterFor(url),
-    judge: (seen) => judgeFile(progress, seen, partsFor(progress.at).judge),
+    judge: (response) => judgeFile(progress, response, partsFor(progress.at).judge),
     origins: {
       home,
       secrets,
@@ -91,30 +92,35 @@ const MAX_EMPTY_ATTEMPTS = 3;
 /** Judges a response by its body, and everything else by the outcome table. Throws the error of the own disk. */
 function judgeFile(
   { file, request, at, parts }: DownloadProgress,
-  seen: Seen,
+  response: ReceivedResponse,
   judge: ClientParts['judge'],
 ): OutcomeVerdict {
-  const { status, transport } = seen;
+  const { status, transport } = response;
   if (file.failure !== null) throw file.failure;
   if (transport === 'file_address') return skip('file_address', 'the address is none of the public internet');
-  if (transport !== null) return judge(seen);
+  if (transport !== null) return judge(response);
   const isOwn = at.origin === parts.client.origins.home && request.isOwn(at);
-  if (file.received !== null) return judgeBody(file.received, seen, isOwn ? judge : null);
+  if (file.received !== null) return judgeBody(file.received, response, isOwn ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
     return { outcome: 'retry', code: 'bad_http', reason: 'not modified (304), which was not asked for' };
   }
-  const verdict = judge(seen);
+  const verdict = judge(response);
   if (verdict.outcome === 'limited') return verdict;
   if (!isOwn && EXPIRED.has(status)) return skip('expired', `the address answered ${status}`);
   return isOwn && GONE.has(status) ? skip('gone', verdict.reason) : verdict;
 }
 
 /** A service may say with a 200 that it limits, or fails: `judge` then decides. It is null for other origins. */
-function judgeBody(received: ReceivedBody, seen: Seen, judge: ClientParts['judge'] | null): OutcomeVerdict {
+function judgeBody(
+  received: ReceivedBody,
+  response: ReceivedResponse,
+  judge: ClientParts['judge'] | null,
+): OutcomeVerdict {
   if (received.kind === 'refused') {
     const { json, refusal } = received;
-    const verdict = json === undefined ? null : (judge?.({ ...seen, content: null, json, isRecord: false }) ?? null);
+    const verdict =
+      json === undefined ? null : (judge?.({ ...response, content: null, json, isRecord: false }) ?? null);
     const isRequestedAgain = verdict?.outcome === 'limited' || verdict?.outcome === 'retry';
     return isRequestedAgain ? verdict : skip('refused', refusal.reason);
   }

@@ -1,3 +1,4 @@
+/** Writes the body of a file to disk while it arrives, and stops as soon as the file must be refused (`FileBody`). */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
