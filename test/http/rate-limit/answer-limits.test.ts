@@ -36,7 +36,7 @@ describe('F019-F021 Retry-After', () => {
     ['a date that is none', { 'retry-after': 'Fri, 99 Nov 2026 99:00:00 GMT' }, null],
   ];
   it.each(waits)('reads %s', (_name, headers, waitMs) => {
-    expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [], isExhausted: false });
+    expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [] });
   });
 });
 
@@ -123,6 +123,49 @@ describe('F023 the dialects of reliability.md section 3', () => {
   });
 });
 
+describe('auto reads what the removed presets read', () => {
+  const ten = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '30' };
+  const rows: [string, Headers, Partial<QuotaHint>[], number | null][] = [
+    [
+      'ietf: several policies',
+      {
+        ratelimit: ['"burst";r=0;t=1', '"day";r=5;t=300'],
+        'ratelimit-policy': '"burst";q=10;w=1, "day";q=900;w=86400',
+      },
+      [
+        { limit: 10, remaining: 0, resetMs: 1_000, windowMs: 1_000 },
+        { limit: 900, remaining: 5, resetMs: 300_000, windowMs: 86_400_000 },
+      ],
+      null,
+    ],
+    [
+      'ietf-draft7',
+      { ratelimit: 'limit=10, remaining=0, reset=7', 'ratelimit-policy': '10;w=60' },
+      [{ limit: 10, remaining: 0, resetMs: 7_000, windowMs: 60_000 }],
+      null,
+    ],
+    ['legacy', ten, [{ limit: 10, remaining: 0, resetMs: 30_000 }], null],
+    [
+      'kong',
+      {
+        ...{ 'ratelimit-limit': '60', 'ratelimit-remaining': '59', 'ratelimit-reset': '31' },
+        ...{ 'x-ratelimit-limit-minute': '60', 'x-ratelimit-remaining-minute': '59', 'x-ratelimit-remaining-day': '7' },
+      },
+      [
+        { limit: 60, remaining: 59, resetMs: 31_000 },
+        { limit: 60, remaining: 59, windowMs: 60_000 },
+        { remaining: 7, windowMs: 86_400_000 },
+      ],
+      null,
+    ],
+    ['stripe', { 'retry-after': '7' }, [], 7_000],
+    ['Retry-After before a quota', { ...ten, 'retry-after': '7' }, [{ remaining: 0, resetMs: 30_000 }], 7_000],
+  ];
+  it.each(rows)('%s', (_name, headers, quotas, waitMs) => {
+    expect(read('auto', headers)).toMatchObject({ waitMs, quotas: quotas.map(quota) });
+  });
+});
+
 describe('auto', () => {
   const resets: [string, string, number][] = [
     ['delta seconds', '30', 30_000],
@@ -185,7 +228,6 @@ describe('F024 several policies', () => {
       retryAfterMs: null,
       waitMs: null,
       quotas: [],
-      isExhausted: false,
     });
   });
 });
