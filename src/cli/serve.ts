@@ -77,8 +77,6 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const pages = createPages({
     ...served,
     access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
-    // Contents of records are shown only to those who gave a password.
-    showsBodies: serve.auth !== undefined,
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
   const receiver = await startReceiver({

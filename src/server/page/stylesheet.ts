@@ -104,9 +104,5 @@ h1 a{text-decoration:none}
 .sources .icon{width:11px;height:11px}
 .sources .what{width:40%;max-width:0;padding-right:0}
 .sources .what div{overflow:hidden;text-overflow:ellipsis}
-.record{max-width:420px;min-width:210px}
-.record details{padding:0;margin:0;border:0}
-.record summary{margin-left:14px;font-size:12.5px}
-.record pre{max-height:280px;overflow:auto;white-space:pre-wrap;font-size:11.5px}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 `;
