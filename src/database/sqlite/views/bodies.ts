@@ -20,8 +20,7 @@ function source(path: readonly string[]): string {
   // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
   const anyway =
     plain && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
-  const twice = plain ? `WHEN (${mayRepeat(path)}) AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
-  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
+  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ELSE ${anyway} END`;
 }
 
 /**
@@ -36,44 +35,20 @@ function jsonAt(path: readonly string[]): string {
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** Searches the text first, then that of the object: for most bodies enough. It may contain a key more than once. */
-function mayRepeat(path: readonly string[]): string {
-  const looks = path.map((key, at) => {
-    const within = path.slice(0, at);
-    const twice = `GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`;
-    const isFound = at > 0 && within.every((each) => ASCII.test(each));
-    return `${BODY} ${twice}${isFound ? ` AND ${jsonAt(within)} ${twice}` : ''}`;
-  });
-  return looks.join(' OR ');
-}
-
 function jsonPath(path: readonly string[]): string {
   return literal(`$${path.map((key) => `."${key}"`).join('')}`);
 }
 
-function globbed(key: string): string {
-  return key.replaceAll(/[*?[]/g, '[$&]');
-}
-
-function repeats(path: readonly string[]): string {
-  return `(SELECT count(*)${membersAt(path)}) > 1`;
-}
-
-/** Of equal keys the last one counts. Decimals have no more than the digits of a double here. */
+/** Compares each key with the decoded keys. Decimals have no more than the digits of a double here. */
 function keyByKey(path: readonly string[]): string {
+  const [first = '', ...keys] = path;
   const last = `k${path.length - 1}`;
   const json = `CASE WHEN ${last}.type = 'text' THEN json_quote(${last}.value) WHEN ${last}.type IN ('true', 'false', 'null') THEN ${last}.type ELSE CAST(${last}.value AS TEXT) END`;
-  const newestFirst = path.map((_, level) => `k${level}.id DESC`).join(', ');
-  return `(SELECT ${json}${membersAt(path)} ORDER BY ${newestFirst} LIMIT 1)`;
-}
-
-/** The members at a path, one table per level. */
-function membersAt([first = '', ...keys]: readonly string[]): string {
   const joins = keys.map((key, level) => {
     const within = `json_each(CASE k${level}.type WHEN 'object' THEN k${level}.value END)`;
     return ` LEFT JOIN ${within} AS k${level + 1} ON k${level + 1}.key = ${literal(key)}`;
   });
-  return ` FROM json_each(${cleanJson(BODY)}) AS k0${joins.join('')} WHERE k0.key = ${literal(first)}`;
+  return `(SELECT ${json} FROM json_each(${cleanJson(BODY)}) AS k0${joins.join('')} WHERE k0.key = ${literal(first)} LIMIT 1)`;
 }
 
 function literal(text: string): string {
