@@ -5,7 +5,6 @@ import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
 import type { RequestedVersion } from '../config/profile/request-fields.ts';
-import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -13,7 +12,14 @@ import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
+import {
+  type ApiAnswer,
+  type ApiRequest,
+  type AttemptEvent,
+  type HttpMethod,
+  type RetryEvent,
+  readAnswerAge,
+} from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
 import { interpret } from './outcome/read-answer.ts';

@@ -1,7 +1,7 @@
 /** Reads what an answer says about rate limits: waits and quotas, in the headers and body fields of a dialect. */
+import { readAnswerAge } from '../client.ts';
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
-import { readAnswerAge } from '../../model/answer-age.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 

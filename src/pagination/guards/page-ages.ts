@@ -1,4 +1,4 @@
-import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
+import { AGE_STEP_MS, type AnswerAge } from '../../http/client.ts';
 import type { Doubt } from '../page.ts';
 
 interface Aged {

@@ -1,9 +1,9 @@
+import { AGE_STEP_MS } from '../../http/client.ts';
 import { momentOf, sinceValue } from '../../checks/since.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -16,7 +16,13 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import { type FilterEvidence, isAccepted, newEvidence, notDescending, unprovedCatchUp } from '../filter/filter-evidence.ts';
+import {
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  notDescending,
+  unprovedCatchUp,
+} from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import type { RunContext } from '../run-progress.ts';
