@@ -1,10 +1,11 @@
-/** Reads the rate limits that an answer states: waits and quotas, in the headers and body fields of a dialect. */
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
-import { readAnswerAge } from '../../model/answer-age.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
+import { readAnswerAge } from '../client.ts';
+
+/** Reads the rate limits that an answer states: waits and quotas, in the headers and body fields of a dialect. */
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {

@@ -1,4 +1,3 @@
-// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
@@ -14,6 +13,8 @@ import { answerCommand, CONTROL_PATH } from './answer-command.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
+// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
+
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
@@ -28,8 +29,6 @@ export interface PagesOptions extends WorkerPagesOptions {
   details: (query: DetailsQuery) => Promise<SourceDetails | null>;
   /** Executes commands of the control socket. */
   control: Control;
-  /** True if the pages show bodies of records and deliveries. */
-  showsBodies: boolean;
 }
 
 /** What the HTTP server passes along with a request. */
@@ -164,14 +163,14 @@ async function renderPage(options: PagesOptions, address: string, nonce: string)
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
-    const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
+    const run = source && (await options.details({ source: name, resource: null, run: path.run }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
     return renderRunPage(snapshot, name, path.run, run, nonce);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
-  const details = await options.details({ source: name, resource, bodies: options.showsBodies });
+  const details = await options.details({ source: name, resource });
   return details && renderSourcePage(snapshot, source, status ?? null, details, nonce);
 }
 

@@ -1,9 +1,10 @@
-// Building blocks of the pages: escaped HTML templates, times, icons, tables.
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
 import { durationText, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/figures.ts';
 import type { Problem } from '../source-activity.ts';
 import type { Severity } from '../status/attention.ts';
+
+// Building blocks of the pages: escaped HTML templates, times, icons, tables.
 
 /** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;
@@ -128,9 +129,4 @@ export function countCell(count: number, text: string): TableCell {
 /** Joins the parts with dots. */
 export function listed(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
-}
-
-/** Keeps the line breaks of a text; in a plain string, markup would show them as escapes. */
-export function linesOf(text: string): Markup {
-  return markup`${text.split(/\r?\n/).map((line, at) => (at === 0 ? markup`${line}` : markup`\n${line}`))}`;
 }

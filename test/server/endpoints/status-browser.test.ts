@@ -16,8 +16,8 @@ const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
-const details = ({ resource, bodies }: DetailsQuery) =>
-  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource], bodies));
+const details = ({ resource }: DetailsQuery) =>
+  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource]));
 
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
@@ -49,7 +49,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
   it.each(looks)('is readable, fits and loads nothing else: $name', async ({ name, colorScheme, width }) => {
     const look = { colorScheme, viewport: { width, height: 900 } } as const;
     const { page, complaints, server, show } = await visit(browser, richSnapshot(), look, {
-      showsBodies: true,
       details,
     });
     for (const [content, [snapshot, at]] of name === 'light' ? all : sampled(all, 3)) {
