@@ -32,7 +32,6 @@ export default defineConfig({
     testTimeout: 3_600_000,
     fileParallelism: false,
     projects: [
-      { extends: true, test: { name: 'soak', include: ['**/*.soak.ts'], env: { TEST_LENGTH } } },
       { extends: true, test: { name: 'at length', include: AT_LENGTH, env: { TEST_LENGTH } } },
       {
         extends: true,

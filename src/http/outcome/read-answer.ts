@@ -247,7 +247,7 @@ interface JsonSize {
  * Measures a JSON text by its bytes before it is parsed: a parsed value takes up to a hundred bytes for two of the
  * text's. Nothing is validated and nothing recurses.
  */
-export function jsonSize(bytes: Uint8Array): JsonSize {
+function jsonSize(bytes: Uint8Array): JsonSize {
   let [values, digits] = [1, 0];
   let at = 0;
   while (at < bytes.length) {

@@ -157,54 +157,6 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     expect(await queue.outcome((await asked).id, NEVER)).toBe('images');
   });
 
-  it('leaves the items of sources alone that it does not know, so that nobody waits for them', async () => {
-    const address = await preparedPostgres();
-    const [trial, production] = [opened(address), opened(address)];
-    const seen: string[] = [];
-    trial.work('walk', 4, async ({ source, resource }) => {
-      seen.push(`${source} ${resource}`);
-      return source === 'trial' ? { is: 'done', result: null } : { is: 'foreign' };
-    });
-    await trial.put({ ...WALK, resource: 'first' });
-    await until('seen', () => seen.length > 0);
-    const ids = ['second', 'third'].map(async (resource) => (await trial.put({ ...WALK, resource })).id);
-    await trial.outcome((await trial.put({ ...WALK, source: 'trial' })).id, NEVER);
-    expect(seen).toEqual(['blog first', 'trial content']);
-    production.work('walk', 4, async ({ resource }) => ({ is: 'done', result: resource }));
-    const outcomes = ids.map(async (id) => trial.outcome(await id, NEVER));
-    expect(await Promise.all(outcomes)).toEqual(['second', 'third']);
-  });
-
-  it('shows the retries of the last moments to all processes', async () => {
-    const address = await preparedPostgres();
-    const [asking, other] = [opened(address), opened(address)];
-    const ask = async (source: string, action: 'pause' | 'retry'): Promise<string> =>
-      (await asking.put({ kind: 'control', source, id: action, request: { action, source }, by: null })).id;
-    await ask('blog', 'pause');
-    await ask('docs', 'retry');
-    const id = await ask('blog', 'retry');
-    expect(await other.recentRetries(['blog', 'shop'])).toEqual([{ id, source: 'blog' }]);
-  });
-
-  it('begins no item that has waited for longer than anyone waits for its result', async () => {
-    const address = await preparedPostgres();
-    const queue = opened(address);
-    const request = { action: 'pause', source: 'blog' } as const;
-    await queue.put({ kind: 'control', source: 'blog', id: 'old', request, by: null });
-    await asOtherClient(address, (client) =>
-      client.query("UPDATE content_sync_boss.job SET keep_until = now() - interval '1 s'"),
-    );
-    const { id } = await queue.put({ kind: 'control', source: 'blog', id: 'new', request, by: null });
-    const taken: string[] = [];
-    queue.work('control', 1, async (item) => {
-      taken.push(item.id);
-      return { is: 'done', result: null };
-    });
-    await queue.outcome(id, NEVER);
-    expect(taken).toEqual(['new']);
-    expect(await jobs(address)).toEqual([{ name: 'control', key: 'blog/new', state: 'completed' }]);
-  });
-
   it('an item whose handler throws is told of and goes back; the others go on', async () => {
     const errors: unknown[] = [];
     const address = await preparedPostgres();
