@@ -37,7 +37,6 @@ describe('judge', () => {
         "blog overdue images",
         "blog rejects content",
         "blog schema_change content",
-        "blog schema_change content",
       ]
     `);
   });

@@ -69,7 +69,7 @@ describe('pages', () => {
         'cache-control': 'no-store',
         'x-content-type-options': 'nosniff',
         'x-frame-options': 'DENY',
-        'referrer-policy': path === '/' ? 'same-origin' : 'no-referrer',
+        'referrer-policy': 'no-referrer',
         'content-security-policy': expect.stringContaining("default-src 'none'"),
       });
     },
