@@ -1,10 +1,10 @@
+// `content-sync config alerts test`: sends a test message to the alert channels of the config.
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { sendMessage, testMessage } from '../server/alerts/message.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
 
-/** `content-sync alerts test`: sends a test message to the channels of the config. */
 export function alertsCommand(context: CliContext): Command {
   const test = new Command('test')
     .description('Send a test message to each channel of the config, and print the result')

@@ -4,6 +4,8 @@ import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
 
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
+
 /** A command as the help lists it; its file is loaded only when it is called. */
 interface CommandEntry {
   about: string;
@@ -148,7 +150,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
-    about: 'Replace warehouse and inbox by those of a backup',
+    about: 'Replace the warehouse by that of a backup; the inbox stays',
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },

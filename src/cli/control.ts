@@ -1,3 +1,4 @@
+// `content-sync pause`, `resume`, `retry` and `health`: control or check a running `serve`.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
@@ -10,7 +11,16 @@ import { messageOf, SyncError } from '../model/errors.ts';
 import { type ControlAnswer, done } from '../server/controls/control-request.ts';
 import { withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp, withSourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+  withSourceOptions,
+} from './command/sources.ts';
 import { askServe, caller, findServe } from './command/watch-run.ts';
 
 type ControlOptions = SourceOptions & { now?: true };

@@ -1,3 +1,4 @@
+// `content-sync export dbt`: writes a dbt project (sources, staging models, tests) on the views of the warehouse.
 import path from 'node:path';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
@@ -50,7 +51,6 @@ interface DbtSource {
   maxAge: (resource: string) => object;
 }
 
-/** `content-sync export dbt`: a dbt project on the views of the copy; asks only the warehouse. */
 export function dbtCommand(context: CliContext): Command {
   return sourceCommand('dbt')
     .description('Write a dbt project on the live views: sources, staging models, tests, freshness')

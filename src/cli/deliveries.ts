@@ -11,7 +11,6 @@ import { alignedLines, type CliContext, printReport } from './command/context.ts
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 import { limitFrom } from './runs.ts';
 
-/** `content-sync deliveries`: what came in by webhook and what became of it; asks only the inbox. */
 export function deliveriesCommand(context: CliContext): Command {
   return new Command('deliveries')
     .helpCommand(false)

@@ -1,9 +1,9 @@
+// `content-sync explain`: prints the cause and the fix of an error code; without a code, all codes.
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { type CliContext, print } from './command/context.ts';
 import { ERROR_EXPLANATIONS } from './error-explanations.ts';
 
-/** `content-sync explain`: the cause and the fix of an error code; without a code the list of all. */
 export function explainCommand(context: CliContext): Command {
   return new Command('explain')
     .argument('[code]', 'Code that an error shows in brackets, such as auth_failed')

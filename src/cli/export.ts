@@ -10,7 +10,8 @@ import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
+
+// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 
 /** The subcommands in the order of the help. */
 const EXPORTS: readonly ((context: CliContext) => Command)[] = [
@@ -18,11 +19,8 @@ const EXPORTS: readonly ((context: CliContext) => Command)[] = [
   (context) => exportTablesCommand(context, 'csv'),
   (context) => exportTablesCommand(context, 'ndjson'),
   dbtCommand,
-  deploymentCommand,
-  monitoringCommand,
 ];
 
-/** `content-sync export`: writes files for other tools; only reads the warehouse. */
 export function exportCommand(context: CliContext): Command {
   const command = new Command('export').helpCommand(false);
   for (const make of EXPORTS) command.addCommand(make(context));

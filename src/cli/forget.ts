@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { readTables } from '../database/state/catalog.ts';
-import { askToForget, readForgotten } from '../database/state/forgotten.ts';
+import { readForgotten, requestErasure } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -14,9 +14,10 @@ import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './comma
 import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
 
+// `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
+
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };
 
-/** `content-sync forget`: erases records and their traces, and keeps only hashes by which they are recognised later. */
 export function forgetCommand(context: CliContext): Command {
   return sourceCommand('forget')
     .argument('<resource>', 'Resource of the profile')
@@ -84,7 +85,7 @@ async function forget(
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
       const asked = { resource, ids: found, version, at };
-      if (found.length > 0) await app.warehouse.apply(askToForget(own, { source: source.name, key }, asked));
+      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, asked));
       erasure = await eraseCompletely(context, app, resource);
     }
     const report = createReport(source.name, { ...about, waiting: erasure?.waiting ?? waiting }, erasure);

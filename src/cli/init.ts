@@ -1,3 +1,4 @@
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -17,8 +18,6 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
-
 /** Options of `content-sync init`: every question has one. */
 interface InitOptions {
   url?: string;
@@ -36,7 +35,6 @@ interface InitOptions {
 
 const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
-/** `content-sync init`: writes a working config from an address and a credential. */
 export function initCommand(context: CliContext): Command {
   return new Command('init')
     .option('--url <url>', 'Address of the content service')

@@ -1,3 +1,4 @@
+// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
@@ -16,7 +17,6 @@ interface RunsOptions extends SourceOptions {
   limit: number;
 }
 
-/** `content-sync runs`: what every run did and how it ended; asks only the warehouse. */
 export function runsCommand(context: CliContext): Command {
   const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(limitFrom);
   return sourceCommand('runs')

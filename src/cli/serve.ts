@@ -18,9 +18,10 @@ import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
+
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
-/** `content-sync serve`: keeps all sources fresh until it is stopped, and shows their status. */
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
@@ -66,7 +67,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const { host = settings.serve.host, port: onPort = settings.serve.port } = options;
   const serve: ServeSettings = { ...settings.serve, host, port: onPort };
   const lost = { count: 0 };
-  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr, lost });
   const warnings = [
     ...serveWarnings(serve, Object.values(settings.sources), clock.now()),
     ...settingsWarnings(settings),

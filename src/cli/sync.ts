@@ -1,3 +1,4 @@
+// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';

@@ -1,3 +1,4 @@
+// `content-sync verify`: compares the copy with the service, or with its own stored bodies, and repairs what differs.
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
@@ -8,8 +9,23 @@ import { countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, printError, printReport, worstExitCode } from './command/context.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import {
+  type CliContext,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  printError,
+  printReport,
+  worstExitCode,
+} from './command/context.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;

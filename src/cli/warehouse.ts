@@ -1,4 +1,3 @@
-// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
 import { addressFault, addressSecrets, shownAddress, sourceAddress, warehouseTransportFault } from '../config/warehouse-address.ts';
@@ -13,6 +12,8 @@ import { copyWarehouse } from '../sync/copy-warehouse.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { alignedLines, type CliContext, EXIT_CODES, print, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+
+// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 
 /** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */
 export function copyCommand(context: CliContext): Command {
@@ -93,15 +94,14 @@ function nextSteps(to: string): string {
   return lines.join('\n');
 }
 
-/** `content-sync grants`: lets a role of Postgres read the copied tables and views, or the views alone, and nothing that is ours alone. */
+/** `content-sync grants`: lets a role of Postgres read the copied tables and views, and nothing that is ours alone. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
-    .option('--views-only', 'Grant the views and not the tables, for later copies too')
     .option('--revoke', 'Revoke the rights; keeps the role')
-    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true }) => {
+    .action(async (options: SourceOptions & { role: string; revoke?: true }) => {
       const { role } = options;
-      const request = { role, viewsOnly: options.viewsOnly === true, revoke: options.revoke === true };
+      const request = { role, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
         printReport(context, grantsToJson(source.name, request, readers), formatGrants(source.name, request, readers));
@@ -119,10 +119,10 @@ function grantsToJson(
 
 function formatGrants(
   source: string,
-  { role, viewsOnly, revoke }: ReadersRequest,
+  { role, revoke }: ReadersRequest,
   { schema, isNew, readable, others }: Readers,
 ): string {
-  const tables = `${countText(readable.length)} ${viewsOnly ? 'views' : 'tables and views'} of schema ${schema}`;
+  const tables = `${countText(readable.length)} tables and views of schema ${schema}`;
   const lines = revoke
     ? [`${role} may no longer read the ${tables}`]
     : [
@@ -186,7 +186,7 @@ async function whenFree<T>({ clock, signal }: CliContext, resource: string, work
         const { code, message, recovery } = error;
         throw new SyncError(code, message, {
           recovery,
-          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then content-sync reload (so that serve takes the changed profile over too) and content-sync resume ${resource}; else wait until it is done`,
+          hint: `stop serve for the rebuild, so that it takes a changed profile over too; if the profile is the same, content-sync control pause ${resource} before and content-sync control resume ${resource} after it is enough`,
         });
       }
     }

@@ -14,12 +14,13 @@ import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
-import { readSettings, type SourceOptions, reportRefused, withSourceOptions } from './command/sources.ts';
+import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote, port } from './serve.ts';
+
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
-/** `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers. */
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)
@@ -41,7 +42,7 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   await reportRefused(context, settings);
   const level = options.logLevel ?? settings.log.level;
   const lost = { count: 0 };
-  const log = createLog({ level: () => level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr, lost });
   const metrics = createMetrics(version, () => lost.count);
   const host = options.host ?? settings.worker.host;
   const wanted = options.port ?? settings.worker.port;

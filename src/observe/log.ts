@@ -8,8 +8,7 @@ import { scrubJson } from './scrub.ts';
 import { toTypableCommands } from './started-as.ts';
 
 interface LogOptions {
-  /** A function if the level may change later: it is called for each line. */
-  level: LogLevel | (() => LogLevel);
+  level: LogLevel;
   /** Texts that must not be written; read for each line, so that tokens can be added later. */
   secrets: readonly string[];
   /** Receives the lines; standard error if absent. */
@@ -28,28 +27,19 @@ export interface LostLines {
  * for the secrets, because a search by field names would miss most of the ways in which a secret gets into a log.
  */
 export function createLog({ level, secrets, destination = process.stderr, lost }: LogOptions): Logger {
-  const isDynamic = typeof level === 'function';
   return pino(
     {
-      // A child copies the level of its parent, so a level that changes is checked for each line.
-      level: isDynamic ? 'trace' : level,
+      level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       mixin: () => ({ ...runScope() }),
       formatters: { level: (label) => ({ level: label }), log: withErrorReport },
       hooks: {
-        logMethod(args, method, lineLevel) {
-          if (!isDynamic || lineLevel >= levelNumber(level())) method.apply(this, args);
-        },
         streamWrite: (line) => `${toTypableCommands(visibleText(scrubJson(line.trimEnd(), secrets)))}\n`,
       },
     },
     nonBlockingStream(destination, lost ?? { count: 0 }),
   );
-}
-
-function levelNumber(level: LogLevel): number {
-  return pino.levels.values[level] ?? Number.POSITIVE_INFINITY;
 }
 
 /** Logs an error, given as `err` or `error`, as an error report; an unexpected one also with its stack. */

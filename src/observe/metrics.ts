@@ -1,6 +1,8 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
+// The Prometheus metrics: counters of events, and gauges that each scrape sets from the status.
+
 /** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
@@ -98,8 +100,6 @@ function createCounters(registers: Registry[]) {
 
 /** Names and help of the gauges per source. */
 const OF_SOURCE = {
-  api_deprecated: 'Whether the service says that its API is deprecated.',
-  api_sunset_timestamp_seconds: 'When that API stops answering, as the service says, as seconds since the epoch.',
   warehouse_up: 'Whether the warehouse can be read.',
   warehouse_bytes: "Size of the warehouse's file.",
   warehouse_wal_bytes: "Size of the warehouse's write-ahead log.",

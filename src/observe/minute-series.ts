@@ -1,3 +1,4 @@
+// Counts per minute and quantiles of the last hour, in memory.
 const MINUTE_MS = 60_000;
 const SERIES_MINUTES = 60;
 const HOUR_MS = SERIES_MINUTES * MINUTE_MS;

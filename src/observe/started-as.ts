@@ -1,3 +1,4 @@
+// Rewrites the commands in hints to the form in which the user started content-sync.
 const COMMAND =
   /(?<![\w/-])content-sync (?=(?:init|check|probe|plan|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|status|runs|verify|files|dictionary|grants|rebuild|forget|deletes|deliveries|webhooks|alerts|backup|restore|copy|export|demo|sandbox|profiles|config|explain)\b)/g;
 

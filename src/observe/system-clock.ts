@@ -1,9 +1,9 @@
+// The `Clock` of the real machine.
 import type { Clock } from '../model/clock.ts';
 
 /** Node fires timers with a longer delay at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,6 +1,8 @@
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
 import { type GovernorProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
 
+// Live progress lines on a terminal.
+
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 

@@ -9,7 +9,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { keepNotices, storedTokens } from '../database/state/server-state.ts';
+import { storedTokens } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
@@ -19,7 +19,6 @@ import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type Rat
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -31,6 +30,8 @@ import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import type { Verification, VerifyRequest } from '../sync/verify/verify-resource.ts';
+
+// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
 
 export interface AppOptions {
   source: SourceSettings;
@@ -102,7 +103,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
-  const { client, listing, notices, forgetWaits, rateLimit } = requests;
+  const { client, listing, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
     client.retry();
     if (!now) return;
@@ -115,7 +116,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
-  const uses = { warehouse, ownedResources, client, listing, notices, proofs: new Map<string, ItemProof>() };
+  const uses = { warehouse, ownedResources, client, listing, proofs: new Map<string, ItemProof>() };
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const context = { ...facts, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
   const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
@@ -130,13 +131,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     retry,
     sync: async (request) => {
-      const [begun, parts] = [clock.now(), run()];
+      const parts = run();
       const sync = () => runSync({ ...request, ...parts });
       const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
-      const report = await (request.files === true ? withFiles(lane, sync) : sync());
-      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
-      if (kept.length > 0) await warehouse.apply(kept);
-      return report;
+      return request.files === true ? withFiles(lane, sync) : sync();
     },
     refetch: (request) => refetchOwned(run(), request),
     confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
@@ -162,8 +160,6 @@ export interface Probe {
   readonly client: ApiClient;
   readonly governor: RateLimiter;
   readonly listing: App['listing'];
-  /** The deprecation headers so far. */
-  readonly notices: NoticeBoard;
   close(): Promise<void>;
 }
 
@@ -209,7 +205,6 @@ async function openClient(
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
-  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
     profile,
@@ -226,7 +221,6 @@ async function openClient(
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
     },
-    answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
     network: source.network,
   });
@@ -234,7 +228,6 @@ async function openClient(
   return {
     client,
     governor,
-    notices,
     listing: { baseUrl, prefix: requestedVersion(profile).prefix },
     rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {

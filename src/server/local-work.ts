@@ -1,3 +1,4 @@
+// Does the work on a SQLite source in this process; `cluster/cluster.ts` does it for Postgres.
 import type PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { type App, openApp } from './app.ts';

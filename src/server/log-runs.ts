@@ -1,3 +1,4 @@
+// Writes the start, progress and end of each run to the log.
 import type { Logger } from 'pino';
 import type { Clock } from '../model/clock.ts';
 import type { RunNotes, RunWatcher } from '../sync/report.ts';

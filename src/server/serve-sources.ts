@@ -16,6 +16,8 @@ import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
+// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
+
 interface ServeSourcesOptions {
   settings: Settings;
   /** Of content-sync. */

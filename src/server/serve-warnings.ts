@@ -1,3 +1,4 @@
+// Warnings at the start about settings that work but are unsafe.
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 
 /** A problem of settings that can be used. */

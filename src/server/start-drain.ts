@@ -1,3 +1,4 @@
+// Starts the inbox worker (`inbox/drain.ts`) of one source.
 import { pausedError } from '../database/state/server-state.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';

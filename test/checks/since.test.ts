@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sentMoment, sinceValue } from '../../src/checks/since.ts';
+import { formatSince, sinceValue } from '../../src/checks/since.ts';
 import { timeZone } from '../../src/model/time-zone.ts';
 
 const MINUTE = 60_000;
@@ -78,7 +78,7 @@ describe('sinceValue', () => {
     ['yyyy-MM-dd HH:mm', '2026-11-20T12:00:30Z', '2026-11-20 11:49'],
   ])('by the pattern %s the cursor %s less ten minutes is %s', (format, from, since) => {
     const form = { ...filter, format };
-    expect(sentMoment(sinceValue(from, form, null) ?? '', form)).toBe(since);
+    expect(formatSince(sinceValue(from, form, null) ?? '', form)).toBe(since);
   });
 
   it.each([
@@ -89,7 +89,7 @@ describe('sinceValue', () => {
     ['yyyy-MM-dd', '2026-07-10T22:30:00Z', '2026-07-10'],
   ])('by the pattern %s in a zone the cursor %s less ten minutes is %s', (format, from, since) => {
     const form = { ...filter, format, zone: format.endsWith('XXX') ? null : 'Europe/Zurich' };
-    expect(sentMoment(sinceValue(from, form, null) ?? '', form)).toBe(since);
+    expect(formatSince(sinceValue(from, form, null) ?? '', form)).toBe(since);
   });
 
   it('never leaves the look-back out where the form shows minutes or less', () => {

@@ -67,17 +67,6 @@ describe('the log', () => {
     expect(lost.count).toBe(1);
   });
 
-  it('follows a level that changes, also in logs that were derived before', () => {
-    const lines: string[] = [];
-    let level: 'info' | 'warn' = 'warn';
-    const log = createLog({ level: () => level, secrets: [], destination: { write: (line) => lines.push(line) } });
-    const child = log.child({ source: 'blog' });
-    child.info('before');
-    level = 'info';
-    child.info('after');
-    expect(lines.map((line): unknown => JSON.parse(line))).toMatchObject([{ source: 'blog', msg: 'after' }]);
-  });
-
   it('F102 keeps an event on one line, and what would act on a terminal visible', () => {
     const text = 'a\r\nb\u001b[2J\u009b31m\u202e\u2028=cmd()\u0000\u007f';
     const [line = '', ...others] = written((log) => log.info({ text }, text));

@@ -1,3 +1,4 @@
+// What all commands share: streams and environment (`CliContext`), exit codes, printing of reports and errors, colours.
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';

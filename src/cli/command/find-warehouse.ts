@@ -7,6 +7,8 @@ import { readShapes } from '../../database/state/catalog.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 
+// Looks for the warehouse of a source without creating anything, for `check`.
+
 /**
  * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
  * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
@@ -23,7 +25,7 @@ export async function findWarehouse(
     ...(hint === undefined ? {} : { hint }),
   });
   try {
-    const reader = await database.lookForWarehouse(clock);
+    const reader = await database.openExistingWarehouse(clock);
     if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
     const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
     const foreign = foreignTables(resources, (await reader.rows.tableNames()).difference(new Set(managed)));
@@ -47,7 +49,7 @@ async function missing(
   found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
   try {
-    const foreign = foreignTables(resources, await database.refuseMaking(clock));
+    const foreign = foreignTables(resources, await database.assertWritable(clock));
     if (foreign !== null) return found('fail', ...foreign);
     return found('ok', ', not there yet: the first run makes it');
   } catch (error) {

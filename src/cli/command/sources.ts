@@ -1,3 +1,4 @@
+// Options that most commands have, and the loop that runs a command for each configured source.
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { settingsError } from '../../config/file/yaml-file.ts';
@@ -7,7 +8,15 @@ import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
-import { type CliContext, type ErrorOutput, EXIT_CODES, type ExitCode, exitCodeOfError, printError, worstExitCode } from './context.ts';
+import {
+  type CliContext,
+  type ErrorOutput,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  printError,
+  worstExitCode,
+} from './context.ts';
 
 /** Options of every command for configured sources. */
 export interface SourceOptions {

@@ -1,3 +1,4 @@
+// Shows the progress and the result of a run on a terminal or in the log, and finds a running `serve`.
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import type { Logger } from 'pino';
@@ -6,7 +7,14 @@ import { retryText } from '../../http/client.ts';
 import { ConfigError, type SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
-import { advanceResource, endResource, type GovernorProgress, type ResourceProgress, startResource, waitingResource } from '../../observe/progress.ts';
+import {
+  advanceResource,
+  endResource,
+  type GovernorProgress,
+  type ResourceProgress,
+  startResource,
+  waitingResource,
+} from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
 import type { App, AppOptions } from '../../server/app.ts';
 import { type ControlAnswer, type ControlRequest, errorOf } from '../../server/controls/control-request.ts';

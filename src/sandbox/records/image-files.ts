@@ -1,3 +1,4 @@
+// The image files that the sandbox serves: read from a folder, or generated as small PNGs.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';

@@ -58,15 +58,16 @@ export class Alerts {
   readonly #options: AlertsOptions;
   readonly #stopping = new AbortController();
   readonly #store: AlertStore;
-  #channels: readonly AlertChannel[] = [];
-  /** Resolves once the channels of earlier settings are idle. */
-  #replaced: Promise<unknown> = Promise.resolve();
+  readonly #channels: readonly AlertChannel[];
   #checking: Promise<void> = Promise.resolve();
 
   constructor(options: AlertsOptions) {
     this.#options = options;
     this.#store = new AlertStore(options);
-    this.configure(options);
+    const shared = { ...options, store: this.#store, signal: this.#stopping.signal };
+    this.#channels = Object.entries(options.channels).map(
+      ([name, settings]) => new AlertChannel({ ...shared, name, settings }),
+    );
   }
 
   /** Checks the status every few seconds from now on. */
@@ -83,15 +84,6 @@ export class Alerts {
     await this.#idle();
   }
 
-  /** Applies other settings. The store knows what the channels have reported. */
-  configure({ channels, publicUrl }: AlertSettings): void {
-    this.#replaced = this.#idle();
-    const shared = { ...this.#options, publicUrl, store: this.#store, signal: this.#stopping.signal };
-    this.#channels = Object.entries(channels).map(
-      ([name, own]) => new AlertChannel({ ...shared, name, settings: own }),
-    );
-  }
-
   status(): AlertChannelStatus[] {
     return this.#channels.map(({ status }) => ({ ...status }));
   }
@@ -105,7 +97,7 @@ export class Alerts {
   }
 
   async #idle(): Promise<void> {
-    await Promise.all([this.#replaced, ...this.#channels.map(({ idle }) => idle)]);
+    await Promise.all(this.#channels.map(({ idle }) => idle));
   }
 
   async #check(isOnce: boolean): Promise<void> {
@@ -123,8 +115,7 @@ export class Alerts {
       knownSources: new Set([...knownSources].filter(isKnown)),
       copied: copied.filter(({ source }) => isKnown(source)),
     };
-    // Other settings may have replaced a channel meanwhile.
-    for (const channel of channels) if (this.#channels.includes(channel)) channel.report(judgement, isOnce);
+    for (const channel of channels) channel.report(judgement, isOnce);
   }
 }
 
@@ -213,7 +204,7 @@ class AlertChannel {
  */
 class AlertStore {
   readonly #options: AlertsOptions;
-  /** By channel, source and alert. Each source is read once while this process leads it, as its only writer. */
+  /** By channel, source and alert, as last read of the sources that this process leads: commands write them too. */
   readonly #rows = new Map<string, SentAlert>();
   readonly #readSources = new Set<string>();
   readonly #unwritten = new Set<SentAlert>();
@@ -222,13 +213,13 @@ class AlertStore {
     this.#options = options;
   }
 
-  /** Reads sources that this process leads and has not read. Never rejects. */
+  /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
   async read(): Promise<void> {
     for (const { name, isLed, use } of this.#options.sources()) {
-      if (isLed() && this.#readSources.has(name)) continue;
-      const stored = isLed() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      const leads = isLed();
+      const stored = leads ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[isLed() ? 'add' : 'delete'](name);
+      this.#readSources[leads ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }
@@ -292,7 +283,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
     statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };
-  const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [], settings: null };
+  const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [] };
   const alerts = new Alerts({ ...options, metrics, snapshot: async () => snapshot, sources: () => sources });
   opened.defer(() => alerts.stop());
   await alerts.checkOnce();

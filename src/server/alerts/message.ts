@@ -1,12 +1,5 @@
 import { EnvHttpProxyAgent, request } from 'undici';
-import {
-  ALERT_KINDS,
-  type AlertKind,
-  type ChannelSettings,
-  contentTypeOf,
-  filledBody,
-  JSON_TYPE,
-} from '../../config/alerts-schema.ts';
+import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -16,7 +9,7 @@ import type { Condition } from './plan-alerts.ts';
 
 // The text of an alert message, and sending it by POST, Slack or mail.
 
-type Thing = Omit<Condition, 'count' | 'detail'>;
+type Thing = Omit<Condition, 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -53,7 +46,6 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   dead_deliveries: 'webhook deliveries given up',
   rejects: 'rejected records',
   files: 'files not fetched',
-  deprecation: 'API about to end',
   schema_change: 'tables changed',
 };
 

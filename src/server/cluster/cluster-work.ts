@@ -1,3 +1,4 @@
+// The work of this process on one Postgres database: queued syncs, deliveries, control requests, and leadership.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { inboxAddress, openInbox } from '../../database/databases.ts';

@@ -1,3 +1,4 @@
+// Several processes that share the work on Postgres databases, as one of them sees it.
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';

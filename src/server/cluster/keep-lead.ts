@@ -1,3 +1,4 @@
+// Leader election: in each database, one process leads each source and queues what is due.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Coordination } from '../../database/coordination.ts';

@@ -1,3 +1,4 @@
+// A queued sync of one resource: queueing it and waiting for its report, and running it.
 import { z } from 'zod';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';

@@ -1,3 +1,4 @@
+// Processes the deliveries of one source in a cluster, in which other processes do the same.
 import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -1,3 +1,4 @@
+// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';

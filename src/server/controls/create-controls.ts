@@ -1,3 +1,4 @@
+// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
 import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';

@@ -1,3 +1,4 @@
+// Lists deletes that wait for a user, and stores the user's decision about them.
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText } from '../../observe/figures.ts';

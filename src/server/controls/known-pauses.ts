@@ -1,3 +1,4 @@
+// Which resources of a source a user has paused, and syncs that stop when their resource is paused.
 import { readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';

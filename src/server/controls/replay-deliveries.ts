@@ -1,3 +1,4 @@
+// Makes stored webhook deliveries due again.
 import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';

@@ -1,3 +1,4 @@
+// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
 import { randomUUID } from 'node:crypto';
 import { lstatSync, statSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,3 +1,4 @@
+// Syncs several resources in parallel, parents first, with one report.
 import { parentOf } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import { overallStatus, type RunReport } from '../../sync/report.ts';

@@ -1,3 +1,4 @@
+// The HTTP endpoint of the control socket, through which commands control a running `serve`.
 import { type Control, type ControlAnswer, controlBodySchema, failed, refused } from '../controls/control-request.ts';
 import { jsonResponse } from './responses.ts';
 

@@ -1,3 +1,4 @@
+// Opens the Unix socket through which commands on this machine reach a running `serve`.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { dirname } from 'node:path';

@@ -1,3 +1,4 @@
+// Who may see the status page: checks the password, with delays after wrong ones; without a password the Host header.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Logger } from 'pino';

@@ -1,3 +1,4 @@
+// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';

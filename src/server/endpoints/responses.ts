@@ -1,3 +1,4 @@
+// JSON and text responses of the HTTP endpoints.
 export function jsonResponse(status: number, value: object, indent = 2): Response {
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   return new Response(`${JSON.stringify(value, null, indent)}\n`, { status, headers });

@@ -1,3 +1,4 @@
+// Building blocks of the pages: escaped HTML templates, times, icons, tables.
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
 import { durationText, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/figures.ts';

@@ -1,3 +1,4 @@
+// The overview page: a few sources in full, or one row for each of many.
 import { countOf, countText, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';

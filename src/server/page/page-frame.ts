@@ -1,3 +1,4 @@
+// What all pages share: addresses, header, footer, stylesheet and script.
 import { raw } from 'hono/html';
 import { SOURCE_NAME } from '../../config/settings.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';

@@ -1,3 +1,4 @@
+// The tables of resources and runs on the pages.
 import {
   countOf,
   countText,

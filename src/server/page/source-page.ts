@@ -1,3 +1,4 @@
+// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
 import type { RunDetails } from '../../database/state/runs.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';

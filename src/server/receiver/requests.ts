@@ -1,3 +1,4 @@
+// Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
@@ -11,8 +12,6 @@ import {
   type RefusalReason,
   refusalStatus,
 } from './webhook.ts';
-
-// Routes every HTTP request of the server to webhooks, pages or the health check, and sends the response.
 
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */

@@ -1,3 +1,4 @@
+// Starts the HTTP server that stores webhook deliveries and serves the pages.
 import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
@@ -15,8 +16,6 @@ import {
 } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type Answered, type Recipient, recipientOf } from './webhook.ts';
-
-// Starts the HTTP server that stores webhook deliveries and serves the pages.
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */

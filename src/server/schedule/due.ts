@@ -1,3 +1,4 @@
+// Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 import { createHash } from 'node:crypto';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import { occurrencesOf, type Occurrences } from '../../config/profile/cron.ts';

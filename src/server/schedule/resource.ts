@@ -1,3 +1,4 @@
+// The schedule of one resource: a loop that runs what is due or requested, and waits in between.
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';

@@ -1,3 +1,4 @@
+// The schedules of all resources of one source.
 import { type Logger, schedule as scheduleTask, type ScheduledTask } from 'node-cron';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import { SyncError } from '../../model/errors.ts';

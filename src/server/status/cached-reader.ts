@@ -1,3 +1,4 @@
+// Caches a value that is slow to read, and returns the last one if a read fails or takes too long.
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 

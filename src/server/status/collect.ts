@@ -1,3 +1,4 @@
+// Collects the status of all sources for the page, /status.json, the metrics and the alerts.
 import { setImmediate } from 'node:timers/promises';
 import { renderFaults } from '../../config/file/yaml-file.ts';
 import type { RefusedSource, SourceSettings } from '../../config/settings.ts';

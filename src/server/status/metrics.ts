@@ -1,7 +1,9 @@
-import type { StatusGauges } from '../../observe/metrics.ts';
 import { FILE_STATUSES } from '../../database/own-tables.ts';
+import type { StatusGauges } from '../../observe/metrics.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+
+// Sets the Prometheus gauges from the status.
 
 /** Sets the gauges from the snapshot, so that the page and the metrics never disagree. */
 export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): void {
@@ -14,13 +16,10 @@ export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): vo
 
 function exposeSource(
   gauges: StatusGauges,
-  { source, api, warehouse, limit, webhooks, resources, files_stopped }: SourceStatus,
+  { source, warehouse, limit, webhooks, resources, files_stopped }: SourceStatus,
   now: number,
 ): void {
-  const { lifetime } = api;
   gauges.source(source, {
-    api_deprecated: lifetime !== null && lifetime.deprecated !== null,
-    api_sunset_timestamp_seconds: lifetime?.sunset_at == null ? null : lifetime.sunset_at / 1_000,
     warehouse_up: warehouse.problem === null,
     warehouse_bytes: warehouse.file_bytes,
     warehouse_wal_bytes: warehouse.wal_bytes,

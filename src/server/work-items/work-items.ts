@@ -1,3 +1,4 @@
+// The items of the work queue that processes on one Postgres share: syncs, deliveries, control requests.
 import { randomUUID } from 'node:crypto';
 import type { ExecuteSql } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';

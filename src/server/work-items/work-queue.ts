@@ -1,3 +1,4 @@
+// The work queue that processes on one Postgres share (pg-boss): queues items, takes them, and awaits results.
 import { randomUUID } from 'node:crypto';
 import type { Db, PgBoss } from 'pg-boss';
 import type { SharedStatements } from '../../database/database.ts';

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { HandClock } from '../../support/hand-clock.ts';
-import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
 import { newMeter } from '../../../src/http/client.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 import { json, openRateLimiter, testProfile } from '../stage.ts';
+import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
 
 describe('OAuth 2.0 client credentials', () => {
   it('asks for a token in the form of RFC 6749, takes a slot for it, and uses it until it runs out', async () => {
@@ -92,5 +92,27 @@ describe('OAuth 2.0 client credentials', () => {
     expect(service.apiCalls().every((call) => call.headers.authorization === 'Bearer old')).toBe(true);
     // Quiet for a while after the failure.
     expect(service.tokenCalls()).toHaveLength(2);
+  });
+
+  it('a token that ran out while the request waited for its slot is renewed first', async () => {
+    const clock = new HandClock();
+    const service = await serveOauth({
+      token: (response, nth) => tokenAnswer(response, { access_token: `t${nth}`, expires_in: 60 }),
+    });
+    const open = openRateLimiter();
+    let slow = true;
+    const rateLimiter = {
+      ...open,
+      run: (async (lane, attempt, signal) => {
+        // The first slot after the token opens late.
+        if (slow && service.tokenCalls().length === 1) {
+          slow = false;
+          await clock.advance(120_000);
+        }
+        return open.run(lane, attempt, signal);
+      }) as typeof open.run,
+    };
+    await oauthClient(service, { clock, rateLimiter })();
+    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual(['Bearer t2']);
   });
 });

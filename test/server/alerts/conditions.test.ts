@@ -44,6 +44,12 @@ describe('judge', () => {
   it.each<[string, Partial<ResourceStatus>, string[]]>([
     ['a run that failed', { runs: [failed(5), ended('ok', 15)] }, ['blog failed content']],
     ['the same while the next one is under way', { runs: [ended('running', 1), failed(5)] }, ['blog failed content']],
+    [
+      'the same after one that was put off or stopped',
+      { runs: [ended('deferred', 1), ended('interrupted', 2), failed(5)] },
+      ['blog failed content'],
+    ],
+    ['nothing once one has succeeded', { runs: [ended('ok', 1), failed(5)] }, []],
     ['a run that was partial', { runs: [ended('partial', 1)] }, ['blog partial content']],
   ])('finds %s', (_, fields, expected) => {
     expect(named(blogWith(fields))).toEqual(expected);
@@ -61,21 +67,27 @@ describe('judge', () => {
     });
   });
 
-  it('tells of the end of an API by its date, of dead deliveries and of settings that cannot be used', () => {
-    const lifetime = {
-      deprecated: { at: null },
-      sunset_at: Date.parse('2027-01-31T00:00:00Z'),
-      path: '/v1/content',
-      about: null,
-      successor: null,
-      days_left: 70,
-    };
-    const source = { api: { version: '/v1', lifetime }, webhooks: webhooksWith('blog', { dead: 2 }) };
+  it('knows nothing of the resources of a warehouse that cannot be read: what was told of them is not over', () => {
+    const problem = { code: 'warehouse_gone', message: 'it is gone', hint: 'put it back' };
+    const warehouse = { ...sourceWith('blog').warehouse, problem };
+    const rejects = [{ reason: 'no_id', count: 3 }];
+    const judged = judge(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
+    expect(judged.conditions.map(alertName)).toEqual(['failed']);
+    expect(judged.knownSources.has('blog')).toBe(false);
+    expect(judged.copied).toEqual([]);
+  });
+
+  it('tells of dead deliveries and of settings that cannot be used', () => {
+    const source = { webhooks: webhooksWith('blog', { dead: 2 }) };
     const refused = [{ source: 'shop', problem: { code: 'settings_invalid', message: 'line 3', hint: null } }];
-    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual([
-      'blog dead_deliveries',
-      'blog deprecation 2027-01-31',
-      'shop failed',
-    ]);
+    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual(['blog dead_deliveries', 'shop failed']);
+  });
+
+  it('tells of changed tables only of what was copied whole', () => {
+    const change = { changed_at: NOW, resource: 'content', table: 'content', column: 'title', from: null, to: 'text' };
+    const found = (last_full_at: number | null) => judge(blogWith({ last_full_at }, { schema_changes: [change] }));
+    expect(found(null).conditions).toEqual([]);
+    expect(found(NOW - MINUTE).conditions.map(({ what }) => what)).toEqual(['content.title: new, text']);
+    expect(found(NOW - MINUTE).copied).toEqual([{ source: 'blog', resource: 'content', lastChangeAt: NOW }]);
   });
 });
