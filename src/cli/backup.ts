@@ -8,7 +8,15 @@ import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { countOf, formatBytes } from '../observe/figures.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
 

@@ -8,7 +8,13 @@ import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+} from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 
 // `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.

@@ -4,7 +4,15 @@ import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
-import { checkPrivacyKey, forgottenFingerprint, openErasures, rememberForgotten, requestErasure, unerasedRecords, updateErasure } from '../database/state/forgotten.ts';
+import {
+  checkPrivacyKey,
+  forgottenFingerprint,
+  openErasures,
+  rememberForgotten,
+  requestErasure,
+  unerasedRecords,
+  updateErasure,
+} from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';

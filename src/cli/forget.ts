@@ -11,7 +11,14 @@ import { countOf, countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import { countTraces, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, readSettings, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  withApp,
+} from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
 
 // `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.

@@ -1,6 +1,12 @@
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
-import { addressFault, addressSecrets, shownAddress, sourceAddress, warehouseTransportFault } from '../config/warehouse-address.ts';
+import {
+  addressFault,
+  addressSecrets,
+  shownAddress,
+  sourceAddress,
+  warehouseTransportFault,
+} from '../config/warehouse-address.ts';
 import type { CopiedTable } from '../database/copy/copy-files.ts';
 import type { Readers, ReadersRequest } from '../database/database.ts';
 import { changeReaders, findDatabase, openWarehouseToRead } from '../database/databases.ts';

@@ -14,7 +14,14 @@ import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome-table.ts';
 import { createRecordTest } from './outcome/read-answer.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
-import { BACKOFF, type BackoffLimits, type ClientParts, createRetryQuota, PLAIN_HEADERS, runRequest } from './request-loop.ts';
+import {
+  BACKOFF,
+  type BackoffLimits,
+  type ClientParts,
+  createRetryQuota,
+  PLAIN_HEADERS,
+  runRequest,
+} from './request-loop.ts';
 
 /** Opens the HTTP client of one source (`createClient`). */
 

@@ -9,14 +9,30 @@ import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
-import { type ApiAnswer, type ApiRequest, type AttemptEvent, type HttpMethod, readAnswerAge, type RetryEvent } from './client.ts';
+import {
+  type ApiAnswer,
+  type ApiRequest,
+  type AttemptEvent,
+  type HttpMethod,
+  readAnswerAge,
+  type RetryEvent,
+} from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { matchSkipRule, type OutcomeVerdict, type ReceivedResponse } from './outcome/outcome-table.ts';
 import { interpret } from './outcome/read-answer.ts';
 import { hintFor, type JudgedAttempt, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
+import {
+  firstHop,
+  type Hop,
+  nextHop,
+  type OriginPolicy,
+  refusePostRedirect,
+  withAppended,
+  withoutParams,
+  withVersionQuery,
+} from './redirect.ts';
 
 /** Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`). */
 

@@ -15,7 +15,14 @@ import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credent
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
 import { createClient } from '../http/create-client.ts';
 import type { ServiceLimits } from '../http/rate-limit/budget.ts';
-import { compareRateLimit, type KnownLimits, limitsOf, openRateLimiter, type RateLimiter, TOKEN_LIMITS } from '../http/rate-limit/rate-limiter.ts';
+import {
+  compareRateLimit,
+  type KnownLimits,
+  limitsOf,
+  openRateLimiter,
+  type RateLimiter,
+  TOKEN_LIMITS,
+} from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';

@@ -1,8 +1,26 @@
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
-import { type CheckFinding, type ExtraQuery, fail, failure, listingScan, ok, type RequestContext, samplePartition, warn } from '../checks/listing-scan.ts';
-import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestWithoutParameters } from '../checks/listing.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  failure,
+  listingScan,
+  ok,
+  type RequestContext,
+  samplePartition,
+  warn,
+} from '../checks/listing-scan.ts';
+import {
+  clockFinding,
+  describedFields,
+  fieldFindings,
+  listingFinding,
+  pageSizeFindings,
+  requestAsOthers,
+  requestWithoutParameters,
+} from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
 import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
@@ -16,7 +34,15 @@ import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
-import { addDays, dayOf, dayReading, localDay, rangeQuery, type ReportRange, windowAt } from './reports/report-windows.ts';
+import {
+  addDays,
+  dayOf,
+  dayReading,
+  localDay,
+  rangeQuery,
+  type ReportRange,
+  windowAt,
+} from './reports/report-windows.ts';
 
 // `content-sync check`: tests what the profile says of one resource against the live service.
 

@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
 import { isSecretField, isWarehouseAddress } from './interpolate.ts';
-import { fieldPath, type FieldPath, isPlainMap, partAt, pathKey, replaceAt, type SettingsFinding, valueAt } from './yaml-file.ts';
+import {
+  fieldPath,
+  type FieldPath,
+  isPlainMap,
+  partAt,
+  pathKey,
+  replaceAt,
+  type SettingsFinding,
+  valueAt,
+} from './yaml-file.ts';
 
 /** Checks a value by a zod schema, and explains each fault as `expected ..., got ...` (`checkValue`). */
 

@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { OUTCOMES } from '../../model/vocabulary.ts';
-import { byteSize, documented, duration, fieldPath, isOwnHeader, placeOf, requestPlace, templateSchema, variablesIn, withExamples } from './basic-fields.ts';
+import {
+  byteSize,
+  documented,
+  duration,
+  fieldPath,
+  isOwnHeader,
+  placeOf,
+  requestPlace,
+  templateSchema,
+  variablesIn,
+  withExamples,
+} from './basic-fields.ts';
 import type { FieldSettings } from './record-fields.ts';
 
 /** Fields of a profile about requests and answers: path, query, headers, body, partitions, `http`, `outcomes` and version. */

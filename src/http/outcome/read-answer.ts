@@ -1,4 +1,3 @@
-/** Decodes and parses the body of an answer within limits, before the outcome table decides (`interpret`). */
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -17,6 +16,8 @@ import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { ReceivedResponse } from './outcome-table.ts';
+
+/** Decodes and parses the body of an answer within limits, before the outcome table decides (`interpret`). */
 
 /** Created once, because that takes longer than to decode a small page. Fatal: invalid bytes are an error. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -221,7 +222,7 @@ function isFilled(value: JsonValue | undefined): boolean {
  * Counts the values of a JSON text and the characters of its numbers of 16 digits or more, before it is parsed: a parsed
  * value may take 50 times the memory of its text. Does not validate or recurse.
  */
-export function jsonSize(bytes: Uint8Array): { values: number; digits: number } {
+function jsonSize(bytes: Uint8Array): { values: number; digits: number } {
   let [values, digits] = [1, 0];
   let at = 0;
   while (at < bytes.length) {

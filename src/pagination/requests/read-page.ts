@@ -14,7 +14,14 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+import {
+  countAt,
+  countIn,
+  describeBody,
+  describeValue,
+  type UndeclaredSignals,
+  undeclaredSignals,
+} from './listing-signals.ts';
 
 // Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 

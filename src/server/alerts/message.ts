@@ -1,5 +1,12 @@
 import { EnvHttpProxyAgent, request } from 'undici';
-import { ALERT_KINDS, type AlertKind, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
+import {
+  ALERT_KINDS,
+  type AlertKind,
+  type ChannelSettings,
+  contentTypeOf,
+  filledBody,
+  JSON_TYPE,
+} from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';

@@ -6,7 +6,16 @@ import { repeatUntilAborted, sleepOrAbort, waitAtMost } from '../../model/waitin
 import { scrubOwn } from '../../observe/scrub.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RefetchOutcome } from '../../sync/refetch.ts';
-import { type DeliveryFailure, type DeliveryProgress, finalState, isOwnedElsewhere, nextState, type PendingTarget, startDelivery, toFailure } from './delivery-progress.ts';
+import {
+  type DeliveryFailure,
+  type DeliveryProgress,
+  finalState,
+  isOwnedElsewhere,
+  nextState,
+  type PendingTarget,
+  startDelivery,
+  toFailure,
+} from './delivery-progress.ts';
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
@@ -363,7 +372,10 @@ export class Drain {
 }
 
 /** Errors quote the response of the service, which may hold secrets. */
-function withoutSecrets({ kind, record_id, reason, ...rest }: DeliveryUpdate, secrets: readonly string[]): DeliveryUpdate {
+function withoutSecrets(
+  { kind, record_id, reason, ...rest }: DeliveryUpdate,
+  secrets: readonly string[],
+): DeliveryUpdate {
   const clean = (text: string | null): string | null => (text === null ? null : scrubOwn(text, secrets));
   return { ...rest, kind: clean(kind), record_id: clean(record_id), reason: clean(reason) };
 }

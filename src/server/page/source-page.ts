@@ -4,7 +4,17 @@ import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import { type DeliveryDetails, type RejectDetails, runFacts, type SourceDetails } from '../status/source-details.ts';
-import { countCell, dataTable, icon, listed, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
+import {
+  countCell,
+  dataTable,
+  icon,
+  listed,
+  markup,
+  type Markup,
+  type PageTone,
+  problemNote,
+  timeAs,
+} from './markup.ts';
 import { framed, panel, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';

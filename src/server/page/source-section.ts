@@ -1,4 +1,12 @@
-import { countOf, countText, formatBytes, formatDelay, formatPercent, formatRate, NONE } from '../../observe/figures.ts';
+import {
+  countOf,
+  countText,
+  formatBytes,
+  formatDelay,
+  formatPercent,
+  formatRate,
+  NONE,
+} from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
 import { hintLine, icon, listed, markup, type Markup, problemNote, timeAs } from './markup.ts';

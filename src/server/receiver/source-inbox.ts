@@ -1,6 +1,13 @@
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { type Inbox, type InboxCounters, type InboxEffect, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
+import {
+  type Inbox,
+  type InboxCounters,
+  type InboxEffect,
+  isArrival,
+  type NewDelivery,
+  sizeOf,
+} from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

@@ -9,7 +9,15 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
-import { type LimitStatus, type ResourceStatus, type RunningStatus, type ScheduleStatus, scrubTexts, type SourceStatus, type WebhookStatus } from './snapshot.ts';
+import {
+  type LimitStatus,
+  type ResourceStatus,
+  type RunningStatus,
+  type ScheduleStatus,
+  scrubTexts,
+  type SourceStatus,
+  type WebhookStatus,
+} from './snapshot.ts';
 import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
 
 // Builds the status of one source from its warehouse, the memory of this process, and its settings.

@@ -21,7 +21,15 @@ import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseDoubtful } from '../single-record.ts';
-import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
+import {
+  changesIn,
+  cursorAt,
+  type FeedChanges,
+  nextPosition,
+  readFeedState,
+  requestFeed,
+  requestStart,
+} from './feed-response.ts';
 
 // Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 

@@ -4,7 +4,14 @@ import type { FilesSettings } from '../../config/file-stores.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { deleteFilesOf, lastFiles, readFileSearch, recheckFiles, recordsWithFilesAfter, saveFileSearch } from '../../database/state/files.ts';
+import {
+  deleteFilesOf,
+  lastFiles,
+  readFileSearch,
+  recheckFiles,
+  recordsWithFilesAfter,
+  saveFileSearch,
+} from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';

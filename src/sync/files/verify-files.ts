@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import { type ContentUse, filesWithContent, knownContents, knownStores, markObjectsIntact, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
+import {
+  type ContentUse,
+  filesWithContent,
+  knownContents,
+  knownStores,
+  markObjectsIntact,
+  type Reference,
+  referencesAfter,
+  refetchContents,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { errorCode, SyncError } from '../../model/errors.ts';

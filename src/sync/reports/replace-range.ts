@@ -19,7 +19,18 @@ import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
+import {
+  type Day,
+  dayBegin,
+  dayBeginLatest,
+  dayOf,
+  dayOfCell,
+  type DayReading,
+  isFinalAt,
+  type ReportRange,
+  type ReportWindow,
+  windowAt,
+} from './report-windows.ts';
 
 // Replaces the rows of report windows by a response, in one transaction.
 

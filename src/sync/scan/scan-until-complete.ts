@@ -15,7 +15,13 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import { catchUpWarning, type FilterEvidence, isAccepted, newEvidence, orderWarning } from '../filter/filter-evidence.ts';
+import {
+  catchUpWarning,
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  orderWarning,
+} from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type OneScan, type ScanVerdict } from './load-pages.ts';

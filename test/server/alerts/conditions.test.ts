@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { alertName, type Condition, findConditions } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import { NOW, resourceWith, richSnapshot, runWith, snapshotWith, sourceWith, webhooksWith } from '../endpoints/sample-status.ts';
+import {
+  NOW,
+  resourceWith,
+  richSnapshot,
+  runWith,
+  snapshotWith,
+  sourceWith,
+  webhooksWith,
+} from '../endpoints/sample-status.ts';
 
 const MINUTE = 60_000;
 const REFUSED = { code: 'auth_failed', message: 'the service refused the credential', hint: 'check auth' };

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
 import type { SentAlert } from '../../../src/database/state/server-state.ts';
-import { alertKey, type AlertState, type Condition, planAlerts, reportedRows } from '../../../src/server/alerts/plan-alerts.ts';
+import {
+  alertKey,
+  type AlertState,
+  type Condition,
+  planAlerts,
+  reportedRows,
+} from '../../../src/server/alerts/plan-alerts.ts';
 import { channelWith, conditionOf, START } from './alert-samples.ts';
 
 const STEP_MS = 5_000;

@@ -83,23 +83,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     expect(complaints).toStrictEqual([]);
   });
 
-  it('exchanges what has changed only', async () => {
-    const { page, show, complaints } = await visit(browser, manySources(100), {
-      viewport: { width: 1280, height: 900 },
-    });
-    await page.evaluate("document.querySelector('.summary').dataset.stays = 'yes'");
-    const changed = manySources(100);
-    const [first] = changed.sources;
-    for (const each of first?.resources ?? []) each.rows = { live: 493_827, deleted: 0, counted_at: NOW };
-    show({ ...changed, at: NOW + 5_000 });
-    await page.clock.fastForward(REFRESH_MS);
-    await page.getByText('987,654').waitFor();
-    expect(await page.locator('.summary').getAttribute('data-stays')).toBe('yes');
-    expect(await page.locator('time[data-as=ago]').first().textContent()).toBe('27s ago');
-
-    expect(complaints).toStrictEqual([]);
-  });
-
   it('says when the connection is lost, and recovers by itself', async () => {
     const { page, server } = await visit(browser, snapshotWith());
     await server.close();

@@ -6,7 +6,15 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import { growthOutdated, InUse, type ShapeGrowth, tableExists, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
+import {
+  growthOutdated,
+  InUse,
+  type ShapeGrowth,
+  tableExists,
+  type TableRemoval,
+  type TableStaging,
+  type TableSwap,
+} from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
