@@ -27,7 +27,7 @@ import {
   type Slot,
   type TableNode,
   takesPinned,
-} from './shape-page.ts';
+} from './shape-tree.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
 interface Draft {

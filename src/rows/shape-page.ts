@@ -1,14 +1,29 @@
-import { fieldPathText, keysOfPath } from '../model/body-path.ts';
-import type { JsonValue } from '../model/json.ts';
-import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
-import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.ts';
-import type { Contract } from '../model/vocabulary.ts';
-import { cellConverter, type CellNotes, TO_CELL, type ToCell } from './columns/cells.ts';
-import { columnName, columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
+import { keysOfPath } from '../model/body-path.ts';
+import { SyncError } from '../model/errors.ts';
+import type { JsonObject, JsonValue } from '../model/json.ts';
+import type { Cell, ResourceShape, ShapeChange, SourcePath, TableRows, TableShape } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { ColumnType, Contract } from '../model/vocabulary.ts';
+import { type CellNotes, repairJson } from './columns/cells.ts';
+import { columnName, pathPart, pathText } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
-import { type FieldRule, findRule, holdsRules, type Pin } from './field-rules.ts';
-import { hasContent, isObject } from './records/as-record.ts';
-import { type ShapeRecord, writeRows, type WrittenRows } from './write-rows.ts';
+import { findRule } from './field-rules.ts';
+import { BACKSLASH, jsonText } from './json/parse-json.ts';
+import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
+import {
+  isFieldWorthStoring,
+  isFull,
+  isWorthStoring,
+  type Level,
+  type List,
+  pinnedSlot,
+  type ShapeProfile,
+  shapeTree,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-tree.ts';
 
 // Turns the records of a page into rows of typed tables.
 
@@ -69,225 +84,295 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
 
 // The columns and tables of a resource as a tree that follows the nesting of a record.
 
-/** Child tables of one resource; arrays beyond them become JSON columns. */
-const MAX_CHILD_TABLES = 64;
-/** Conversions are only tried with it; what it notes is not used. */
-export const IGNORED_NOTES: CellNotes = { suspect: false, repaired: 0 };
 
-/** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
-export interface ShapeProfile {
-  /** Dotted path of the field that identifies a record, or several that do so together. */
-  id: string | string[];
-  /** Levels of objects and arrays that become columns and child tables. */
-  depth: number;
-  /** Dotted paths of fields kept as one JSON column. */
-  json: readonly string[];
-  /** Time zones by dotted path: those of fields whose times name none. */
-  times: ZonesByPath;
-  /** Columns per table made from source fields. */
-  max_columns: number;
+/** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
+export interface ShapeRecord {
+  key: string;
+  value: JsonValue;
+  bytes: Buffer;
+}
+
+/** The rows of one page. */
+export interface WrittenRows {
+  rows: TableRows[];
+  rejects: ({ index: number } & Rejection)[];
+  /** Values that went into an `_overflow` column. */
+  overflowed: number;
+  /** Values left out by the contract `discard_value`. */
+  discarded: number;
+  /** Cells in which NUL or half a surrogate pair was replaced. */
+  repaired: number;
+  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
+  needsGrowth: boolean;
+  /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
+  tooWideTables: Set<string>;
+}
+
+/** The state of writing one page. */
+interface PageWriter extends CellNotes, Omit<WrittenRows, 'rows'> {
+  tree: ShapeTree;
   contract: Contract;
-  /** What the profile says of single fields, by dotted path. */
-  fields?: Readonly<Record<string, FieldRule>>;
-  /** Columns that hold keys of other records, as `table.column`. */
-  references?: readonly string[];
+  /** By table, in the order of the shape. */
+  buffers: RowBuffer[];
+  /** Key of the current record. */
+  key: string;
+  /** Positions in the arrays around the current value, outermost first. */
+  positions: number[];
+  /** Set if the current record does not fit under the contract `discard_row`. */
+  rejection: Rejection | null;
 }
 
-/** A table in the tree, by its place in `ResourceShape.tables`. */
-export interface TableNode {
-  index: number;
-  shape: TableShape;
-  /** Index in the row of the overflow column; -1 without one. */
-  overflowAt: number;
+/** The rows of one table. */
+interface RowBuffer {
+  node: TableNode;
+  /** Row by row; null from `end` on, where the next rows are written. */
+  cells: Cell[];
+  /** Cells per row. */
+  width: number;
+  /** Index of the first cell of the current row. */
+  base: number;
+  end: number;
+  /** Where the rows of the current record begin. */
+  recordAt: number;
+  /** Members of the current row's `_overflow` object, as JSON text. */
+  overflow: string[];
 }
 
-/** The fields of one object, or of one row. */
-export interface Level {
-  table: TableNode;
-  path: SourcePath;
-  /** Objects and arrays between the record and this level. */
-  depth: number;
-  slots: Map<string, Slot>;
+/**
+ * Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. Throws
+ * `SyncError('contract_frozen')`.
+ */
+export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+  const buffers = tree.tables.map((node): RowBuffer => {
+    const width = node.shape.key.length + node.shape.columns.length;
+    return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
+  });
+  const counts = { overflowed: 0, discarded: 0, repaired: 0, needsGrowth: false };
+  const state = { key: '', positions: [], rejection: null, suspect: false };
+  const writer: PageWriter = { tree, contract, buffers, ...state, ...counts, rejects: [], tooWideTables: new Set() };
+  for (const [index, record] of records.entries()) {
+    // Only a record within the limits is safe to recurse into.
+    const rejection = limitRejection(record.value, record.bytes.length) ?? writeRecord(writer, record);
+    if (rejection !== null) writer.rejects.push({ index, ...rejection });
+  }
+  const rows = buffers.map(({ node, cells, width, end }) => {
+    cells.length = end;
+    return { table: node.shape, width, cells };
+  });
+  const { rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables } = writer;
+  return { rows, rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables };
 }
 
-/** One field (or "each element") and where its value goes: a column, columns of its fields, a table, or several. */
-export interface Slot {
-  table: TableNode;
-  path: SourcePath;
-  depth: number;
-  /** The record's id, which is the key and no column. */
-  skip: boolean;
-  /** The profile wants it as one JSON column. */
-  json: boolean;
-  /** Its texts are never read as times. */
-  isText: boolean;
-  /** The type that the profile gives its column; null if the values decide. */
-  pin: Pin | null;
-  /** The name that the profile gives its column or table. */
-  rename: string | null;
-  column: Column | null;
-  /** Place in the row; -1 without a column. */
-  at: number;
-  /** Turns a value into the column's cell; valid as long as the column keeps its type. */
-  toCell: ToCell;
-  level: Level | null;
-  list: List | null;
+function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Rejection | null {
+  if (!isObject(value)) return NOT_AN_OBJECT;
+  for (const buffer of writer.buffers) buffer.recordAt = buffer.end;
+  const { needsGrowth } = writer;
+  writer.key = key;
+  // Finding a byte is much faster than finding a text.
+  writer.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
+  writer.rejection = null;
+  const buffer = bufferOf(writer, writer.tree.root.table);
+  beginRow(buffer, key, writer.positions);
+  writeLevel(writer, buffer, writer.tree.root, value, false);
+  endRow(writer, buffer);
+  if (writer.rejection === null) return null;
+  for (const { cells, recordAt, end } of writer.buffers) cells.fill(null, recordAt, end);
+  for (const each of writer.buffers) each.end = each.recordAt;
+  // No table grows for a rejected record.
+  writer.needsGrowth = needsGrowth;
+  return writer.rejection;
 }
 
-/** An array whose elements are rows of `table`. */
-export interface List {
-  table: TableNode;
-  element: Slot;
+function bufferOf({ buffers }: PageWriter, { index }: TableNode): RowBuffer {
+  const buffer = buffers[index];
+  if (buffer === undefined) throw new Error('a table without its rows');
+  return buffer;
 }
 
-/** A resource's shape as a tree that follows the record, so that shaping looks up one key at a time. */
-export interface ShapeTree {
-  root: Level;
-  tables: TableNode[];
-  profile: ShapeProfile;
+/** Begins a row of nulls after its key and its positions in arrays. */
+function beginRow(buffer: RowBuffer, key: string, positions: readonly number[]): void {
+  const { cells, end, width } = buffer;
+  for (let at = cells.length; at < end + width; at += 1) cells.push(null);
+  cells[end] = key;
+  for (let depth = 0; depth < positions.length; depth += 1) cells[end + 1 + depth] = positions[depth] ?? 0;
+  buffer.base = end;
+  buffer.end = end + width;
 }
 
-/** Builds the tree; its nodes share the `TableShape` and `Column` objects of `shape`. */
-export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
-  const [own, ...children] = shape.tables.map(newTable);
-  if (own === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
-  const tree = { root: newLevel(own, [], 0), tables: [own, ...children], profile };
-  // A child's path leads through its parent's, and parents come before their children.
-  for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
-  // The id has its slot even before there are other fields.
-  if (typeof profile.id === 'string') slotAt(tree, columnPathOf(profile.id) ?? []);
-  for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
-  return tree;
+function endRow(writer: PageWriter, buffer: RowBuffer): void {
+  const { node, cells, base, overflow } = buffer;
+  for (const index of columnsExceedingPage(node.shape, cells, base)) moveToOverflow(writer, buffer, index);
+  if (overflow.length === 0) return;
+  cells[base + node.overflowAt] = `{${overflow.join(',')}}`;
+  overflow.length = 0;
 }
 
-/** A table without any row so far. */
-export function newTable(shape: TableShape, index: number): TableNode {
-  return { index, shape, overflowAt: -1 };
+/** Moves a value that has a column into the overflow of a row that is too wide for a database. */
+function moveToOverflow(writer: PageWriter, buffer: RowBuffer, index: number): void {
+  const { node, cells, base } = buffer;
+  const column = node.shape.columns[index];
+  const at = node.shape.key.length + index;
+  if (column === undefined || at === node.overflowAt) return;
+  const cell = cells[base + at] ?? null;
+  cells[base + at] = null;
+  if (node.overflowAt < 0) {
+    writer.tooWideTables.add(node.shape.name);
+    noteUnplaceable(writer, column.path);
+  } else {
+    addToOverflow(writer, buffer, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
+  }
 }
 
-function newLevel(table: TableNode, path: SourcePath, depth: number): Level {
-  return { table, path, depth, slots: new Map() };
+/**
+ * `closed` is true inside a value that is also stored whole in a JSON column, because its field was an object or array
+ * in one record and a scalar in another: existing columns are still filled, but no new ones are made.
+ */
+function writeLevel(writer: PageWriter, buffer: RowBuffer, level: Level, object: JsonObject, closed: boolean): void {
+  const { profile } = writer.tree;
+  for (const key in object) {
+    const value = object[key];
+    if (value === null || value === undefined) continue;
+    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, profile));
+    if (known !== undefined) writeSlot(writer, buffer, known, value, closed);
+    else if (!closed && isFieldWorthStoring(level, key, value, profile))
+      writeUnplaced(writer, buffer, [...level.path, pathPart(key)], value);
+  }
 }
 
-function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: number): void {
-  const at = table.shape.key.length + index;
-  if (column.path.at(-1) === OVERFLOW) {
-    table.overflowAt = at;
+function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): void {
+  if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, writer.tree)) {
+    if (hasContent(value)) refusePinnedValue(writer, slot);
     return;
   }
-  const slot = slotAt(tree, column.path);
-  const zone = zoneAt(tree.profile.times, pathText(column.path));
-  Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellConverter(column.type, zone) });
+  const inColumn = slot.at >= 0;
+  if (inColumn) {
+    const cell = slot.toCell(value, writer);
+    // A value without content is null in every column but one of JSON.
+    if (cell !== undefined) buffer.cells[buffer.base + slot.at] = cell;
+    else if (hasContent(value)) noteUnplaceable(writer, slot.path);
+    if (slot.level === null && slot.list === null) return;
+  } else if (slot.skip) return;
+  const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, closed || inColumn);
+  if (inColumn || closed || (inside && !slot.json)) return;
+  if (isWorthStoring(slot, value, writer.tree.profile)) writeUnplaced(writer, buffer, slot.path, value);
 }
 
-/** The slot for `key` in `level`, made if it is not there. */
-export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot {
-  const found = level.slots.get(key);
-  if (found !== undefined) return found;
-  const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
-  level.slots.set(key, slot);
-  return slot;
-}
-
-/** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
-export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
-  if (!holdsRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
-  return openSlot(level, key, profile);
-}
-
-/**
- * True if a slot with a pinned type takes the value: one that its column holds exactly, or a list of such, if the first
- * values were lists. What comes first decides, because neither may change the other.
- */
-export function takesPinned(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
-  const { pin } = slot;
-  if (isObject(value) || pin === null) return false;
-  if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, IGNORED_NOTES) !== undefined;
-  if (slot.column !== null) return false;
-  return slot.list !== null || (slot.depth < tree.profile.depth && !isElement(slot) && hasRoomForTable(tree));
-}
-
-/** True if arrays may still become child tables. */
-export function hasRoomForTable({ tables }: ShapeTree): boolean {
-  return tables.length <= MAX_CHILD_TABLES;
-}
-
-/** An array within an array is no table of its own. */
-export function isElement({ path, table }: Slot): boolean {
-  return path.length === table.shape.path.length;
-}
-
-/** The level for the fields of the object in `slot`, made if it is not there. */
-export function openLevel(slot: Slot): Level {
-  slot.level ??= newLevel(slot.table, slot.path, slot.depth + 1);
-  return slot.level;
-}
-
-/** Makes `table` the table of the array in `slot`. */
-export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
-  slot.list ??= { table, element: newSlot(table, [...slot.path, EACH], slot.depth + 1, tree.profile) };
-  return slot.list;
-}
-
-function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
-  const dotted = pathText(path);
-  const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
-  const { json, pin, rename } = findRule(path, profile);
-  const isText = zoneNameAt(profile.times, dotted) === LOCAL;
-  const ruled = { table, path, depth, skip, json, isText, pin, rename };
-  return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
-}
-
-function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {
-  return typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
-}
-
-/** The slot at a path from the record's root. */
-function slotAt(tree: ShapeTree, path: SourcePath): Slot {
-  let level = tree.root;
-  let slot: Slot | null = null;
-  for (const part of path) {
-    if (slot !== null && part === EACH) {
-      if (slot.list === null) throw new Error(`no table for ${pathText(path)}`);
-      slot = slot.list.element;
-      continue;
-    }
-    if (slot !== null) level = openLevel(slot);
-    slot = openSlot(level, sourceKey(part), tree.profile);
+/** Writes the parts of an object or array that have their own columns or rows; false if it has none. */
+function writeInside(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): boolean {
+  if (Array.isArray(value)) {
+    if (slot.list !== null) writeList(writer, slot.list, value, closed);
+    return slot.list !== null;
   }
-  if (slot === null) throw new Error('a column without a path');
-  return slot;
+  if (slot.level === null || !isObject(value)) return false;
+  writeLevel(writer, buffer, slot.level, value, closed);
+  return true;
+}
+
+function writeList(writer: PageWriter, list: List, elements: readonly JsonValue[], closed: boolean): void {
+  const depth = writer.positions.push(0);
+  const buffer = bufferOf(writer, list.table);
+  for (let position = 0; position < elements.length; position += 1) {
+    const element = elements[position] ?? null;
+    writer.positions[depth - 1] = position;
+    beginRow(buffer, writer.key, writer.positions);
+    if (element !== null) writeSlot(writer, buffer, list.element, element, closed);
+    endRow(writer, buffer);
+  }
+  writer.positions.pop();
+}
+
+/** A value without a column goes into the overflow of a full table; otherwise the tables must grow. */
+function writeUnplaced(writer: PageWriter, buffer: RowBuffer, path: SourcePath, value: JsonValue): void {
+  const { node } = buffer;
+  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteUnplaceable(writer, path);
+  else addToOverflow(writer, buffer, path, repairJson(jsonText(value), writer));
+}
+
+function addToOverflow(writer: PageWriter, { node, overflow }: RowBuffer, path: SourcePath, json: string): void {
+  const name = repairJson(JSON.stringify(pathText(path.slice(node.shape.path.length))), writer);
+  overflow.push(`${name}:${json}`);
+  writer.overflowed++;
+}
+
+const FROZEN_HINT =
+  'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
+const PIN_HINT = 'Correct the value at the service, or the type of the field in the profile.';
+
+/** No column of the tables holds the value. */
+function noteUnplaceable(writer: PageWriter, path: SourcePath): void {
+  if (writer.contract === 'evolve') writer.needsGrowth = true;
+  else refuse(writer, writer.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
+}
+
+/** The value is not of the type that the profile gives its field: no table grows for it. */
+function refusePinnedValue(writer: PageWriter, { path, pin }: Slot): void {
+  const { contract } = writer.tree.profile;
+  const why =
+    contract === 'evolve' && pin?.fixedBy !== undefined
+      ? `does not fit its column, whose type cannot change while ${pin.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
+      : 'is not of the type that the profile gives it';
+  refuse(writer, contract, `${shownPath(path)} ${why}`, PIN_HINT);
+}
+
+/** Rejects the record, leaves out the value, or fails the resource, as the contract says. */
+function refuse(writer: PageWriter, contract: Contract, detail: string, hint: string): void {
+  if (contract === 'freeze') {
+    throw new SyncError('contract_frozen', `record ${writer.key}: ${detail}`, { recovery: 'stop', hint });
+  }
+  if (contract === 'discard_value') writer.discarded++;
+  else writer.rejection ??= { reason: 'contract', detail };
+}
+
+/** A path for a message or a database: a key may contain anything, even a NUL. */
+function shownPath(path: SourcePath): string {
+  return visibleText(pathText(path).toWellFormed());
 }
 
 /**
- * True if the value is worth storing: if it has content, or is or holds an object or array that always goes into one
- * JSON column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
+ * Bytes of a Postgres page that remain after a row's header, its key, managed columns and `_overflow`. A row must fit into
+ * a page, except for its long values.
  */
-export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
-  return hasContent(value) || holdsWhole(slot.path, value, profile);
+const MAX_ROW_BYTES = 7_800;
+/** Longer values are moved out of the row; a pointer stays. */
+const MAX_INLINE_BYTES = 24;
+const POINTER_BYTES = 18;
+/** Bytes by type; all others are as long as their values. */
+const FIXED_BYTES: Partial<Record<ColumnType, number>> = { boolean: 1, date: 4, integer: 8, double: 8, timestamp: 8 };
+/** Values of eight bytes begin at a multiple of eight. */
+const MAX_PADDING_BYTES = 7;
+/** This many columns always fit. */
+const MAX_SAFE_COLUMNS = Math.floor(MAX_ROW_BYTES / MAX_INLINE_BYTES);
+const NONE: readonly number[] = [];
+
+/**
+ * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
+ * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
+ */
+function columnsExceedingPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
+  if (table.columns.length <= MAX_SAFE_COLUMNS) return NONE;
+  const first = at + table.key.length;
+  const sizes = table.columns.map(({ type }, index) => storedBytes(type, cells[first + index] ?? null));
+  const aligned = table.columns.filter(({ type }, index) => FIXED_BYTES[type] === 8 && sizes[index] !== 0).length;
+  let others = sizes.filter((size) => size > 0).length - aligned;
+  let bytes = sizes.reduce((sum, size) => sum + size, 0);
+  const beyond: number[] = [];
+  for (let index = sizes.length - 1; index >= 0; index -= 1) {
+    if (bytes + MAX_PADDING_BYTES * Math.min(aligned, others) <= MAX_ROW_BYTES) break;
+    const { type } = table.columns[index] ?? { type: 'boolean' };
+    if (sizes[index] === 0 || type in FIXED_BYTES) continue;
+    beyond.push(index);
+    bytes -= sizes[index] ?? 0;
+    others -= 1;
+  }
+  return beyond;
 }
 
-/** The same for a field that has no slot yet. */
-export function isFieldWorthStoring(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
-  return hasContent(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
-}
-
-function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (isStoredWhole(path, profile)) return true;
-  return (
-    isObject(value) &&
-    Object.entries(value).some(([key, field]) => holdsWhole([...path, pathPart(key)], field, profile))
-  );
-}
-
-/** True if objects and arrays at the path always go into one JSON column. */
-export function isStoredWhole(path: SourcePath, profile: ShapeProfile): boolean {
-  return path.length > profile.depth || (holdsRules(profile) && findRule(path, profile).json);
-}
-
-/** True if the table has as many columns as the profile lets it have. */
-export function isFull(table: TableNode, profile: ShapeProfile): boolean {
-  const columns = table.shape.columns.length - (table.overflowAt < 0 ? 0 : 1);
-  return columns >= profile.max_columns;
+/** One byte holds the length. Numbers and JSON are stored otherwise than they are written, and count as long. */
+function storedBytes(type: ColumnType, cell: Cell): number {
+  if (cell === null) return 0;
+  const fixed = FIXED_BYTES[type];
+  if (fixed !== undefined) return fixed;
+  if (type !== 'text' || typeof cell !== 'string') return MAX_INLINE_BYTES;
+  const size = cell.length < MAX_INLINE_BYTES ? Buffer.byteLength(cell) + 1 : Infinity;
+  return size <= MAX_INLINE_BYTES ? size : POINTER_BYTES;
 }

@@ -1,7 +1,8 @@
 import type { Cell, ResourceShape } from '../../src/model/table.ts';
 import { parseJson } from '../../src/rows/json/parse-json.ts';
-import { initialShape, type ShapedPage, type ShapeProfile, shapeRecords } from '../../src/rows/shape-page.ts';
-import type { ShapeRecord } from '../../src/rows/write-rows.ts';
+import { initialShape, type ShapedPage, shapeRecords } from '../../src/rows/shape-page.ts';
+import type { ShapeRecord } from '../../src/rows/shape-page.ts';
+import type { ShapeProfile } from '../../src/rows/shape-tree.ts';
 
 export const PROFILE: ShapeProfile = { id: 'id', depth: 4, json: [], times: {}, max_columns: 200, contract: 'evolve' };
 

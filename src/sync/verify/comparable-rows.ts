@@ -8,7 +8,7 @@ import { keysOf, keysOfText, OVERFLOW } from '../../rows/columns/column-name.ts'
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { shapeRecords } from '../../rows/shape-page.ts';
-import type { ShapeRecord } from '../../rows/write-rows.ts';
+import type { ShapeRecord } from '../../rows/shape-page.ts';
 
 /** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
 interface ComparableRow {
