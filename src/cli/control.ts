@@ -121,11 +121,9 @@ async function requestNow(context: CliContext, { source, resources, log }: Chose
   });
 }
 
-function printAnswers(context: CliContext, source: string | null, answers: readonly ControlAnswer[]) {
-  const [first] = answers;
-  if (context.json !== true) print(context, answers.map(({ message }) => message).join('\n'));
-  else if (source === null) print(context, { done: true, message: first?.message ?? '', ...first?.result });
-  else print(context, { source, done: true, messages: answers.map(({ message }) => message) });
+function printAnswers(context: CliContext, source: string, answers: readonly ControlAnswer[]) {
+  const messages = answers.map(({ message }) => message);
+  print(context, context.json === true ? { source, done: true, messages } : messages.join('\n'));
 }
 
 function nothingRuns(what: string): SyncError {

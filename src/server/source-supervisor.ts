@@ -145,9 +145,9 @@ export class SourceSupervisor {
     this.#term = new AbortController();
   }
 
-  /** Aborts the work in progress with this reason, and waits for its end. */
-  async stop(reason = endingError()): Promise<void> {
-    this.#stopping.abort(reason);
+  /** Aborts the work in progress, and waits for its end. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(endingError());
     await this.#ended;
   }
 

@@ -45,8 +45,6 @@ export interface ControlAnswer {
   hint: string | null;
   /** Stable, as in `SyncError`; absent if it is done. */
   code?: string | undefined;
-  /** For programs: what `--json` of the command prints. Absent if the message contains everything. */
-  result?: object | undefined;
 }
 
 /** The answer to a request, and the report of its syncs: null if none began. It settles when they end. */
@@ -65,8 +63,8 @@ export interface ControlEnd {
 export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
-export function done(message: string, result?: object): ControlAnswer {
-  return { done: true, message, hint: null, ...(result === undefined ? {} : { result }) };
+export function done(message: string): ControlAnswer {
+  return { done: true, message, hint: null };
 }
 
 /** The answer of one that is not. */

@@ -151,7 +151,7 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   const failed: string[] = [];
   for (const resource of resources) {
     const schedule = supervisor.schedule(resource);
-    // Another process may have failed too, or this one with earlier settings.
+    // Another process may have failed too, or an earlier one.
     const status = (await lastRun(warehouse.own, resource))?.status;
     const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
     if (hasFailed && schedule?.running === null) failed.push(resource);

@@ -38,7 +38,6 @@ const answerSchema = z.looseObject({
   message: z.string(),
   hint: z.string().nullable(),
   code: z.string().optional(),
-  result: z.looseObject({}).optional(),
 });
 const reportSchema = z.custom<RunReport>((value) => reportShape.safeParse(value).success);
 const reportShape = z.object({
