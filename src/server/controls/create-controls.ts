@@ -1,4 +1,3 @@
-// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
 import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
@@ -8,25 +7,16 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { formatAge, countOf } from '../../observe/figures.ts';
+import { countOf, formatAge } from '../../observe/figures.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { SourceSupervisor } from '../source-supervisor.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
-import { forwardToLeader } from './serve-connection.ts';
-import {
-  type Control,
-  type ControlAnswer,
-  type ControlOrigin,
-  type ControlRequest,
-  type ControlResult,
-  done,
-  failed,
-  originText,
-  refused,
-  type RequestOf,
-} from './control-request.ts';
+import type { SourceSupervisor } from '../source-supervisor.ts';
+import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused, type RequestOf } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
+import { forwardToLeader } from './serve-connection.ts';
 import { syncTogether } from './sync-together.ts';
+
+// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
@@ -151,7 +141,7 @@ async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<
   const failed: string[] = [];
   for (const resource of resources) {
     const schedule = supervisor.schedule(resource);
-    // Another process may have failed too, or this one with earlier settings.
+    // Another process may have failed too, or an earlier one.
     const status = (await lastRun(warehouse.own, resource))?.status;
     const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
     if (hasFailed && schedule?.running === null) failed.push(resource);

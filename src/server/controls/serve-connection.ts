@@ -1,27 +1,19 @@
-// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
 import { randomUUID } from 'node:crypto';
 import { lstatSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { Client, errors } from 'undici';
 import { z } from 'zod';
+import type { SharedDatabase, SharedStatements } from '../../database/database.ts';
+import { sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { RunReport } from '../../sync/report.ts';
-import type { SharedDatabase, SharedStatements } from '../../database/database.ts';
-import { sharedDatabase } from '../../database/databases.ts';
 import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
-import {
-  done,
-  toSyncError,
-  originText,
-  type ControlResult,
-  type Control,
-  type controlBodySchema,
-  type ControlAnswer,
-  type ControlRequest,
-} from './control-request.ts';
+import { type Control, type ControlAnswer, type controlBodySchema, type ControlRequest, type ControlResult, done, originText, toSyncError } from './control-request.ts';
+
+// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
 
 /** A running `serve`. */
 export interface ServeConnection {
