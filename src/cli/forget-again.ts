@@ -94,7 +94,7 @@ export interface Erasure {
   remains: 'rows' | 'files' | 'pages' | null;
 }
 
-/** Internal tables that held ids or bodies. */
+/** Internal tables that held ids, bodies or quotes. */
 const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
@@ -112,6 +112,9 @@ const CLEANED_TABLES = [
   '_sync_view_columns',
   '_sync_views',
   '_sync_notices',
+  '_sync_verifications',
+  '_sync_alerts',
+  '_sync_pauses',
 ] as const satisfies readonly (keyof OwnTables)[];
 
 /** Erases the requested records from tables, inbox, file stores and free pages. Repeating it does no harm. */
