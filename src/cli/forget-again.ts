@@ -4,15 +4,7 @@ import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
-import {
-  checkPrivacyKey,
-  forgottenFingerprint,
-  openErasures,
-  rememberForgotten,
-  requestErasure,
-  unerasedRecords,
-  updateErasure,
-} from '../database/state/forgotten.ts';
+import { checkPrivacyKey, forgottenFingerprint, openErasures, rememberForgotten, requestErasure, unerasedRecords, updateErasure } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';
@@ -94,7 +86,7 @@ export interface Erasure {
   remains: 'rows' | 'files' | 'pages' | null;
 }
 
-/** Internal tables that held ids or bodies. */
+/** Internal tables that held ids, bodies or quotes. */
 const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
@@ -112,6 +104,9 @@ const CLEANED_TABLES = [
   '_sync_view_columns',
   '_sync_views',
   '_sync_notices',
+  '_sync_verifications',
+  '_sync_alerts',
+  '_sync_pauses',
 ] as const satisfies readonly (keyof OwnTables)[];
 
 /** Erases the requested records from tables, inbox, file stores and free pages. Repeating it does no harm. */

@@ -83,6 +83,23 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
       },
     ]);
   });
+
+  it('cleans the pages of the tables that quoted a record', async () => {
+    const stage = await open(database);
+    const at = "'2024-01-01 00:00:00.000'";
+    await stage.write(
+      `INSERT INTO _sync_verifications VALUES ('v', 'content', 'whole', 'differs', ${at}, ${at}, 1, 1, ?)`,
+      '{"first":[{"kind":"other","id":"2","detail":"of handle-2"}]}',
+    );
+    expect((await stage.command('forget', 'content', '2', '--yes')).code).toBe(0);
+    const [row] = await stage.rows('SELECT certificate FROM _sync_verifications');
+    expect(row?.['certificate']).not.toContain('handle-2');
+    const found =
+      database.name === 'postgres'
+        ? await findInPostgres(stage.address, ['handle-2'])
+        : findInFolder(stage.folder, ['handle-2']);
+    expect(found).toEqual([]);
+  });
 });
 
 describe('content-sync forget beside what a killed restore has left', () => {
