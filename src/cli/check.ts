@@ -60,7 +60,6 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
-/** Findings by subject. */
 export interface Section {
   resource: string;
   findings: CheckFinding[];

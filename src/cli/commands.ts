@@ -242,7 +242,6 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
   return root;
 }
 
-/** Creates a command that only groups others. */
 async function createGroup(name: string): Promise<() => Command> {
   return () => new Command(name).helpCommand(false);
 }

@@ -15,7 +15,6 @@ interface Options {
   json?: true;
 }
 
-/** The folder of the config in a container. */
 const CONFIG_FOLDER = '/etc/content-sync';
 
 /** `content-sync export deployment`: files that run content-sync with this config elsewhere; sends no request. */
@@ -83,7 +82,6 @@ function filled(file: string, values: Readonly<Record<string, string | number>>)
   });
 }
 
-/** A word of a systemd command. */
 function quoteForSystemd(word: string): string {
   const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;

@@ -147,7 +147,6 @@ function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>):
   ];
 }
 
-/** A field of a resource that has files. */
 interface FieldStatus {
   resource: string;
   field: string;

@@ -82,7 +82,6 @@ export async function eraseAgain(context: CliContext, app: App): Promise<string[
 
 /** The result of erasing the requested records of a resource. */
 export interface Erasure {
-  /** The requests that were open. */
   requests: readonly ForgottenRow[];
   /** Waiting deliveries that name other records too; the next `serve` erases them. */
   waiting: number;

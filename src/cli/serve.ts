@@ -24,7 +24,7 @@ type ServeOptions = SourceOptions & { host?: string; port?: number };
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
-    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', port)
+    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', parsePort)
     .action(async (options: ServeOptions) => context.exit(await serveUntilStopped(context, options)));
 }
 
@@ -41,8 +41,7 @@ async function serveUntilStopped(context: CliContext, options: ServeOptions): Pr
   }
 }
 
-/** Parses `--port`. */
-export function port(text: string): number {
+export function parsePort(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('It must be a number from 0 to 65535.');

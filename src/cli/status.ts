@@ -18,10 +18,8 @@ import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, wh
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceSummary {
   resource: string;
-  /** Live rows. */
   rows: number;
   deleted: number;
-  /** Deletes that wait for a decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -41,7 +39,6 @@ interface ResourceSummary {
   error: StoredResource['runs'][number]['error'];
 }
 
-/** A resource that is no longer copied. */
 interface FormerResource {
   resource: string;
   rows: number;

@@ -40,7 +40,6 @@ function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record
   return key ?? (quoted ?? name ?? '').slice(1, -1).replace(/\\(.)/gs, '$1');
 }
 
-/** Parsed paths by their text. */
 const parsed = new Map<string, readonly PathStep[]>();
 
 /** Parses a path; a text that is not a valid path consists of keys and dots. */

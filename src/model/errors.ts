@@ -55,7 +55,6 @@ export class DeferredError extends SyncError {
 export interface ErrorReport {
   code: string;
   message: string;
-  /** What to do next. */
   hint?: string;
   /** The id by which the service's operators find the failed request. */
   request_id?: string;
@@ -70,7 +69,6 @@ export function errorReport(error: unknown, clean: (text: string) => string = (t
   return { code, message, ...advice, ...(requestId === undefined ? {} : { request_id: clean(requestId) }) };
 }
 
-/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

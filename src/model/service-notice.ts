@@ -5,7 +5,6 @@
 export const NOTICE_KINDS = ['deprecation', 'sunset', 'about', 'successor'] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 
-/** One such header. */
 export interface ServiceNotice {
   kind: NoticeKind;
   /** A time in ISO 8601, an address, or `yes` for a deprecation without a date. */
@@ -36,7 +35,6 @@ export interface ApiLifetime {
   sunset_at: number | null;
   /** Path whose responses announce it. */
   path: string;
-  /** Linked pages. */
   about: string | null;
   successor: string | null;
 }

@@ -13,7 +13,6 @@ interface LogOptions {
   secrets: readonly string[];
   /** Receives the lines; standard error if absent. */
   destination?: LineSink;
-  /** Counts the lines that could not be written. */
   lost?: LostLines;
 }
 

@@ -2,7 +2,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
-/** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 
@@ -92,7 +91,6 @@ function createCounters(registers: Registry[]) {
   };
 }
 
-/** Names and help of the gauges per source. */
 const OF_SOURCE = {
   api_deprecated: 'Whether the service says that its API is deprecated.',
   api_sunset_timestamp_seconds: 'When that API stops answering, as the service says, as seconds since the epoch.',
@@ -110,7 +108,6 @@ const OF_SOURCE = {
   dead_letters: 'Webhook deliveries that could not be processed.',
 } as const;
 
-/** Names and help of the gauges per resource. */
 const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
   last_success_timestamp_seconds: 'When the last success was, as seconds since the epoch.',
@@ -127,7 +124,6 @@ type Values<Name extends string> = Readonly<Partial<Record<Name, number | boolea
 
 export type StatusGauges = ReturnType<typeof createStatusGauges>;
 
-/** Creates the gauges that each scrape sets. */
 function createStatusGauges(registers: Registry[]) {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
   const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>

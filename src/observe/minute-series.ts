@@ -3,7 +3,6 @@ const MINUTE_MS = 60_000;
 const SERIES_MINUTES = 60;
 const HOUR_MS = SERIES_MINUTES * MINUTE_MS;
 
-/** Events of one minute. */
 interface MinuteCount {
   /** Epoch milliseconds at which it began. */
   at: number;
@@ -32,7 +31,6 @@ export class MinuteSeries {
     });
   }
 
-  /** The events of the last 60 minutes. */
   total(now: number): number {
     return this.minutes(now).reduce((sum, { count }) => sum + count, 0);
   }

@@ -33,7 +33,6 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
       pending = snapshot;
       if (stream.isTTY === true && clock.monotonic() - drawnAt >= MIN_REDRAW_MS) draw(snapshot);
     },
-    /** Draws the latest state. */
     finish(): void {
       if (stream.isTTY === true && pending !== null) draw(pending);
     },

@@ -92,7 +92,6 @@ export interface App {
   verify(request: VerifyRequest): Promise<Verification>;
   /** Repairs the differences that `verify` has found. */
   repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
-  /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
 

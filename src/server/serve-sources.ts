@@ -19,7 +19,6 @@ import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
 interface ServeSourcesOptions {
   settings: Settings;
-  /** Of content-sync. */
   version: string;
   clock: Clock;
   log: Logger;
@@ -39,7 +38,6 @@ interface ServedSource {
   parts: StatusParts;
 }
 
-/** Sources that are opened in parallel. */
 const MAX_OPENING = 3;
 
 /**
@@ -103,7 +101,6 @@ export async function serveSources(options: ServeSourcesOptions) {
 
   return {
     ...collector,
-    /** Carries out requests of users. */
     control,
     /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {

@@ -10,7 +10,6 @@ import type { SettledFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
-/** An error and its remedy. */
 export interface Problem {
   code: string;
   message: string;
@@ -27,7 +26,6 @@ interface RunningScan {
   counted: CountedFigures;
 }
 
-/** Rows by result, and pages. */
 type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
 
 interface StartedScan {
@@ -103,7 +101,6 @@ export class SourceActivity implements RunWatcher {
     this.#counters = counters;
   }
 
-  /** Called after each HTTP attempt. */
   readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
     const now = this.#clock.now();
     this.requests.add(now);

@@ -41,10 +41,8 @@ export interface SourceWork {
   pausesChanged(): Promise<void>;
 }
 
-/** A source that is open. */
 export interface OpenSource {
   warehouse: Warehouse;
-  /** Runs work with the source's app. */
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
@@ -89,7 +87,6 @@ export class SourceSupervisor {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
-  /** Why the source is not open. */
   #problem: unknown = openingError();
   #scheduler: Scheduler | null = null;
   #isLeader = false;
@@ -114,7 +111,6 @@ export class SourceSupervisor {
     return this.#scheduler;
   }
 
-  /** True while this process leads the source. */
   get isLeader(): boolean {
     return this.#isLeader;
   }

@@ -151,7 +151,6 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
   }
 }
 
-/** What `withApp` opens. */
 export interface AppSource {
   source: SourceSettings;
   log: Logger;

@@ -15,10 +15,8 @@ import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { isOpen, findConditions, type AlertState, alertKey, planAlerts, reportedRows } from './plan-alerts.ts';
 
-/** The channels, and the address of the page. */
 interface AlertSettings {
   channels: AlertsSettings;
-  /** Null if it is not known. */
   publicUrl: string | null;
 }
 
@@ -26,7 +24,6 @@ export function alertSettings({ alerts, serve }: Settings): AlertSettings {
   return { channels: alerts, publicUrl: serve.public_url ?? null };
 }
 
-/** A source that alerts may be about. */
 export interface AlertSource {
   name: string;
   /** True while this process is the one that reports its alerts. */
@@ -38,7 +35,6 @@ export interface AlertSource {
 export interface AlertsOptions extends AlertSettings {
   /** The current status, as the page shows it. */
   snapshot: () => Promise<StatusSnapshot>;
-  /** The current sources. */
   sources: () => readonly AlertSource[];
   clock: Clock;
   log: Logger;
@@ -229,7 +225,6 @@ class AlertStore {
     return this.#readSources.has(source);
   }
 
-  /** What a channel has reported. */
   rows(channel: string): SentAlert[] {
     return [...this.#rows.values()].filter((row) => row.channel === channel);
   }

@@ -40,7 +40,6 @@ interface MessageContext {
   now: number;
   /** The page's address; null if it is not known. */
   publicUrl: string | null;
-  /** Removes secrets from a text. */
   scrub: (text: string) => string;
 }
 
@@ -77,7 +76,6 @@ export function overMessage(over: readonly SentAlert[], context: MessageContext)
   return toMessage('over', things, context);
 }
 
-/** The message of `alerts test`. */
 export function testMessage(channel: string, now: number, url: string | null): AlertMessage {
   const at = new Date(now).toISOString();
   const title = `content-sync: test of the alerts to ${channel}`;

@@ -14,9 +14,7 @@ export interface Condition {
   since: number;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
-  /** The remedy. */
   next: string | null;
-  /** The command that does it. */
   command: string | null;
   /** A message groups conditions with the same kind and cause. */
   cause: string;
@@ -110,7 +108,6 @@ export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
   state: AlertState;
-  /** What this channel has reported. */
   reported: readonly SentAlert[];
   /** When each change that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;

@@ -23,7 +23,6 @@ import {
   type ControlRequest,
 } from './control-request.ts';
 
-/** A running `serve`. */
 export interface ServeConnection {
   /**
    * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
@@ -133,10 +132,8 @@ function serveVersion(): SyncError {
 }
 
 interface LeaderAddress {
-  /** The warehouse of the source. */
   warehouse: string;
   clock: Clock;
-  /** The caller. */
   by: string | null;
 }
 

@@ -32,7 +32,6 @@ export interface PendingTarget {
   addedAt: number;
 }
 
-/** Why a target was not served. */
 export interface DeliveryFailure {
   /**
    * `record`: caused by this record or by the profile; it is retried a limited number of times. `passing`: caused by the
@@ -100,7 +99,6 @@ export function startDelivery(
   return { ...counts, found, failure: null, isForgotten: false, remark: null };
 }
 
-/** How often and how long a delivery is tried. */
 interface RetryLimits {
   /** Failed attempts caused by the record before its delivery is dead. */
   attempts: number;

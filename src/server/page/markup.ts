@@ -74,7 +74,6 @@ export function tabIcon(tone: PageTone): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** An error with its hint. */
 export function problemNote(what: TextPart, { code, hint }: Problem): Markup {
   return markup`<p class="problem">${icon('down')}<span>${what} <code>${code}</code>${hintLine(hint)}</span></p>`;
 }
@@ -111,7 +110,6 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
 <tbody>${body}</tbody></table></div>`;
 }
 
-/** Renders the title of a column. */
 export function columnHead([title, kind = '', note]: readonly [title: string, kind?: string, note?: string]): Markup {
   return markup`<th scope="col" class="${kind === 'number' ? kind : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`;
 }
@@ -125,8 +123,7 @@ export function countCell(count: number, text: string): TableCell {
   return count === 0 ? markup`<span class="quiet">${text}</span>` : text;
 }
 
-/** Joins the parts with dots. */
-export function listed(parts: readonly (Markup | string)[]): Markup {
+export function joinWithDots(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
 }
 

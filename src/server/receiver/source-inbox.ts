@@ -111,7 +111,6 @@ export class SourceInbox implements ReceivedInbox {
 
   readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
 
-  /** Commits what waits, and closes. */
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all([this.#commits.idle(), this.#upkeep]);

@@ -104,7 +104,6 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   };
 }
 
-/** Throws if no inbox can be opened. */
 async function openInboxes(inboxes: readonly SourceInbox[], clock: Clock): Promise<void> {
   const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE });
   await waitAtMost(clock, OPENING_MS, opening);

@@ -15,15 +15,12 @@ interface CheckResult {
   severity: Severity;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
-  /** The remedy. */
   next: string | null;
-  /** The command that does it. */
   command: string | null;
   /** Absent if only the page shows it; so are the members below. */
   alert?: AlertKind;
   /** When it began, epoch milliseconds; absent if that is not known. */
   since?: number | null;
-  /** 1 if absent. */
   count?: number;
   /** Distinguishes problems of the same kind and resource. */
   detail?: string;
@@ -70,7 +67,7 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
   ]);
   const refused = snapshot.refused.map(({ source, problem }): FoundProblem => {
     const what = 'It is left out, because its settings cannot be used';
-    return { ...down(what, problem.hint, { alert: 'failed' }), source, resource: null, check: 'refused' };
+    return { ...down(what, problem.hint, null, { alert: 'failed' }), source, resource: null, check: 'refused' };
   });
   return [...refused, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
@@ -92,16 +89,14 @@ function runChecks<T>(
 
 type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count' | 'detail'>;
 
-function down(what: string, next: string | null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'down', what, next, command: null, ...alert };
-}
+const down = createFinding('down');
+const late = createFinding('late');
+const look = createFinding('look');
 
-function late(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'late', what, next, command, ...alert };
-}
-
-function look(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'look', what, next, command, ...alert };
+function createFinding(severity: Severity) {
+  return (what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult => {
+    return { severity, what, next, command, ...alert };
+  };
 }
 
 /** True if a success should have come by now. */
@@ -128,12 +123,12 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (problem === null) return null;
     const since = read_at === null ? '' : `; the figures below are from ${formatAge(read_at, now)}`;
     const what = `The warehouse cannot be read: ${problem.message}${since}`;
-    return down(what, problem.hint, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
+    return down(what, problem.hint, null, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
   },
   function inboxUnreadable({ webhooks }) {
     const problem = webhooks?.problem ?? null;
     if (problem === null) return null;
-    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, { alert: 'failed' });
+    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, null, { alert: 'failed' });
   },
   function deadDeliveries({ source, webhooks }) {
     if (webhooks === null || webhooks.dead === 0) return null;

@@ -32,7 +32,6 @@ export interface SourceDetails {
   /** The part of each resource in the requested run. */
   run: RunDetails[];
   rejects: RejectDetails[];
-  /** Null if no webhooks are configured. */
   deliveries: DeliveryDetails[] | null;
   schema_changes: SchemaChangeStatus[];
 }

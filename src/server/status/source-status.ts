@@ -32,7 +32,6 @@ interface StatusSource extends ReadSource {
   webhook: SourceSettings['webhook'];
 }
 
-/** How the status of a source is read. */
 export interface StatusParts {
   source: StatusSource;
   activity: SourceActivity;
@@ -41,20 +40,14 @@ export interface StatusParts {
   /** Null if the source is not open. */
   rateLimiter: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
-  /** Null if no webhooks are configured. */
   inbox: (() => Promise<InboxFigures>) | null;
-  /** Null if no webhooks are configured. */
   deliveries: Inbox['list'] | null;
-  /** Removes secrets from a text. */
   scrub: (text: string) => string;
 }
 
-/** What was read of a source for one snapshot. */
 interface SourceReading {
   stored: LastRead<StoredSource>;
-  /** By resource. */
   counts: LastRead<ReadonlyMap<string, RowCount>>;
-  /** Null if no webhooks are configured. */
   inbox: LastRead<InboxFigures> | null;
 }
 

@@ -141,7 +141,6 @@ export function parseStoredTime(text: string | null | undefined): number | null 
   return Number.isNaN(at) ? null : at;
 }
 
-/** Rows of a resource's own table. */
 export interface RowCount {
   live: number;
   deleted: number;
@@ -155,7 +154,6 @@ const FAILED_STATUSES: readonly FileStatus[] = ['failed', 'refused'];
 /** Of all resources together. */
 const MAX_FAILED_FILES = 40;
 
-/** The files of a source. */
 export interface StoredFiles {
   /** By resource; resources without a known file are absent. */
   resources: ReadonlyMap<string, FilesStatus>;

@@ -97,7 +97,6 @@ export function queueName(address: string): string {
   return shared.namespace;
 }
 
-/** The item in the queue after a `put`. */
 export interface QueuedItem {
   id: string;
   /** False if the same item was already queued or in progress; `id` is then the id of that item. */
