@@ -31,6 +31,7 @@ import * as microseconds from './030-microseconds.ts';
 import * as goneColumns from './031-gone-columns.ts';
 import * as wideningViews from './032-widening-views.ts';
 import * as readableViews from './033-readable-views.ts';
+import * as noForeignKeys from './034-no-foreign-keys.ts';
 import * as deliveries from './inbox/001-deliveries.ts';
 import * as roomAndDifferences from './inbox/002-room-and-differences.ts';
 import * as zonedTimes from './inbox/003-zoned-times.ts';
@@ -75,6 +76,7 @@ export const WAREHOUSE_MIGRATIONS: Migrations = {
   '031-gone-columns': goneColumns,
   '032-widening-views': wideningViews,
   '033-readable-views': readableViews,
+  '034-no-foreign-keys': noForeignKeys,
 };
 export const INBOX_MIGRATIONS: Migrations = {
   '001-deliveries': deliveries,

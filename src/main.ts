@@ -12,6 +12,7 @@ const SHUTDOWN_GRACE_MS = 9_500;
 const READER_TIMEOUT_MS = 500;
 const OWNER_ONLY = 0o077;
 const EXIT_INTERRUPTED = 130;
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const EXIT_FAILED = 1;
 
 /** This file is in `src/` or, built, in `dist/src/`: the package folder is the next one with a package.json. */
@@ -115,7 +116,7 @@ async function main(): Promise<void> {
     interruption.abort(new SyncError('interrupted', `stopped by ${signal}`, { recovery: 'stop' }));
     setTimeout(() => process.exit(EXIT_INTERRUPTED), SHUTDOWN_GRACE_MS).unref();
   };
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
+  for (const name of STOP_SIGNALS) process.on(name, onSignal);
   // A closed reader (`| head`) is no failure: the work continues.
   process.stdout.on('error', () => undefined);
   process.stderr.on('error', () => undefined);
@@ -124,7 +125,7 @@ async function main(): Promise<void> {
   process.exitCode = code;
   // The work is done: a signal that comes now changes no exit code.
   const leave = (): void => process.exit(code);
-  process.on('SIGINT', leave).on('SIGTERM', leave).off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  for (const name of STOP_SIGNALS) process.on(name, leave).off(name, onSignal);
   await leaveUnread(code);
 }
 

@@ -23,16 +23,7 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 );
 
 /** Commands that take no sources of a config. */
-const WITHOUT_SOURCES = new Set([
-  'init',
-  'config probe',
-  'demo',
-  'demo sandbox',
-  'config alerts test',
-  'export monitoring',
-  'export deployment',
-  'explain',
-]);
+const WITHOUT_SOURCES = new Set(['init', 'config probe', 'demo', 'demo sandbox', 'config alerts test', 'explain']);
 
 /** Commands and their options as the help of each lists them. */
 const helps = new Map<string, string[]>();

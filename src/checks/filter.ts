@@ -1,3 +1,4 @@
+// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
 import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -5,7 +6,7 @@ import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import {
-  askedFor,
+  withPartition,
   type CheckFinding,
   type ExtraQuery,
   fail,
@@ -22,7 +23,7 @@ import {
   toListed,
   warn,
 } from './listing-scan.ts';
-import { momentOf, writtenMoment } from './since.ts';
+import { toEpochMs, formatTime } from './since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
 export const FAR_AHEAD_MS = 366 * 86_400_000;
@@ -36,7 +37,7 @@ export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
 /** A filter to be tried on a page that was listed without it. */
 interface FilterTrial {
-  plain: ListedPage;
+  unfiltered: ListedPage;
   /** The service's clock in epoch milliseconds. */
   now: number;
   lookback: number;
@@ -63,9 +64,9 @@ const OTHER_FORM = `set incremental.param, incremental.template and incremental.
 /** Requests nothing, everything and some of a listing by a filter, and judges what it lists. */
 export async function tryFilter(
   request: RequestSince,
-  { plain, now, lookback, shown }: FilterTrial,
+  { unfiltered, now, lookback, shown }: FilterTrial,
 ): Promise<FilterVerdict> {
-  const middleAt = chooseMoment(plain.records, lookback);
+  const middleAt = chooseTime(unfiltered.records, lookback);
   const aheadAt = now + FAR_AHEAD_MS;
   const [ahead, back] = [await request(aheadAt), await request(FAR_BACK_MS)];
   const middle = middleAt === null ? back : await request(middleAt);
@@ -74,36 +75,38 @@ export async function tryFilter(
   if (middle === 'refused') return is('fails', `the service refuses ${shown(at)}`, OTHER_FORM);
   if (back !== 'refused' && back.records.length + middle.records.length === 0)
     return is('fails', `${shown(FAR_BACK_MS)} lists nothing: the filter matches no record`, OTHER_FORM);
-  const missing = middleAt === null ? null : missingAfter(plain, middleAt, middle);
+  const missing = middleAt === null ? null : findMissing(unfiltered, middleAt, middle);
   if (missing !== null) {
     const detail = `${shown(at)} does not list ${missing}: the service reads the moment otherwise`;
     return is('fails', detail, OTHER_FORM);
   }
-  const [all, found] = countAll(plain, ahead, back);
+  const [all, found] = countAll(unfiltered, ahead, back);
   if (found < all) {
     const detail = `${shown(FAR_BACK_MS)} lists ${found} of ${all} records: the other ${all - found} can never be found by the filter`;
     return is('fails', detail, `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`);
   }
   const tooMuch = `every sync reads so much: ${OTHER_FORM}`;
-  const tooEarly = earlierThan(ahead, aheadAt).length;
-  const listed = new Set(middleAt === null ? [] : earlierThan(middle, middleAt).map(({ key }) => key));
-  const before = plain.records.filter((record) => record.at > -Infinity && middleAt !== null && record.at < middleAt);
+  const tooEarly = changedBefore(ahead, aheadAt).length;
+  const listed = new Set(middleAt === null ? [] : changedBefore(middle, middleAt).map(({ key }) => key));
+  const before = unfiltered.records.filter(
+    (record) => record.at > -Infinity && middleAt !== null && record.at < middleAt,
+  );
   if (tooEarly > 0 && before.every(({ key }) => listed.has(key)))
     return is('ignored', `${shown(aheadAt)} still lists ${tooEarly} records: the service ignores it`, tooMuch);
-  const [early] = middleAt === null ? [] : earlierThan(middle, middleAt - MAX_EARLIER_MS);
+  const [early] = middleAt === null ? [] : changedBefore(middle, middleAt - MAX_EARLIER_MS);
   if (early !== undefined) {
-    const detail = `${shown(at)} also lists what last changed at ${textOf(early.at)}: the service reads the moment otherwise`;
+    const detail = `${shown(at)} also lists what last changed at ${toIsoTime(early.at)}: the service reads the moment otherwise`;
     return is('ignored', detail, tooMuch);
   }
   const none = ahead === 'refused' ? 'a moment to come is refused' : 'none in a year';
-  const count = `${middle.records.length}${isWhole(middle, plain) ? '' : ' and more'}`;
-  const some = middleAt === null ? '' : `, ${count} since ${textOf(middleAt)}`;
+  const count = `${middle.records.length}${isWhole(middle, unfiltered) ? '' : ' and more'}`;
+  const some = middleAt === null ? '' : `, ${count} since ${toIsoTime(middleAt)}`;
   const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
   return {
     is: 'works',
     detail: `leaves out what did not change: ${none}, ${first}${some}`,
     listed: middle.records.length,
-    listsAll: back !== 'refused' && back.records.length >= plain.records.length,
+    listsAll: back !== 'refused' && back.records.length >= unfiltered.records.length,
   };
 }
 
@@ -111,7 +114,7 @@ export async function tryFilter(
  * A time with listed records before and after it: like a sync, somewhat before a record's time. Records of one day
  * are preferred, because a service that compares texts of two forms errs within a day only. Null if all have one time.
  */
-function chooseMoment(records: readonly ListedRecord[], lookback: number): number | null {
+function chooseTime(records: readonly ListedRecord[], lookback: number): number | null {
   const times = [...new Set(records.map(({ at }) => at))].filter((at) => at > -Infinity).toSorted((a, b) => a - b);
   const gaps = times.slice(1).map((at, index) => ({ before: times[index] ?? at, at }));
   const middle = gaps[Math.ceil((times.length - 1) / 2) - 1] ?? gaps.at(-1);
@@ -124,38 +127,38 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
 }
 
 /** A record that changed after the time and is not listed. */
-function missingAfter(plain: ListedPage, at: number, page: ListedPage): string | null {
+function findMissing(unfiltered: ListedPage, at: number, page: ListedPage): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
-  const wanted = plain.records.filter((record) => record.at > at);
-  const first = isWhole(page, plain) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
+  const wanted = unfiltered.records.filter((record) => record.at > at);
+  const first = isWhole(page, unfiltered) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
   if (first !== undefined) return `${first.key}, which changed at ${first.text}`;
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
 
 /** How many records must be listed since a time before all others, and how many are: by the totals, if these count what is listed. */
 function countAll(
-  plain: ListedPage,
+  unfiltered: ListedPage,
   ahead: ListedPage | 'refused',
   back: ListedPage | 'refused',
 ): readonly [all: number, found: number] {
   if (back === 'refused') return [0, 0];
   const aheadTotal = ahead === 'refused' ? 0 : (ahead.total ?? 0);
   // Records without a time of change are reported on their own.
-  const untimed = plain.records.filter(({ at }) => at === -Infinity).length;
-  const isStated = plain.total !== null && back.total !== null && aheadTotal < plain.total;
-  const [all, found] = isStated ? [plain.total, back.total] : [plain.records.length, back.records.length];
+  const untimed = unfiltered.records.filter(({ at }) => at === -Infinity).length;
+  const isStated = unfiltered.total !== null && back.total !== null && aheadTotal < unfiltered.total;
+  const [all, found] = isStated ? [unfiltered.total, back.total] : [unfiltered.records.length, back.records.length];
   return (all ?? 0) - (found ?? 0) <= untimed ? [0, 0] : [all ?? 0, found ?? 0];
 }
 
 /** The records that changed before the time, the oldest first. */
-function earlierThan(page: ListedPage | 'refused', at: number): ListedRecord[] {
+function changedBefore(page: ListedPage | 'refused', at: number): ListedRecord[] {
   const records = page === 'refused' ? [] : page.records.filter((record) => record.at < at && record.at > -Infinity);
   return records.toSorted((a, b) => a.at - b.at);
 }
 
 /** A page that is shorter than the one without a filter is the last one, whatever else it says. */
-function isWhole(page: ListedPage, plain: ListedPage): boolean {
-  return page.isWhole || page.records.length < plain.records.length;
+function isWhole(page: ListedPage, unfiltered: ListedPage): boolean {
+  return page.isWhole || page.records.length < unfiltered.records.length;
 }
 
 /** Formats of a time that are tried if the profile's own does not work. */
@@ -176,26 +179,31 @@ export async function filterFinding(
   const check = 'filter';
   const { profile, clock } = context;
   const name = filterName(incremental);
-  let plain = toListed(page, profile);
-  if (plain.records.length === 0) {
+  let unfiltered = toListed(page, profile);
+  if (unfiltered.records.length === 0) {
     return warn(check, `${name} cannot be tried on an empty listing`);
   }
   const now = page.serverDate ?? clock.now();
   const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
-    const query = querySince(context, asked, plain);
+    const query = querySince(context, asked, unfiltered);
     const shown = (at: number): string => filterText(asked, query(at));
-    return tryFilter((at) => requestFirstPage(context, query(at)), { plain, now, lookback: asked.lookback, shown });
+    return tryFilter((at) => requestFirstPage(context, query(at)), {
+      unfiltered,
+      now,
+      lookback: asked.lookback,
+      shown,
+    });
   };
   let verdict = await judge(incremental);
   if (verdict.is === 'fails') {
     // A record that changed meanwhile looks like a filter that fails.
     const again = await requestFirstPage(context, {});
-    if (again !== 'refused') plain = again;
+    if (again !== 'refused') unfiltered = again;
     verdict = await judge(incremental);
   }
   if (verdict.is === 'works') return ok(check, `${name} ${verdict.detail}`);
   const finding = verdict.is === 'ignored' || profile.accept.includes('filter') ? warn : fail;
-  if (chooseMoment(plain.records, incremental.lookback) !== null) {
+  if (chooseTime(unfiltered.records, incremental.lookback) !== null) {
     for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
       if ((await judge({ ...incremental, format })).is !== 'works') continue;
       const hint = `set incremental.format to "${format}" in the profile: with that it lists what it should`;
@@ -209,11 +217,11 @@ export async function filterFinding(
 function querySince(
   { profile }: RequestContext,
   incremental: IncrementalProfile,
-  plain: ListedPage,
+  unfiltered: ListedPage,
 ): (at: number) => ExtraQuery {
-  const like = plain.records.find(({ at }) => at > -Infinity)?.text ?? '';
+  const like = unfiltered.records.find(({ at }) => at > -Infinity)?.text ?? '';
   const zone = updatedZone(profile);
-  const write = (at: number): string => writtenMoment(at, incremental, like, zone);
+  const write = (at: number): string => formatTime(at, incremental, like, zone);
   return (at) => filterSince(incremental, write(at));
 }
 
@@ -243,7 +251,7 @@ export async function unlistedKeys(
     isCut = missing.size > 0 && page.next !== null && (pages += 1) >= maxPages;
     return isCut || missing.size === 0;
   };
-  const query = askedFor(profile, keys[0] ?? '', filterQuery(profile, since));
+  const query = withPartition(profile, keys[0] ?? '', filterQuery(profile, since));
   const found = scanPages({ ...listingScan(context, 'incremental', query), acceptsEnd: true, isEnough });
   for await (const page of found) if (page.next === null) break;
   return isCut ? null : [...missing];
@@ -267,7 +275,7 @@ export class DescendingOrder {
   /** `since`: the requested time as `sinceValue` writes it; null if all is wanted. */
   constructor(profile: ResourceProfile, since: string | null) {
     this.#profile = profile;
-    this.#since = since === null ? -Infinity : momentOf(since, updatedZone(profile));
+    this.#since = since === null ? -Infinity : toEpochMs(since, updatedZone(profile));
   }
 
   /** Begins a listing: returns `add`. */
@@ -295,13 +303,14 @@ export class DescendingOrder {
     if (this.#seen.has(key)) return at;
     this.#seen.add(key);
     const { key: lastKey, at: lastAt } = this.#last;
-    if (at > lastAt) this.broken ??= `the record ${key} (${textOf(at)}) comes behind ${lastKey} (${textOf(lastAt)})`;
+    if (at > lastAt)
+      this.broken ??= `the record ${key} (${toIsoTime(at)}) comes behind ${lastKey} (${toIsoTime(lastAt)})`;
     this.#last = { key, at };
     return at;
   }
 }
 
-function textOf(epochMs: number): string {
+function toIsoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
@@ -311,8 +320,8 @@ const PAGES = 2;
 const HINT =
   'set incremental.query in the profile to what sorts the listing by `updated`, newest first; else set `incremental: null`';
 
-/** Whether the listing descends by time of change, from its first two pages and `plain`, the first one without that order. */
-export async function orderFinding(context: RequestContext, plain: Page): Promise<CheckFinding> {
+/** Whether the listing descends by time of change, from its first two pages and `unfiltered`, the first one without that order. */
+export async function orderFinding(context: RequestContext, unfiltered: Page): Promise<CheckFinding> {
   const check = 'filter';
   const { profile } = context;
   const order = new DescendingOrder(profile, null);
@@ -324,8 +333,8 @@ export async function orderFinding(context: RequestContext, plain: Page): Promis
     if ((pages += 1) === PAGES) break;
   }
   const newest = Math.max(...times);
-  const isPassedBy = timesIn(plain, profile).some((at) => at > newest);
-  const why = order.broken ?? (isPassedBy ? `its first record, of ${textOf(newest)}, is not the newest` : null);
+  const isPassedBy = timesIn(unfiltered, profile).some((at) => at > newest);
+  const why = order.broken ?? (isPassedBy ? `its first record, of ${toIsoTime(newest)}, is not the newest` : null);
   if (why !== null) {
     const finding = profile.accept.includes('filter') ? warn : fail;
     return finding(check, `the listing is not newest first: ${why}`, HINT);

@@ -1,3 +1,4 @@
+// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -22,7 +23,7 @@ import {
 } from './listing-scan.ts';
 
 /** The request for the listing that showed the record. */
-interface ListedBy {
+interface ListingRequest {
   lane: Lane;
   extraQuery: ExtraQuery;
 }
@@ -41,22 +42,22 @@ export type Comparison =
  * Compares a record of a listing's first page with the record fetched individually (`first`, if that was read already).
  * If the two differ, both are requested once more, because a record may change meanwhile. Throws what a request throws.
  */
-export async function compareAlone(
+export async function compareWithItem(
   context: RequestContext,
-  { lane, extraQuery }: ListedBy,
+  { lane, extraQuery }: ListingRequest,
   { key, listed }: { key: string; listed: JsonValue },
   first?: JsonValue,
 ): Promise<Comparison> {
   const { profile } = context;
   const toCompared = comparedPart(profile.fields);
   const judge = (a: JsonValue, b: JsonValue) => judgeRecord(toCompared(a), toCompared(b), b);
-  const alone = first ?? valueOf(await readItem(context, key, lane));
+  const alone = first ?? fetchedValue(await readItem(context, key, lane));
   const early = alone === null ? null : judge(listed, alone);
   if (early !== null && early.is !== 'other') return early;
   const page = await firstPage(context, lane, extraQuery);
   const again = recordIn(page?.records ?? [], profile, key)?.value ?? null;
   if (again === null) return { is: 'moving' };
-  const second = valueOf(await readItem(context, key, lane));
+  const second = fetchedValue(await readItem(context, key, lane));
   if (second === null) return { is: 'gone' };
   const judged = judge(again, second);
   if (judged.is !== 'other') return judged;
@@ -79,7 +80,7 @@ export function judgeRecord(
 }
 
 /** A record that the profile's filter leaves out is compared like any other. */
-function valueOf(reading: ItemReading): JsonValue | null {
+function fetchedValue(reading: ItemReading): JsonValue | null {
   return (reading.isThere ? reading.record : reading.leftOut)?.value ?? null;
 }
 
@@ -102,12 +103,12 @@ export async function itemFinding(
   item: string,
 ): Promise<CheckFinding> {
   const check = 'item';
-  const samples = samplesOf(records, context.profile);
+  const samples = chooseSamples(records, context.profile);
   if (samples.length === 0) return warn(check, 'no record with an id to ask for');
   const counts = { gone: 0, moving: 0, same: 0, more: 0 };
   let further = '';
   for (const sample of samples) {
-    const compared = await compareAlone(context, { lane: 'incremental', extraQuery: {} }, sample);
+    const compared = await compareWithItem(context, { lane: 'incremental', extraQuery: {} }, sample);
     if (compared.is === 'other') {
       const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
       return fail(check, detail, HINT);
@@ -140,7 +141,10 @@ function notFound(gone: number, asked: number, item: string): CheckFinding {
   return warn('item', detail, hint);
 }
 
-function samplesOf(records: readonly SourceRecord[], profile: ResourceProfile): { key: string; listed: JsonValue }[] {
+function chooseSamples(
+  records: readonly SourceRecord[],
+  profile: ResourceProfile,
+): { key: string; listed: JsonValue }[] {
   const keyed = records.flatMap(({ value }) => {
     const key = keyIn(value, profile);
     return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];

@@ -1,3 +1,4 @@
+// Builds the requests for a resource's listing, with or without its filter; and the findings that `check` reports.
 import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -6,7 +7,7 @@ import type { Clock } from '../model/clock.ts';
 import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { type PlaceValue, type PlaceValues, textOf } from '../pagination/page-styles/page-position.ts';
+import { type PlaceValue, type PlaceValues, formatPlaceValue } from '../pagination/page-styles/page-position.ts';
 import type { Page } from '../pagination/page.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
@@ -14,7 +15,7 @@ import { inPartition } from '../pagination/scan-partitions.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import { sentMoment } from './since.ts';
+import { formatSince } from './since.ts';
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
@@ -32,24 +33,24 @@ export type ExtraQuery = Pick<ScanOptions, 'extraQuery' | 'values'>;
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
-  if (incremental?.mode === 'newest_first') return { extraQuery: filledFilter(incremental, {}) };
+  if (incremental?.mode === 'newest_first') return { extraQuery: fillFilter(incremental, {}) };
   if (since === null || incremental === null) return {};
-  return filterSince(incremental, sentMoment(since, incremental, updatedZone(profile)));
+  return filterSince(incremental, formatSince(since, incremental, updatedZone(profile)));
 }
 
 /** The same for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
 export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
   const values = { since };
-  return { extraQuery: filledFilter(incremental, values), values };
+  return { extraQuery: fillFilter(incremental, values), values };
 }
 
-function filledFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
-  const filled = filterPlaces(incremental).map(([place, value]) => [place, filledValue(place, value, values)]);
+function fillFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
+  const filled = filterPlaces(incremental).map(([place, value]) => [place, fillValue(place, value, values)]);
   return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
 }
 
 /** A Unix time that is all of a field in a JSON body is a number there. */
-function filledValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
+function fillValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
   const { in: part } = placeOf(place);
   const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
   const isAlone = /^\{\w+\}$/.test(value);
@@ -59,7 +60,7 @@ function filledValue(place: string, value: string, values: TemplateValues): Plac
 /** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
 export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
   const name = filterName(incremental);
-  return `${name}=${textOf(extraQuery[name] ?? values?.['since'] ?? '')}`;
+  return `${name}=${formatPlaceValue(extraQuery[name] ?? values?.['since'] ?? '')}`;
 }
 
 /** A scan over the resource's listing from its beginning, one page after the other. */
@@ -79,7 +80,7 @@ export function listingScan(
 }
 
 /** The same request for the listing that a record with this key comes from. */
-export function askedFor(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+export function withPartition(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
   const { partition } = keyParts(profile, key);
   return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
 }

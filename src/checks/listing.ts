@@ -1,3 +1,4 @@
+// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -30,7 +31,7 @@ import {
 } from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
-type BareListing =
+type UnfilteredListing =
   /** There are records, which these parameters hide. */
   | { is: 'hidden'; records: number; by: readonly string[] }
   /** There are records without `query` of the profile, which may be meant to leave them out. */
@@ -45,7 +46,10 @@ type BareListing =
  * a parameter that it does not know for a filter by equality lists nothing for it. `kept` is sent all the same. Throws
  * what a request throws that is not refused.
  */
-export async function requestBare(context: RequestContext, kept: ExtraQuery = {}): Promise<BareListing> {
+export async function requestWithoutParameters(
+  context: RequestContext,
+  kept: ExtraQuery = {},
+): Promise<UnfilteredListing> {
   const { client, listing, profile, meter, signal } = context;
   const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', kept);
   const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
@@ -75,7 +79,7 @@ export async function requestBare(context: RequestContext, kept: ExtraQuery = {}
 }
 
 /** How an operator reads that parameters hide the records of a listing, and what to do. */
-export function hiddenText({ is, records, by }: Extract<BareListing, { by: unknown }>): {
+export function describeHidden({ is, records, by }: Extract<UnfilteredListing, { by: unknown }>): {
   message: string;
   hint: string;
 } {
@@ -100,7 +104,7 @@ export function hiddenText({ is, records, by }: Extract<BareListing, { by: unkno
 export function listingFinding(
   pages: readonly Page[],
   profile: ResourceProfile,
-  bare: BareListing = { is: 'unknown' },
+  bare: UnfilteredListing = { is: 'unknown' },
 ): CheckFinding {
   const check = 'listing';
   const [first, second] = pages;
@@ -110,7 +114,7 @@ export function listingFinding(
   const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
   const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
   if (count === 0 && 'by' in bare) {
-    const { message, hint } = hiddenText(bare);
+    const { message, hint } = describeHidden(bare);
     return (bare.is === 'hidden' ? fail : warn)(check, message, hint);
   }
   if (count === 0) {
@@ -126,10 +130,10 @@ export function pageSizeFindings(
   [first, second]: readonly Page[],
   { page: { size, size_param } }: ResourceProfile,
 ): CheckFinding[] {
-  const came = first?.records.length ?? 0;
-  const goesOn = first !== undefined && first.next !== null && second?.records.length !== 0;
-  if (size_param === null || came === 0 || (goesOn ? came === size : came <= size)) return [];
-  const detail = `${size} records were asked for with ${size_param}, and the first page held ${came}`;
+  const received = first?.records.length ?? 0;
+  const continues = first !== undefined && first.next !== null && second?.records.length !== 0;
+  if (size_param === null || received === 0 || (continues ? received === size : received <= size)) return [];
+  const detail = `${size} records were asked for with ${size_param}, and the first page held ${received}`;
   const hint =
     'set page.size to what the service gives, and page.size_param to the parameter that it reads (null for none)';
   return [warn('page size', detail, hint)];
@@ -148,7 +152,7 @@ function idFinding(records: readonly SourceRecord[], profile: ResourceProfile): 
   const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
   const name = [profile.id].flat().join(', ');
   if (bad !== undefined && 'reject' in bad) {
-    const hint = `the fields there are: ${namesIn(records[0])}; name the right one as \`id\` in the profile`;
+    const hint = `the fields there are: ${fieldNames(records[0])}; name the right one as \`id\` in the profile`;
     return fail('id', bad.reject.detail, hint);
   }
   if (distinct.size === records.length) return ok('id', `${name} is there and unique on the page`);
@@ -161,7 +165,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   const readable = records.filter(({ value }) => updatedTime(value, profile) !== null).length;
   const detail = `${updatedPaths(profile).join(', else ')} is a time in ${readable} of ${records.length} records`;
   if (readable === records.length) return ok(check, detail);
-  const without = `${detail}; the fields are ${namesIn(records[0])}`;
+  const without = `${detail}; the fields are ${fieldNames(records[0])}`;
   const other = 'if another field holds the time of change, name it as `updated`';
   if (profile.incremental === null) return warn(check, without, `a change is then known by the body alone; ${other}`);
   return (profile.accept.includes('filter') ? warn : fail)(
@@ -171,7 +175,7 @@ function updatedFinding(records: readonly SourceRecord[], profile: ResourceProfi
   );
 }
 
-function namesIn(record: SourceRecord | undefined): string {
+function fieldNames(record: SourceRecord | undefined): string {
   const value = record?.value;
   return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 20).join(', ') : 'none';
 }
@@ -202,7 +206,7 @@ export function describedFields(
   const values = records.map(({ value, asSent }) =>
     asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
   );
-  const missing = Object.entries(fields).filter(([path]) => !values.some((value) => leadsTo(value, keysOfText(path))));
+  const missing = Object.entries(fields).filter(([path]) => !values.some((value) => hasPath(value, keysOfText(path))));
   const named = missing.map(([path, { hash, exclude }]) => {
     const harm = hash || exclude ? '; under another name it is copied as it is' : '';
     const hint = `name it as the path that leads to it, such as author.email${harm}`;
@@ -211,11 +215,11 @@ export function describedFields(
   return state === null ? named : [...named, stateFinding(values, state)];
 }
 
-function leadsTo(value: JsonValue, keys: readonly string[]): boolean {
-  if (Array.isArray(value)) return value.some((element) => leadsTo(element, keys));
+function hasPath(value: JsonValue, keys: readonly string[]): boolean {
+  if (Array.isArray(value)) return value.some((element) => hasPath(element, keys));
   const [key, ...rest] = keys;
   if (key === undefined) return true;
-  return isObject(value) && Object.hasOwn(value, key) && leadsTo(value[key] ?? null, rest);
+  return isObject(value) && Object.hasOwn(value, key) && hasPath(value[key] ?? null, rest);
 }
 
 function stateFinding(

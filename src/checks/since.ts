@@ -1,15 +1,23 @@
-import { hasOffset, isNamedFormat, type NamedFormat, parsePattern, patternStep, writePattern } from '../config/profile/incremental.ts';
+// Computes the time from which changes are requested, and formats it as the service's filter takes it.
+import {
+  hasOffset,
+  isNamedFormat,
+  type NamedFormat,
+  parsePattern,
+  patternStep,
+  writePattern,
+} from '../config/profile/incremental.ts';
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 
 /** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last scan began. */
-interface Looks {
+interface CursorAge {
   first: number;
   last: number;
 }
 
 /** How a filter takes a time. */
-interface MomentForm {
+interface FilterTimeFormat {
   format: string;
   zone?: string | null;
 }
@@ -28,12 +36,12 @@ interface MomentForm {
  */
 export function sinceValue(
   cursor: string,
-  incremental: MomentForm & { lookback: number },
-  looks: Looks | null,
+  incremental: FilterTimeFormat & { lookback: number },
+  age: CursorAge | null,
   zone: TimeZone | null = null,
   like = cursor,
 ): string | null {
-  const at = momentOf(cursor, zone);
+  const at = toEpochMs(cursor, zone);
   if (at === -Infinity) return null;
   const step = formatStepMs(incremental.format, cursor);
   const isFine = step <= 1_000;
@@ -42,41 +50,39 @@ export function sinceValue(
     isFine &&
     fractionDigits(cursor) <= 3 &&
     !/^\d{15,}/.test(cursor) &&
-    looks !== null &&
-    isSettled(at, { lookback: incremental.lookback, step }, looks);
+    age !== null &&
+    isLookbackOver(at, { lookback: incremental.lookback, step }, age);
   const from = isPast ? at + step : at - incremental.lookback - (isFine ? 0 : step);
-  return isNamedFormat(incremental.format)
-    ? writtenMoment(from, incremental, like, zone)
-    : new Date(from).toISOString();
+  return isNamedFormat(incremental.format) ? formatTime(from, incremental, like, zone) : new Date(from).toISOString();
 }
 
 /**
  * Epoch milliseconds of a time as a service writes it, a Unix time as text too, a time without a zone read in `zone`
  * (UTC without one); -Infinity for any other text.
  */
-export function momentOf(text: string, zone: TimeZone | null = null): number {
+export function toEpochMs(text: string, zone: TimeZone | null = null): number {
   return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }
 
 /** A time of `sinceValue` as the request has it. */
-export function sentMoment(since: string, form: MomentForm, zone: TimeZone | null = null): string {
-  return isNamedFormat(form.format) ? since : writtenMoment(momentOf(since), form, since, zone);
+export function formatSince(since: string, form: FilterTimeFormat, zone: TimeZone | null = null): string {
+  return isNamedFormat(form.format) ? since : formatTime(toEpochMs(since), form, since, zone);
 }
 
 /**
  * A time as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
  * without a zone is one of `zone`, unless the filter has a zone of its own.
  */
-export function writtenMoment(
+export function formatTime(
   epochMs: number,
-  { format, zone: own }: MomentForm,
+  { format, zone: own }: FilterTimeFormat,
   like: string,
   zone: TimeZone | null = null,
 ): string {
   const local = typeof own === 'string' ? timeZone(own) : zone;
-  if (!isNamedFormat(format)) return patternText(epochMs, format, local);
+  if (!isNamedFormat(format)) return formatPattern(epochMs, format, local);
   const isLocal = local !== null && format === 'as_sent' && isLocalTime(like);
-  return isLocal ? localText(epochMs, like, local) : FORMATS[format](epochMs, like);
+  return isLocal ? formatLocal(epochMs, like, local) : FORMATS[format](epochMs, like);
 }
 
 function fractionDigits(text: string): number {
@@ -87,16 +93,16 @@ function isNumber(text: string): boolean {
   return /^\d+(\.\d+)?$/.test(text);
 }
 
-function patternText(epochMs: number, pattern: string, zone: TimeZone | null): string {
+function formatPattern(epochMs: number, pattern: string, zone: TimeZone | null): string {
   const parts = parsePattern(pattern) ?? [];
   if (zone === null) return writePattern(parts, epochMs);
   const offset = Math.round((zone.toLocal(epochMs) - epochMs) / 60_000);
-  return writePattern(parts, hasOffset(parts) ? zone.toLocal(epochMs) : localOf(epochMs, zone), offset);
+  return writePattern(parts, hasOffset(parts) ? zone.toLocal(epochMs) : earliestLocal(epochMs, zone), offset);
 }
 
 /** Local time in the form of the cursor, cut off as that is. */
-function localText(epochMs: number, cursor: string, zone: TimeZone): string {
-  const text = new Date(localOf(epochMs, zone)).toISOString();
+function formatLocal(epochMs: number, cursor: string, zone: TimeZone): string {
+  const text = new Date(earliestLocal(epochMs, zone)).toISOString();
   const [date, clock] = [text.slice(0, 10), text.slice(11, cursor.includes('.') ? 23 : Math.min(cursor.length, 19))];
   return `${date}${cursor.charAt(10)}${clock}`;
 }
@@ -105,7 +111,7 @@ function localText(epochMs: number, cursor: string, zone: TimeZone): string {
  * Of an hour that is there twice, when clocks are put back, the service's filter may take either: then the scan starts
  * before both.
  */
-function localOf(epochMs: number, zone: TimeZone): number {
+function earliestLocal(epochMs: number, zone: TimeZone): number {
   const local = zone.toLocal(epochMs);
   return local - zone.spread(local);
 }
@@ -114,16 +120,16 @@ function localOf(epochMs: number, zone: TimeZone): number {
  * True if nothing that the look-back allows for can still come before the time after the cursor, because the last scan
  * would have seen it.
  */
-function isSettled(
+function isLookbackOver(
   cursor: number,
   { lookback, step }: { lookback: number; step: number },
-  { first, last }: Looks,
+  { first, last }: CursorAge,
 ): boolean {
-  return last - first >= lookback && last - cursor >= lookback + Math.max(roundness(cursor), step === 1 ? 0 : step);
+  return last - first >= lookback && last - cursor >= lookback + Math.max(roundingMs(cursor), step === 1 ? 0 : step);
 }
 
 /** A service whose times are rounded down to the hour still writes this hour's time when most of it has passed. */
-function roundness(epochMs: number): number {
+function roundingMs(epochMs: number): number {
   return ROUND_UNITS_MS.find((unit) => epochMs % unit === 0) ?? 0;
 }
 

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
 import type { RestoreReport } from '../database/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
-import { resourcesLeft } from '../database/state/forgotten.ts';
+import { resourcesWithOpenErasures } from '../database/state/forgotten.ts';
 import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { countOf, formatBytes } from '../observe/figures.ts';
@@ -82,7 +82,7 @@ export function restoreCommand(context: CliContext): Command {
 /** Resources with records that are not completely erased yet. */
 async function stillToErase({ clock }: CliContext, { warehouse }: SourceSettings): Promise<string[]> {
   try {
-    return await whileOpen(await openWarehouseToRead(warehouse, clock), ({ own }) => resourcesLeft(own));
+    return await whileOpen(await openWarehouseToRead(warehouse, clock), ({ own }) => resourcesWithOpenErasures(own));
   } catch (error) {
     // A warehouse of a version that could not erase records; the next writer upgrades it.
     if (error instanceof ConfigError) return [];

@@ -5,13 +5,11 @@ import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-scan.ts';
 import { storesOf } from '../config/file-stores.ts';
-import { versionText } from '../config/profile/request-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { readShapes, resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
-import { describeApiLifetime, mergeNotices } from '../model/service-notice.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatPercent, formatRate } from '../observe/figures.ts';
 import { openProbe, type Probe } from '../server/app.ts';
@@ -29,8 +27,6 @@ interface CheckReport {
   /** Whether the service recognises the credential, by the profile's identity path; absent if there is none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
-  /** The announced end of the API; absent if the responses announce none. */
-  version?: CheckFinding;
   /** The rate limits that the responses state. */
   limits: CheckFinding;
   /** Whether the warehouse can be used. */
@@ -134,8 +130,8 @@ async function relationsIn(
 }
 
 function toSections(report: CheckReport): Section[] {
-  const { resources, identity, version, limits, warehouse, stores = [], relations = [] } = report;
-  const service = [identity ?? [], version ?? [], limits].flat();
+  const { resources, identity, limits, warehouse, stores = [], relations = [] } = report;
+  const service = [identity ?? [], limits].flat();
   const further = { service, copy: [warehouse, ...stores, ...relations] };
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
@@ -160,17 +156,7 @@ async function checkService(
   }
   const isAnswered = checks.some(({ findings }) => findings.some(({ status }) => status !== 'fail'));
   const limits = limitsFinding(app, isAnswered);
-  const version = versionFinding(app, context);
-  const further = { ...(identity === null ? {} : { identity }), ...(version === null ? {} : { version }) };
-  return { ...further, resources: checks, limits };
-}
-
-function versionFinding({ notices, source }: Probe, { clock }: CliContext): CheckFinding | null {
-  const lifetime = mergeNotices(notices.since(0));
-  if (lifetime === null) return null;
-  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
-  const detail = `${versionText(source.profile)}: ${what}`;
-  return { check: 'version', status: isEnding ? 'warn' : 'ok', detail, hint: next };
+  return { ...(identity === null ? {} : { identity }), resources: checks, limits };
 }
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {

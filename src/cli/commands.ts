@@ -156,7 +156,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   restore: {
-    about: 'Replace warehouse and inbox by those of a backup',
+    about: 'Replace the warehouse by that of a backup; the inbox stays',
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },

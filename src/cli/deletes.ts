@@ -1,6 +1,6 @@
 // `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 import { Command } from 'commander';
-import { openWarehouseToRead } from '../database/databases.ts';
+import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import {
@@ -19,6 +19,7 @@ import {
   whileOpen,
   withApp,
 } from './command/sources.ts';
+import { findServe } from './command/watch-run.ts';
 
 type DeleteOptions = SourceOptions & { id?: string[] };
 
@@ -83,17 +84,27 @@ async function decide(
   });
 }
 
+/** What a running `serve` deletes counts against the limits of its own requests: it finds the decision by itself. */
+const BY_SERVE = 'the running serve does it within 20 s';
+
 async function decideInSource(
   context: CliContext,
-  { source, resources, log }: ChosenSource,
+  chosen: ChosenSource,
   decision: DecidedDeletes['decision'],
   ids: readonly string[],
 ): Promise<DecidedDeletes[]> {
+  const { source, resources, log } = chosen;
+  const request = { source: source.name, resources, decision, ids };
   // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
+  if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
+    const warehouse = await openWarehouse(source.warehouse, context.clock);
+    const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
+    return decision === 'discard' ? decided : decided.map((each) => ({ ...each, left: each.left ?? BY_SERVE }));
+  }
   return withApp(context, { source, log }, async (app) => {
-    const decided = await decideDeletes(app.warehouse, { source: source.name, resources, decision, ids });
-    for (const each of decision === 'confirm' ? decided : []) {
+    const decided = await decideDeletes(app.warehouse, request);
+    for (const each of decided) {
       const { deleted, left } = await carryOut(() => app.confirmReleased(each.resource, context.signal));
       Object.assign(each, { deleted, left: left ?? each.left });
     }

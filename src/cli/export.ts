@@ -17,14 +17,11 @@ import {
   type SourceOptions,
 } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
-import { deploymentCommand, monitoringCommand } from './deployment.ts';
 
 export function exportCommand(context: CliContext): Command {
-  const tables = (['parquet', 'csv', 'ndjson'] as const).map((format) => exportTablesCommand(context, format));
-  const others = [dbtCommand(context), deploymentCommand(context), monitoringCommand(context)];
   const group = new Command('export').helpCommand(false);
-  for (const command of [...tables, ...others]) group.addCommand(command);
-  return group;
+  for (const format of ['parquet', 'csv', 'ndjson'] as const) group.addCommand(exportTablesCommand(context, format));
+  return group.addCommand(dbtCommand(context));
 }
 
 interface ExportOptions extends SourceOptions {

@@ -4,12 +4,12 @@ import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-tables.ts';
-import { countFiles, type FileTrouble, nextDue, troubledFiles } from '../database/state/files.ts';
+import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/state/files.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/object-store.ts';
 import { countOf, countText, formatBytes } from '../observe/figures.ts';
-import type { KeptFiles } from '../sync/files/owned-stores.ts';
+import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
@@ -66,7 +66,7 @@ function pruneCommand(context: CliContext): Command {
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
-  work: (kept: KeptFiles) => Promise<T>,
+  work: (kept: SourceFiles) => Promise<T>,
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {
@@ -164,7 +164,7 @@ interface SourceFilesStatus {
   /** When the next download is due (UTC); null if none is. */
   next_due: string | null;
   /** Failed and refused files, oldest first. */
-  trouble: FileTrouble[];
+  trouble: FileFailure[];
 }
 
 const MAX_TROUBLE = 20;
@@ -190,7 +190,7 @@ async function filesStatus(
     counts.files[status] += files;
     counts.bytes += bytes;
   }
-  const trouble = await troubledFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
+  const trouble = await failedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
 
@@ -222,7 +222,7 @@ function troubleText({
   error,
   attempts,
   due_at,
-}: FileTrouble): string {
+}: FileFailure): string {
   const which = position === 0 ? field : `${field} ${position}`;
   const again = due_at === null ? '' : `, again at ${due_at.slice(0, 19)} UTC`;
   const tried = status === 'failed' ? ` (${countText(attempts)} attempts${again})` : '';

@@ -6,13 +6,13 @@ import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
 import {
-  askToForget,
   checkPrivacyKey,
   forgottenFingerprint,
-  noteForgotten,
-  openRequests,
+  openErasures,
   rememberForgotten,
-  unerased,
+  requestErasure,
+  unerasedRecords,
+  updateErasure,
 } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -49,7 +49,7 @@ export async function carryForgotten(
     }
     found += ids.size;
     const asked = { resource, ids: [...ids], version, at };
-    if (ids.size > 0) await warehouse.apply(askToForget(warehouse.own, { source: name, key }, asked));
+    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, asked));
   }
   return found;
 }
@@ -74,7 +74,7 @@ function eventRules(source: SourceSettings) {
 export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
   const unfinished: string[] = [];
   for (const resource of Object.keys(app.source.profile.resources)) {
-    if ((await openRequests(app.warehouse.own, resource)).length === 0) continue;
+    if ((await openErasures(app.warehouse.own, resource)).length === 0) continue;
     if ((await eraseCompletely(context, app, resource)).remains !== null) unfinished.push(resource);
   }
   return unfinished;
@@ -117,17 +117,17 @@ export async function eraseCompletely(context: CliContext, app: App, resource: s
   const { warehouse } = app;
   const { own } = warehouse;
   const isErased = await eraseRows(context, app, resource);
-  const requests = await openRequests(own, resource);
+  const requests = await openErasures(own, resource);
   if (!isErased) return { requests, waiting: 0, remains: 'rows' };
   const ids = requests.flatMap(({ record_id }) => (record_id === null ? [] : [record_id]));
   const deliveries = await eraseDeliveries(context, app, { resource, ids, isDry: false });
   // The ids go before the cleaning, so that it removes them as well.
-  await warehouse.apply(requests.map((row) => noteForgotten(own, row, { record_id: null })));
+  await warehouse.apply(requests.map((row) => updateErasure(own, row, { record_id: null })));
   const areContentsErased = await eraseContents(context, app);
   const arePagesClean = await cleanPages(context, app, resource);
   const remains = areContentsErased ? (arePagesClean ? null : 'pages') : 'files';
   const cleaned_at = timestampText(context.clock.now());
-  if (remains === null) await warehouse.apply(requests.map((row) => noteForgotten(own, row, { cleaned_at })));
+  if (remains === null) await warehouse.apply(requests.map((row) => updateErasure(own, row, { cleaned_at })));
   return { requests, waiting: deliveries?.waiting ?? 0, remains };
 }
 
@@ -150,7 +150,7 @@ async function eraseRows({ clock, signal, stderr }: CliContext, app: App, resour
         stderr.write(`content-sync: ${error.message}: it erases the records, or this command does once it has ended\n`);
       isReported = true;
     }
-    if ((await unerased(app.warehouse.own, resource)).length === 0) return true;
+    if ((await unerasedRecords(app.warehouse.own, resource)).length === 0) return true;
     if (signal.aborted || clock.monotonic() >= until) return false;
     await clock.sleep(POLL_INTERVAL_MS);
   }

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import { readTables } from '../database/state/catalog.ts';
-import { askToForget, readForgotten } from '../database/state/forgotten.ts';
+import { readForgotten, requestErasure } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -83,7 +83,7 @@ async function forget(
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
       const asked = { resource, ids: found, version, at };
-      if (found.length > 0) await app.warehouse.apply(askToForget(own, { source: source.name, key }, asked));
+      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, asked));
       erasure = await eraseCompletely(context, app, resource);
     }
     const traces = { counts: [...counts.values()], unknown: ids.length - found.length, leftovers };

@@ -1,16 +1,14 @@
 // `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
-import { openWarehouseToRead, shownPlace } from '../database/databases.ts';
+import { openWarehouseToRead, shownDatabase } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
-import { describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
-import type { ApiStatus, FilesStatus, StoredResource } from '../server/status/snapshot.ts';
-import { apiStatus } from '../server/status/source-status.ts';
+import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { countRows, filesText, NOTHING_STORED, readSource } from '../server/status/stored.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -48,7 +46,6 @@ interface FormerResource {
 interface SourceSummary {
   source: string;
   warehouse: string;
-  api: ApiStatus;
   resources: ResourceSummary[];
   /** Resources with tables that the profile or the settings no longer name; absent if there are none. */
   not_copied?: FormerResource[];
@@ -58,7 +55,7 @@ export function statusCommand(context: CliContext): Command {
   return sourceCommand('status').action(async (options: SourceOptions) => {
     await forEachSource(context, options, [], async (chosen) => {
       const summary = await readSourceSummary(chosen, context);
-      printReport(context, summary, formatTable(summary, context.clock.now(), painter(context)).trimEnd());
+      printReport(context, summary, formatTable(summary, painter(context)).trimEnd());
     });
   });
 }
@@ -66,7 +63,7 @@ export function statusCommand(context: CliContext): Command {
 async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext): Promise<SourceSummary> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const now = clock.now();
-    const { resources: all, files, lifetime } = await readSource(source, warehouse.own, now);
+    const { resources: all, files } = await readSource(source, warehouse.own, now);
     const resources: ResourceSummary[] = [];
     for (const resource of source.resources) {
       const own = files.resources.get(resource);
@@ -76,8 +73,7 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
     const former = await formerResources(warehouse, source.resources);
     return {
       source: source.name,
-      warehouse: shownPlace(source.warehouse),
-      api: apiStatus(source.profile, lifetime, now),
+      warehouse: shownDatabase(source.warehouse),
       resources,
       ...(former.length === 0 ? {} : { not_copied: former }),
     };
@@ -132,11 +128,7 @@ async function summarizeResource(
 const HEAD = ['resource', 'rows', 'deleted', 'last success (UTC)', 'lag', 'last run', 'rejected', 'cursor'] as const;
 const LAST_RUN = HEAD.indexOf('last run');
 
-function formatTable(
-  { source, warehouse, api, resources, not_copied: former = [] }: SourceSummary,
-  now: number,
-  paint: Paint,
-): string {
+function formatTable({ source, warehouse, resources, not_copied: former = [] }: SourceSummary, paint: Paint): string {
   const rows = resources.map((status) => [
     status.resource,
     countText(status.rows),
@@ -147,17 +139,11 @@ function formatTable(
     countText(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
-  const notes = [...apiNotes(api, now), ...resources.flatMap(formatNotes), ...former.map(formerNote)].map(visibleText);
+  const notes = [...resources.flatMap(formatNotes), ...former.map(formerNote)].map(visibleText);
   const painted = (cell: string, column: number): string =>
     column === LAST_RUN ? paint(cell, toneOfStatus(cell.trim())) : cell;
   const lines = [...alignedLines([HEAD, ...rows], painted), ...notes];
   return `${source}  ${warehouse}\n${lines.map((line) => `  ${line.trimEnd()}\n`).join('')}`;
-}
-
-function apiNotes({ version, lifetime }: ApiStatus, now: number): string[] {
-  if (lifetime === null) return [];
-  const { what, next } = describeApiLifetime(lifetime, now);
-  return [`${version}: ${what}`, `  → ${next}`];
 }
 
 function formatNotes({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {

@@ -99,15 +99,14 @@ function nextSteps(to: string): string {
   return lines.join('\n');
 }
 
-/** `content-sync grants`: lets a Postgres role read the copied tables and views, or only the views, but no internal tables. */
+/** `content-sync grants`: lets a Postgres role read the copied tables and views, but no internal tables. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
-    .option('--views-only', 'Grant the views and not the tables, for later copies too')
     .option('--revoke', 'Revoke the rights; keeps the role')
-    .action(async (options: SourceOptions & { role: string; viewsOnly?: true; revoke?: true }) => {
+    .action(async (options: SourceOptions & { role: string; revoke?: true }) => {
       const { role } = options;
-      const request = { role, viewsOnly: options.viewsOnly === true, revoke: options.revoke === true };
+      const request = { role, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
         printReport(context, grantsToJson(source.name, request, readers), formatGrants(source.name, request, readers));
@@ -125,10 +124,10 @@ function grantsToJson(
 
 function formatGrants(
   source: string,
-  { role, viewsOnly, revoke }: ReadersRequest,
+  { role, revoke }: ReadersRequest,
   { schema, isNew, readable, others }: Readers,
 ): string {
-  const tables = `${countText(readable.length)} ${viewsOnly ? 'views' : 'tables and views'} of schema ${schema}`;
+  const tables = `${countText(readable.length)} tables and views of schema ${schema}`;
   const lines = revoke
     ? [`${role} may no longer read the ${tables}`]
     : [
@@ -192,7 +191,7 @@ async function whenFree<T>({ clock, signal }: CliContext, resource: string, work
         const { code, message, recovery } = error;
         throw new SyncError(code, message, {
           recovery,
-          hint: `while serve runs: content-sync pause ${resource}, then content-sync rebuild ${resource}, then restart serve (so that it uses the changed profile too) and content-sync resume ${resource}; else wait until it is done`,
+          hint: `stop serve for the rebuild, so that it takes a changed profile over too; if the profile is the same, content-sync control pause ${resource} before and content-sync control resume ${resource} after it is enough`,
         });
       }
     }

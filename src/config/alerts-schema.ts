@@ -13,7 +13,6 @@ export const ALERT_KINDS = [
   'dead_deliveries',
   'rejects',
   'files',
-  'deprecation',
   'schema_change',
 ] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];

@@ -21,17 +21,17 @@ export interface Database {
   /** Opens (and creates, and migrates) the warehouse. */
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** Opens the warehouse for reading, and changes nothing. Null if it has no internal tables. */
-  lookForWarehouse(clock: Clock): Promise<WarehouseReader | null>;
+  openExistingWarehouse(clock: Clock): Promise<WarehouseReader | null>;
   /** Opens a snapshot of the warehouse; `isShared` after `snapshot_lost`. Null if it has no internal tables. */
   openSnapshot(clock: Clock, isShared: boolean): Promise<SnapshotReader | null>;
   /** Returns names of external tables and views. Throws `ConfigError` if the warehouse could not be created. */
-  refuseMaking(clock: Clock): Promise<ReadonlySet<string>>;
+  assertWritable(clock: Clock): Promise<ReadonlySet<string>>;
   /** Address of the inbox of the warehouse. */
   readonly inbox: string;
   /** Opens (and creates, and migrates) the inbox at this address. */
   openInbox(clock: Clock, options?: InboxOptions): Promise<Inbox>;
   /** Opens the inbox for reading; null if it does not exist. */
-  lookForInbox(clock: Clock): Promise<InboxViewer | null>;
+  openExistingInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
   /** Writes warehouse and inbox as of one time into one file. Throws `backup_unsupported` with another way on a server. */
@@ -94,7 +94,6 @@ export interface StoredSizes {
 export interface ReadersRequest {
   /** The exact name, case-sensitive. */
   role: string;
-  viewsOnly: boolean;
   revoke: boolean;
 }
 

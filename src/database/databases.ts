@@ -45,7 +45,7 @@ export function sharedDatabase(address: string): SharedDatabase | null {
 }
 
 /** The address of a warehouse for messages, without user and password. */
-export function shownPlace(address: string): string {
+export function shownDatabase(address: string): string {
   return databaseAt(address).shown;
 }
 
@@ -71,7 +71,7 @@ export async function openInbox(address: string, clock: Clock, options?: InboxOp
 /** Opens a warehouse for reading. Throws `ConfigError`; `warehouse_missing` if there is none yet. */
 export async function openWarehouseToRead(address: string, clock: Clock): Promise<WarehouseReader> {
   const database = databaseAt(address);
-  return (await database.lookForWarehouse(clock)) ?? refuseMissing(database);
+  return (await database.openExistingWarehouse(clock)) ?? refuseMissing(database);
 }
 
 /** Opens a snapshot of a warehouse. Throws as `openWarehouseToRead` does. */
@@ -89,7 +89,7 @@ function refuseMissing({ shown }: Database): never {
 /** Opens the inbox of a warehouse for reading. Throws `ConfigError('inbox_missing')` if there is none yet. */
 export async function openInboxToRead(warehouse: string, clock: Clock): Promise<InboxViewer> {
   const inbox = databaseAt(inboxAddress(warehouse));
-  const viewer = await inbox.lookForInbox(clock);
+  const viewer = await inbox.openExistingInbox(clock);
   if (viewer !== null) return viewer;
   throw new ConfigError('inbox_missing', `${inbox.shown}: there is no inbox yet`, {
     hint: 'the first content-sync serve that receives webhooks makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',

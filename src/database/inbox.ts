@@ -64,7 +64,7 @@ export interface InboxTables {
 }
 
 /** The state of a delivery after an attempt: final, or `waiting` for another attempt. */
-export interface Settlement extends Pick<
+export interface DeliveryUpdate extends Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 > {
@@ -92,7 +92,7 @@ interface DeliveryFilter {
 }
 
 /** Counters of an inbox for status and metrics. */
-export interface InboxFigures {
+export interface InboxCounters {
   waiting: number;
   /** Bodies and headers of waiting deliveries. */
   waitingBytes: number;
@@ -118,7 +118,7 @@ export interface Inbox extends InboxViewer {
   /** Deliveries that wait and are due at `now`, those after `after` only, in the order in which they arrived. */
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
   /** Stores the state of deliveries after an attempt; durable once this resolves. */
-  settle(settlements: readonly Settlement[]): Promise<void>;
+  settle(settlements: readonly DeliveryUpdate[]): Promise<void>;
   /**
    * One attempt at one durable transaction. Throws `warehouse_busy` soon if another program holds the lock,
    * `warehouse_full`, `warehouse_unreachable` or `warehouse_gone`; deliveries may then be stored, and count as repeats.
@@ -126,7 +126,7 @@ export interface Inbox extends InboxViewer {
   write(deliveries: readonly NewDelivery[]): Promise<InboxEffect[]>;
   /** Deletes old finished deliveries, and dead ones before another time; returns the number. */
   purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
-  figures(): Promise<InboxFigures>;
+  figures(): Promise<InboxCounters>;
   /** Makes these deliveries, or all dead ones, wait again from the start; returns the number. */
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;
   /** Removes deleted data from free space and log. Returns false while a reader still needs the log. */
@@ -181,7 +181,7 @@ const IS_FINISHED = sql<boolean>`"state" <> 'waiting'`;
 const IS_WAITING = sql<boolean>`"state" = 'waiting'`;
 
 /** Each count reads one index and no table. */
-export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxFigures> {
+export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxCounters> {
   const count = own.selectFrom('_sync_deliveries').select((select) => select.fn.countAll<number>().as('n'));
   const dead = count.where(IS_FINISHED).where('state', '=', 'dead');
   const different = count.where('differs_from', 'is not', null);
@@ -287,7 +287,7 @@ function* writeRepeat(own: Kysely<InboxTables>, delivery: NewDelivery): Statemen
 }
 
 /** The statements that store the state of deliveries after an attempt. */
-export function settleStatements(own: Kysely<InboxTables>, settlements: readonly Settlement[]): CompiledQuery[] {
+export function updateStatements(own: Kysely<InboxTables>, settlements: readonly DeliveryUpdate[]): CompiledQuery[] {
   const nothing = {
     body: new Uint8Array(),
     headers: '{}',

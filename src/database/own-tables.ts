@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { NoticeRow } from '../model/service-notice.ts';
 import type { ValueChange } from '../model/table.ts';
 import { type CalendarDay, timestampMs } from '../model/timestamp-text.ts';
 import { type ColumnType, type RunStatus, type ScanMode, WALK_MODES } from '../model/vocabulary.ts';
@@ -224,7 +223,15 @@ export interface OwnTables {
   _sync_windows: WindowRow;
   _sync_suspects: DeleteCandidateRow;
   _sync_feeds: FeedRow;
-  _sync_notices: NoticeRow;
+  /** Not written since 0.2. */
+  _sync_notices: {
+    version: string;
+    kind: string;
+    value: string;
+    path: string;
+    first_heard: string;
+    last_heard: string;
+  };
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
   /** A single row: how often tables and views have changed. */

@@ -54,7 +54,7 @@ export interface SnapshotReader {
 const SHOWN_CHARACTERS = 40;
 
 /** The error for a value that its column's type does not allow: another program wrote it. */
-export function misfit(value: unknown, { name, type }: ReadColumn): SyncError {
+export function typeMismatch(value: unknown, { name, type }: ReadColumn): SyncError {
   const shown = JSON.stringify(String(value).slice(0, SHOWN_CHARACTERS));
   return new SyncError('export_misfit', `a value of column ${name} is no ${type}: ${shown}`, {
     recovery: 'stop',

@@ -27,7 +27,7 @@ export interface TableExport {
 /** Writes the months that differ from `before`, or the whole table. Returns the table as the new manifest lists it. */
 export async function exportTable(request: TableExport): Promise<ManifestTable> {
   const { table, columns, layout } = request;
-  const shape = shapeOf(table.name, columns, layout.month?.name ?? null);
+  const shape = toShape(table.name, columns, layout.month?.name ?? null);
   const before = request.before !== null && hasShape(request.before, shape) ? request.before : null;
   const changed = before === null ? null : await findChangedMonths(request, before.slices);
   const isKept = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
@@ -50,7 +50,7 @@ export async function exportTable(request: TableExport): Promise<ManifestTable> 
   };
 }
 
-function shapeOf(
+function toShape(
   name: string,
   columns: readonly { name: string; type: ColumnType; stored: string }[],
   month_of: string | null,
@@ -59,8 +59,8 @@ function shapeOf(
 }
 
 /** Files can only be kept if the table still has the same columns and the same cut. */
-function hasShape({ name, columns, month_of }: ManifestTable, shape: ReturnType<typeof shapeOf>): boolean {
-  return isDeepStrictEqual(shapeOf(name, columns, month_of), shape);
+function hasShape({ name, columns, month_of }: ManifestTable, shape: ReturnType<typeof toShape>): boolean {
+  return isDeepStrictEqual(toShape(name, columns, month_of), shape);
 }
 
 function byMonth(a: { month: string | null }, b: { month: string | null }): number {
@@ -70,7 +70,7 @@ function byMonth(a: { month: string | null }, b: { month: string | null }): numb
 
 type ExportRow = readonly ViewCell[];
 
-function queryOf({ table, columns, layout }: TableExport): ViewQuery {
+function toQuery({ table, columns, layout }: TableExport): ViewQuery {
   return { view: table.name, columns, orderBy: layout.orderBy };
 }
 
@@ -90,7 +90,7 @@ async function findChangedMonths(
 ): Promise<ReadonlySet<string | null>> {
   const digests = new Map<string | null, RowDigest>();
   const monthOfRow = monthReader(request);
-  for await (const rows of request.snapshot.rows({ ...queryOf(request), orderBy: [] })) {
+  for await (const rows of request.snapshot.rows({ ...toQuery(request), orderBy: [] })) {
     request.signal.throwIfAborted();
     for (const row of rows) {
       const month = monthOfRow(row);
@@ -124,7 +124,7 @@ async function writeMonths(
   const monthOfRow = monthReader(request);
   let file: OpenExportFile | null = null;
   try {
-    for await (const rows of request.snapshot.rows({ ...queryOf(request), ...boundsOf(request.layout, months) })) {
+    for await (const rows of request.snapshot.rows({ ...toQuery(request), ...monthBounds(request.layout, months) })) {
       request.signal.throwIfAborted();
       for (const [month, run] of Map.groupBy(rows, monthOfRow)) {
         if (months !== null && !months.has(month)) continue;
@@ -151,7 +151,7 @@ async function writeMonths(
 }
 
 /** Limits the query to the time from the first to the last of these months, unless one of them has no dates. */
-function boundsOf({ month: column }: Layout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
+function monthBounds({ month: column }: Layout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
   const ordered = [...(months ?? [])].filter((month) => month !== null).toSorted();
   const [first = '', last = ''] = [ordered[0], ordered.at(-1)];
   if (column === null || ordered.length === 0 || !ordered.every((month) => /^\d{4}-\d\d$/.test(month))) return {};

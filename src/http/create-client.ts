@@ -12,10 +12,17 @@ import type { KeepSecret } from './auth/credentials.ts';
 import type { ShownQuery } from './body/read-body.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
-import { type AnswerHeaders, createJudge } from './outcome/outcome-table.ts';
+import { createJudge } from './outcome/outcome-table.ts';
 import { recordFinder } from './outcome/read-answer.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
-import { BACKOFF, type BackoffLimits, type ClientParts, createRetryQuota, PLAIN_HEADERS, runRequest } from './request-loop.ts';
+import {
+  BACKOFF,
+  type BackoffLimits,
+  type ClientParts,
+  createRetryQuota,
+  PLAIN_HEADERS,
+  runRequest,
+} from './request-loop.ts';
 
 export interface ClientOptions {
   baseUrl: URL;
@@ -29,8 +36,6 @@ export interface ClientOptions {
   log?: ((event: AttemptEvent) => void) | undefined;
   /** Called before the wait of every retry. */
   retried?: ((event: RetryEvent) => void) | undefined;
-  /** Called with every answer of the service itself: with its headers and the address that was asked. */
-  answered?: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   /** Proxy, authorities and client certificate of the source's settings. */
   network?: Network | undefined;
   /** The log's list of texts that must never be written: the credential and every token are added to it. */
@@ -70,7 +75,6 @@ export function createClient(options: ClientOptions): Client {
     backoff,
     shownQuery: shownQuery(profile, secrets),
     version,
-    answered: options.answered,
     log: options.log,
     retried: options.retried,
   };

@@ -1,6 +1,3 @@
-/**
- * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
- */
 import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
@@ -15,12 +12,16 @@ import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
 import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
-import { type AnswerHeaders, declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
 import { interpret } from './outcome/read-answer.ts';
 import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
 import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
+
+/**
+ * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
+ */
 
 /** How long to wait between attempts when the service did not say; milliseconds. */
 export interface BackoffLimits {
@@ -89,8 +90,6 @@ export interface ClientParts {
   backoff: BackoffLimits;
   shownQuery: ShownQuery;
   version: RequestedVersion;
-  /** Called with every answer of the service itself. */
-  answered: ((headers: AnswerHeaders, url: URL) => void) | undefined;
   log: ((event: AttemptEvent) => void) | undefined;
   retried: ((event: RetryEvent) => void) | undefined;
 }
@@ -111,10 +110,16 @@ interface RequestProgress {
   limited: number;
   /** Refusals of the credential. */
   renewals: number;
+  /** True after a credential has expired in the wait for a slot: the next one is sent in any case. */
+  sendsExpired: boolean;
 }
 
 /** The result of one slot of the rate limiter. */
-type AttemptResult = Judged | { kind: 'redirect'; answer: WireAnswer };
+type AttemptResult =
+  | Judged
+  | { kind: 'redirect'; answer: WireAnswer }
+  /** The credential expired in the wait for the slot; nothing was sent. */
+  | { kind: 'expired' };
 
 /**
  * Runs one request from its first attempt to its answer. The loop is outside of the slot: every attempt and every
@@ -140,13 +145,14 @@ async function runAttempts(parts: ClientParts, request: ApiRequest, hold: Answer
   if (hop.credentialed) {
     hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
   }
-  const begun = { failures: 0, limited: 0, renewals: 0 };
+  const begun = { failures: 0, limited: 0, renewals: 0, sendsExpired: false };
   const state: RequestProgress = { request, hop, hold, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
     if (result === null) continue;
-    if (result.kind === 'redirect') follow(parts, state, result);
+    if (result.kind === 'expired') state.sendsExpired = true;
+    else if (result.kind === 'redirect') follow(parts, state, result);
     else {
       report(parts, state, result);
       const answer = await react(parts, state, result);
@@ -167,7 +173,13 @@ async function takeSlot(parts: ClientParts, state: RequestProgress): Promise<Att
       return null;
     }
   }
-  return parts.limiterFor(state.hop.url).run(lane, (dialect) => attempt(parts, state, credential, dialect), signal);
+  const use = async (dialect: RateDialect): Promise<Attempted<AttemptResult>> => {
+    // Another request may have renewed it in the meantime.
+    const newest = state.hop.credentialed ? parts.credentials.current() : NO_CREDENTIAL;
+    if (newest === null && !state.sendsExpired) return { result: { kind: 'expired' }, facts: null };
+    return attempt(parts, state, newest ?? credential, dialect);
+  };
+  return parts.limiterFor(state.hop.url).run(lane, use, signal);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -349,7 +361,6 @@ function failure(parts: ClientParts, state: RequestProgress, judged: Judged, not
 function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: Judged): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
-  if (state.hop.credentialed && answer.status !== 0) parts.answered?.(answer.headers, state.hop.url);
   parts.log?.({
     msg: 'request',
     method: methodOf(state),

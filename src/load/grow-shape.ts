@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';
-import { readGrowths, readShapes, rememberShape } from '../database/state/catalog.ts';
+import { readGrowths, rememberShape } from '../database/state/catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
@@ -22,8 +22,8 @@ import { shapeOf } from './prepare-page.ts';
 // Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
 
 /**
- * `shapeRecords` with what only the warehouse knows: the names that are taken, and the integer columns that must become
- * numeric because a double would lose digits of theirs.
+ * Calls `shapeRecords` again if the tables must grow, with facts of the warehouse: the names that are taken, and the
+ * integer columns that become numeric instead of double, which would lose digits of their values.
  */
 async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promise<ShapedPage> {
   const shaped = shapeRecords(input);
@@ -35,8 +35,8 @@ async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promi
 }
 
 /**
- * Changes the warehouse's tables from `before` to `after`. If stored rows then differ from what their bodies would give
- * now, the same transaction notes that they must be rewritten, which `finishReshape` does. Throws `InUse`.
+ * Changes the warehouse's tables from `before` to `after`. If the stored bodies would give other rows now, the same
+ * transaction notes that the rows must be rewritten, which `finishReshape` does. Throws `InUse`.
  */
 export async function growTables(
   context: LoadContext,
@@ -80,7 +80,7 @@ export async function shapeAndGrow(
   }
 }
 
-/** For the rest of the run, the columns that the error names keep their types. Throws the error if it names none. */
+/** Keeps the types of the columns that the error names, for the rest of the run. Throws the error if it names none. */
 export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, error: unknown): void {
   if (!(error instanceof InUse)) throw error;
   const fixed = error.columns.flatMap(({ table, column: name, by }) => {
@@ -99,7 +99,7 @@ function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly 
   return { ...profile, fields: { ...profile.fields, ...Object.fromEntries(fields) } };
 }
 
-/** Names of the tables and views that exist, and of those that other resources have or will have. */
+/** Names of existing tables and views, and names that are reserved for other resources. */
 export async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
   const taken = await warehouse.rows.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
@@ -146,18 +146,18 @@ export async function finishReshape(context: LoadContext): Promise<void> {
     if (doneUpTo === null) return;
     const bodies = await bodiesAfter(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
     await rewritePage(lenient, bodies);
-    // The loop does no I/O that yields: without this, requests and signals would wait for the last page.
+    // SQLite does not yield: without this, requests and signals would wait for the last page.
     await setImmediate();
     signal.throwIfAborted();
   }
 }
 
-/** Values that a contract discarded stay discarded, and no stored body may fail the work. */
+/** The profile for stored bodies: values that its contract discards stay discarded, and no body is rejected. */
 export function lenientProfile(profile: ResourceProfile): ResourceProfile {
   return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
 
-/** If the page makes the tables grow, nothing is rewritten yet, because the growth may affect all pages. */
+/** Rewrites the rows of a page of bodies; if the page makes the tables grow, the rewrite begins again. */
 async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]): Promise<void> {
   const { warehouse, owned, profile } = context;
   const records = bodies.map(({ id, body }) => ({
@@ -191,12 +191,12 @@ interface TableGrowth {
 }
 
 /**
- * Changes tables, and with them the views, which show those of all resources; `remembered` are the statements on own
- * tables that belong to it. It is planned again where another resource has changed its own tables meanwhile.
+ * Changes tables and all views in one transaction, with the statements `remembered` on internal tables. Plans again if
+ * another resource has changed its tables meanwhile.
  *
- * A view that cannot get a wider type, because external objects that depend on it cannot follow, keeps its type, and
- * `owned.heldViews` names it. Throws `InUse` if a column of a table cannot widen for that reason. Returns the external
- * views that were dropped.
+ * If an external object prevents a view from getting a wider type, the view keeps its type and is listed in
+ * `owned.heldViews`. Throws `InUse` if a column of a table cannot widen for that reason. Returns the external views that
+ * were dropped.
  */
 async function evolveTables(
   context: LoadContext,
@@ -236,7 +236,7 @@ async function evolveTables(
   }
 }
 
-/** `held` has the names of external objects, `wide` the queries with the wider types, by view. */
+/** Lists the views that keep their types; `held` has the external object, `wide` the query with wider types, by view. */
 function heldViews(
   { plan }: ViewGrowth,
   held: ReadonlyMap<string, string>,
@@ -255,12 +255,12 @@ function heldViews(
 const HELD_MS = 600_000;
 
 /**
- * Brings the views up to date with the tables and the profile as they are now: another version of this program or of
- * the profile may have made them. Plans nothing where nothing has changed since this process has looked.
+ * Brings the views up to date with the tables and the profile: an earlier version of the program or of the profile may
+ * have created them. Skips the plan if nothing has changed since the last one of this process.
  */
 export async function refreshViews(context: LoadContext, dropsOthers = false): Promise<readonly DroppedView[]> {
   const { sourceViews } = context.owned;
-  // A plan has the tables of all resources: those of a run, which begin together, share one.
+  // One plan covers all resources, so those that begin together share it.
   const refreshed = sourceViews.refreshed.then(() => refreshNow(context, dropsOthers));
   sourceViews.refreshed = refreshed.catch(() => undefined);
   return refreshed;
@@ -283,14 +283,12 @@ async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Pro
 }
 
 /**
- * Makes the keys and indexes that a resource's tables lack. It runs after a scan, so that none slows a backfill down; what
- * was interrupted, or would have blocked other sessions, is made after the next scan.
+ * Creates missing indexes of a resource's tables. It runs after a scan, so that no index slows a backfill down;
+ * one that was interrupted, or would have blocked other sessions, is created after the next scan.
  */
 export async function maintainKeys(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile, whole } = context;
   const { shape } = owned;
   if (shape === null) return;
-  const stored = await readShapes(warehouse.own);
-  const shapes = [...stored.filter(({ resource }) => resource !== shape.resource), shape];
-  await warehouse.maintainKeys(planKeys(shape, profile, whole.relations, shapes), () => owned.lease());
+  await warehouse.maintainKeys(planKeys(shape, profile, whole.relations), () => owned.lease());
 }

@@ -2,8 +2,21 @@ import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
-import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
-import { resourcesThatKeepFiles } from '../database/state/files.ts';
+import {
+  claimGrowth,
+  commentKey,
+  commentsOf,
+  type MadeView,
+  readCatalogue,
+  readGrowths,
+  readShapes,
+  readViews,
+  rememberViews,
+  renameView,
+  saveComments,
+  type StoredView,
+} from '../database/state/catalog.ts';
+import { resourcesCopyingFiles } from '../database/state/files.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment, Warehouse } from '../database/warehouse.ts';
@@ -20,7 +33,7 @@ import type { CopiedProfile, LoadContext } from './load-context.ts';
 export interface ViewGrowth {
   plan: readonly PlannedView[];
   views: readonly ViewChange[];
-  /** Those of the tables and columns of all resources that this may change, as the profile has them now. */
+  /** Comments of all tables that may change, as the profile has them now. */
   comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
   /** Fails the change if another process has changed what this was planned from. */
@@ -29,12 +42,12 @@ export interface ViewGrowth {
   growths: number;
 }
 
-/** What views are planned from. */
+/** The parts of the context that planning needs. */
 type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
 
 /**
- * The views as they are once the resource has the tables of `after`; those named in `held` keep their types, and types
- * become narrower only if they may. Changes nothing by itself.
+ * Plans the views for the case that the resource has the tables of `after`, and changes nothing. Views named in `held`
+ * keep their types.
  */
 export async function viewGrowth(
   context: ViewContext,
@@ -48,11 +61,11 @@ export async function viewGrowth(
   const names = await warehouse.rows.tableNames();
   const catalogue = await readCatalogue(own);
   const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
-  const { model, comments } = modelOf(context, shapes, await resourcesThatKeepFiles(own, whole.resources));
+  const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
   const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
-  const changed = new Set(planned.filter((view) => !isThere(view) || !isMade(view, stored.get(view.name))));
+  const changed = new Set(planned.filter((view) => !isThere(view) || !isUpToDate(view, stored.get(view.name))));
   const affected = new Set([...changed].map(({ resource }) => resource)).add(after.resource);
   const tables = model.resources.flatMap((each) => (affected.has(each.resource) ? each.tables : []));
   return {
@@ -61,7 +74,7 @@ export async function viewGrowth(
     comments: comments.filter(({ table }) => tables.some(({ name }) => name === table)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
-      ...rememberViews(own, [...changed].map(rowsOf), timestampText(clock.now())),
+      ...rememberViews(own, [...changed].map(toCatalogRow), timestampText(clock.now())),
       ...changedComments(own, comments, catalogue.comments),
     ],
     claim: claimGrowth(own, growths),
@@ -76,7 +89,7 @@ function existingViews(
   names: ReadonlySet<string>,
   shapes: readonly ResourceShape[],
 ): Pick<ExistingViews, 'columns' | 'taken'> {
-  // The view that migrations made is not among the stored ones.
+  // Migrations create this view, which is not among the stored ones.
   const columns = new Map<string, ExistingColumn[]>(names.has('sync_freshness') ? [['sync_freshness', []]] : []);
   for (const [name, { columns: rows }] of stored) {
     const existing = rows.map(({ column_name, type, source_path, is_computed }) => {
@@ -84,8 +97,8 @@ function existingViews(
     });
     columns.set(name, existing);
   }
-  // A resource without a table reserves its name all the same, unless a managed view has it already: that view keeps it
-  // until the table is created.
+  // A resource without a table reserves its name, unless a managed view has it: that view keeps it until the table is
+  // created.
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
   for (const name of columns.keys()) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
@@ -93,7 +106,7 @@ function existingViews(
 }
 
 /** The resources in the order of the profile, and the comments on their tables and columns. */
-function modelOf(
+function createModel(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
   withFiles: ReadonlySet<string>,
@@ -116,7 +129,7 @@ function modelOf(
   return { model: { resources, relations, copied, dialect: warehouse.dialect }, comments: all };
 }
 
-/** A comment that the catalogue does not have yet is stored with its column. */
+/** Updates the comments of stored columns; those of new columns are stored with the column. */
 function changedComments(
   own: LoadContext['warehouse']['own'],
   comments: readonly ColumnComment[],
@@ -129,7 +142,7 @@ function changedComments(
   return saveComments(own, changed);
 }
 
-function rowsOf({ name, resource, query, description, columns }: PlannedView): MadeView {
+function toCatalogRow({ name, resource, query, description, columns }: PlannedView): MadeView {
   return {
     view_name: name,
     resource,
@@ -146,33 +159,33 @@ function rowsOf({ name, resource, query, description, columns }: PlannedView): M
   };
 }
 
-function isMade(view: PlannedView, stored: StoredView | undefined): boolean {
+function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;
   const columns = stored.columns.map(({ view_name: _name, position: _at, first_seen: _since, ...column }) => column);
-  return isDeepStrictEqual(rowsOf(view), { ...known, columns });
+  return isDeepStrictEqual(toCatalogRow(view), { ...known, columns });
 }
 
 /**
- * The relations of a profile whose columns are there: from a column of any table to the key of a resource's own table.
- * The others are left out; `content-sync check` reports them.
+ * Returns the relations of a profile whose columns exist: from a column of any table to the key of a resource's own
+ * table. `content-sync check` reports the others.
  */
 export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));
-  const place = (text: string): Relation['from'] | null => {
+  const findColumn = (text: string): Relation['from'] | null => {
     const [name, column = ''] = text.split('.');
     const found = tables.find(({ table }) => table.name === name);
     return found === undefined || !hasColumn(found.table, column) ? null : { ...found, column };
   };
   return Object.entries(declared).flatMap(([source, target]) => {
-    const [from, to] = [place(source), place(target)];
+    const [from, to] = [findColumn(source), findColumn(target)];
     const isKey = to !== null && to.table.path.length === 0 && to.table.key[0] === to.column;
     return from === null || to === null || !isKey ? [] : [{ from, to }];
   });
 }
 
-/** Why a relation is left out, as the rest of a sentence. */
-export function unresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
+/** Returns why a relation is skipped, as the rest of a sentence. */
+export function explainUnresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
   const tables = shapes.flatMap((shape) => shape.tables);
   for (const text of [source, target]) {
     const [name = '', column = ''] = text.split('.');
@@ -187,11 +200,10 @@ function hasColumn(table: TableShape, name: string): boolean {
   return table.key.includes(name) || table.columns.some((column) => column.name === name);
 }
 
-// Keeps the days of the view `calendar` complete for all years of the data.
+// Keeps the view `calendar` complete for all years of the data, and the years for which users plan ahead.
 
-/** Users plan this far ahead. */
 const YEARS_AHEAD = 2;
-/** Times outside of these years are typing errors, or placeholders for no time. */
+/** Times outside of these years are typing errors or placeholders. */
 const FIRST_YEAR = 1970;
 const MAX_YEARS_AHEAD = 10;
 
@@ -206,7 +218,7 @@ export async function growCalendar({ warehouse, owned, clock }: LoadContext): Pr
   owned.years = await extendCalendar(warehouse, stored, found, year);
 }
 
-/** Adds the days of rows that are about to be written. They come first, so that no kill leaves a row without its days. */
+/** Adds the years of rows before the rows are written, so that a kill leaves no row without its day. */
 export async function coverRows({ warehouse, owned, clock }: LoadContext, rows: readonly TableRows[]): Promise<void> {
   if (rows.length === 0) return;
   const year = yearOf(clock.now());
@@ -216,7 +228,7 @@ export async function coverRows({ warehouse, owned, clock }: LoadContext, rows: 
   owned.years = await extendCalendar(warehouse, owned.years, found, year);
 }
 
-/** Returns the years that the calendar has then. */
+/** Adds missing years and returns all years of the calendar. */
 async function extendCalendar(
   warehouse: Warehouse,
   stored: Years | null,
@@ -278,7 +290,7 @@ const COLUMNS = ['date', 'month', 'quarter', 'year', 'iso_week', 'weekday', 'is_
 
 /** The years of which the calendar has all days; null if it has none. */
 export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | null> {
-  // Each by the index, which both ends in one question would not be.
+  // Two subqueries, because only single ones use the index.
   const days = own.selectFrom('_sync_calendar').select('date').limit(1);
   const ends = [days.orderBy('date').as('first'), days.orderBy('date', 'desc').as('last')] as const;
   const { first, last } = await own.selectNoFrom(ends).executeTakeFirstOrThrow();
@@ -297,7 +309,7 @@ export function addYears(own: Kysely<OwnTables>, stored: Years | null, [first, l
   });
 }
 
-/** Literals, because binding thousands of values costs more. They consist of digits and our own words. */
+/** Literals, because binding thousands of values is slower. They consist of digits and our own words. */
 function toLiterals(day: CalendarDay): string {
   const values = COLUMNS.map((column) => (typeof day[column] === 'string' ? `'${day[column]}'` : String(day[column])));
   return `(${values.join(',')})`;

@@ -1,4 +1,4 @@
-// Gives the records of a page their keys, and sorts out those that cannot become rows.
+// Reads the keys of a page's records, keeps the newest record of each key, and rejects records without a usable key.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
@@ -8,31 +8,31 @@ import { comparedPart } from '../rows/mask-fields.ts';
 import { recordsPassingFilter } from '../rows/records/as-record.ts';
 import { canonicalHash, recordKey, textHash } from '../rows/records/record-key.ts';
 
-/** A record that has a key, with what is needed to tell whether it is new, changed or old. */
+/** A record with its key, hash and time of change, for the comparison with its row. */
 export interface KeyedRecord extends SourceRecord {
   key: string;
   hash: string;
-  /** When the service says it last changed; null if it does not say so in a way that we can read. */
+  /** When the service says that it last changed; null if that is missing or unreadable. */
   updated: Updated | null;
-  /** The version that it becomes when it is written: 1, or one more than what `difference` finds stored. */
+  /** The version that is written: 1 for a new record, else one more than the stored one. */
   version: number;
 }
 
-/** Records of a page that are skipped: another one on it has the same key and other content, and becomes the row. */
+/** Counts records that are skipped because another record of the page has the same key and other content. */
 export interface KeyConflicts {
-  /** Skipped for a copy that changed later by the service's own clock. */
+  /** Skipped because the other record changed later by the service's own clock. */
   older: number;
-  /** Skipped although nothing shows which copy is right. */
+  /** Skipped although it is unknown which record is newer. */
   undecided: number;
   /** A key of an undecided record, and one of an older record; null if there is none. */
   example: string | null;
   olderExample: string | null;
 }
 
-const NO_CLASHES: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
+const NO_KEY_CONFLICTS: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
 
 /** The latest time that the text may mean: a local time in a repeated hour has two readings. */
-export function latestOf({ at, latest }: Updated): number {
+export function latestReading({ at, latest }: Updated): number {
   return latest ?? at;
 }
 
@@ -44,32 +44,32 @@ export interface RejectedRecord {
   bytes: Buffer;
 }
 
-/** Records by what becomes of them. */
+/** The records of a page with keys, those that are rejected, and those that the filter excludes. */
 export interface KeyedRecords {
   keyed: KeyedRecord[];
-  setAside: RejectedRecord[];
-  /** Records that the profile's filter leaves out, of which no other copy on the page is taken. */
+  rejects: RejectedRecord[];
+  /** Records that the profile's filter excludes, unless another record of the page with the same key passes it. */
   leftOut: ExcludedRecord[];
-  clashes: KeyConflicts;
+  conflicts: KeyConflicts;
 }
 
-/** A record that the profile's filter excludes, so that it gets no row. */
+/** A record that the profile's filter excludes. */
 export type ExcludedRecord = Pick<KeyedRecord, 'key' | 'updated'>;
 
 /**
- * Gives each record its key. Of several with one key the newest by the service's own clock stays, else the last;
- * a record without a usable key is rejected.
+ * Returns the records with their keys. Of several with one key it keeps the newest by the service's own clock, or the
+ * last if they have no times. Rejects a record without a usable key.
  */
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
   const copies: KeyedRecord[] = [];
-  const setAside: RejectedRecord[] = [];
+  const rejects: RejectedRecord[] = [];
   const taken = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
   for (const record of taken) {
     const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
     if ('reject' in found) {
-      setAside.push({ key: null, ...found.reject, bytes: record.bytes });
+      rejects.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
     }
     const keyed: KeyedRecord = {
@@ -87,42 +87,42 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  const leftOut = taken === records ? [] : leftOutOf(records, profile).filter(({ key }) => !byKey.has(key));
-  return { keyed: [...byKey.values()], setAside, leftOut, clashes: countConflicts(copies, byKey) };
+  const leftOut = taken === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
+  return { keyed: [...byKey.values()], rejects, leftOut, conflicts: countConflicts(copies, byKey) };
 }
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
-function leftOutOf(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
+function findExcluded(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
   return records.flatMap(({ value, isLeftOut }) => {
     const found = isLeftOut === true ? recordKey(value, profile.id) : null;
     return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
   });
 }
 
-/** Counts the skipped copies. One with the same content as the record that stays does not count. */
+/** Counts the skipped records with other content than the one that was kept. */
 function countConflicts(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyConflicts {
-  if (copies.length === 0) return NO_CLASHES;
-  const clashes = { ...NO_CLASHES };
+  if (copies.length === 0) return NO_KEY_CONFLICTS;
+  const conflicts = { ...NO_KEY_CONFLICTS };
   for (const record of copies) {
     const stays = kept.get(record.key);
     if (stays === undefined || record.hash === stays.hash) continue;
     if (canonicalHash(record.value) === canonicalHash(stays.value)) continue;
     if (isOlder(record, stays)) {
-      clashes.older += 1;
-      clashes.olderExample ??= record.key;
+      conflicts.older += 1;
+      conflicts.olderExample ??= record.key;
     } else {
-      clashes.undecided += 1;
-      clashes.example ??= record.key;
+      conflicts.undecided += 1;
+      conflicts.example ??= record.key;
     }
   }
-  return clashes;
+  return conflicts;
 }
 
 function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
-  return record.updated !== null && than.updated !== null && latestOf(record.updated) < than.updated.at;
+  return record.updated !== null && than.updated !== null && latestReading(record.updated) < than.updated.at;
 }
 
-/** Removes the erased records of a page. A record that cannot become a row is recognised by its id as well. */
+/** Removes the erased records of a page, including those among its rejects. */
 export function dropForgotten(
   records: readonly SourceRecord[],
   { id }: ResourceProfile,
@@ -136,7 +136,7 @@ export function dropForgotten(
   return { records: kept, forgotten: records.length - kept.length };
 }
 
-/** A rejected record has no value, but its bytes may hold one. */
+/** Parses the bytes of a rejected record, whose value is null. */
 function valueOf({ value, aside, bytes }: SourceRecord): JsonValue {
   if (aside === undefined) return value;
   try {

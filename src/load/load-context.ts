@@ -3,20 +3,19 @@ import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 
-/** A profile, and which of its resources are copied; all if that is absent. */
+/** A profile with the names of the resources that are copied; all if `copied` is absent. */
 export type CopiedProfile = Pick<Profile, 'resources' | 'relations'> & { copied?: readonly string[] };
 
-/** What loading records of one resource into its tables needs; `sync/resource-context.ts` extends it. */
+/** The dependencies for loading records of one resource into its tables; `sync/resource-context.ts` extends it. */
 export interface LoadContext {
   warehouse: Warehouse;
-  /** The resource, its name and its tables. */
+  /** The resource with its lease and its tables. */
   owned: OwnedResource;
   profile: ResourceProfile;
-  /** All resources of the profile, and how they belong together: tables and views of all keep their names. */
+  /** All resources of the profile with their relations: views may join several, and names must be unique. */
   whole: CopiedProfile;
-  /** Is stored with rejects and counters. */
   runId: string;
   clock: Clock;
-  /** Ends the work between two steps. */
+  /** Aborts the work between two steps. */
   signal: AbortSignal;
 }

@@ -1,6 +1,7 @@
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
 import { resolveRejects, restoreDeletes, saveRejects } from '../database/state/stored-rows.ts';
+import type { ReportedDelete } from '../database/state/suspects.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
 import type { ResourceShape, TableRows } from '../model/table.ts';
 import { shapeChanges, withReferencesAsText } from '../rows/evolve-shape.ts';
@@ -10,7 +11,16 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { keyOf, type LoadablePage, type LostRow, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+import {
+  keyOf,
+  type LoadablePage,
+  type ExcludedRow,
+  type OlderPolicy,
+  pageRows,
+  type PreparedPage,
+  preparePage,
+  shapeOf,
+} from './prepare-page.ts';
 
 // Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 
@@ -21,34 +31,27 @@ export interface DatedKey {
   at: number;
 }
 
-/** A page about to be committed: what moving the checkpoint and finding delete candidates needs. */
+/** Facts of a page about to be committed, for the checkpoint and for delete candidates. */
 export interface PageFacts {
   records: number;
   keys: readonly string[];
   /** Records without a usable id. */
   unkeyed: number;
-  /** The service's own times of the page's records, of those that have one. */
+  /** Times of change of the records that have one. */
   updated: readonly DatedKey[];
   /** Records in a state older than their row, which was not accepted. */
   older: readonly KeyedRecord[];
-  /** Keys of records that the profile's filter leaves out; their times are among `updated`. */
+  /** Keys of records that the profile's filter excludes; their times are among `updated`. */
   leftOut: readonly string[];
-  /** Those of them that have a live row. */
-  lost: readonly LostRow[];
-  /** Live rows of which the page holds the tombstone, and the service's own time of the delete. */
-  stated: readonly StatedDelete[];
-  /** The records that become rows, or change theirs. */
+  /** Their live rows. */
+  excludedRows: readonly ExcludedRow[];
+  /** Live rows whose tombstones the page has. */
+  tombstoned: readonly ReportedDelete[];
+  /** New and changed records. */
   written: readonly KeyedRecord[];
   /** Their rows, and the tables as they were before the page. */
   rows: readonly TableRows[];
   shapeBefore: ResourceShape;
-}
-
-/** A record that says of itself that it is deleted. */
-export interface StatedDelete {
-  key: string;
-  /** UTC text of our tables; null if the service names no time. */
-  at: string | null;
 }
 
 /** Turns pages of one resource into committed rows. */
@@ -58,12 +61,12 @@ export interface PageLoader {
 }
 
 /**
- * Returns the statements to commit together with a page: checkpoint, counters of the run, delete candidates. It may read
- * rows for that, which no other process writes meanwhile. If it throws, nothing of the page is written.
+ * Returns the statements to commit together with a page: checkpoint, counters of the run, delete candidates. No other
+ * process writes rows meanwhile. If it throws, nothing of the page is written.
  */
 type PageStatements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[] | Promise<CompiledQuery[]>;
 
-/** Creates the resource's table, empty, if it does not exist yet, so that a query finds it from the first run on. */
+/** Opens the loader. Creates the resource's table if it is missing, so that queries find it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
   await owned.takeTurn(() => openTables(context));
@@ -96,27 +99,27 @@ async function loadPage(
   const { own } = warehouse;
   const shapeBefore = shapeOf(owned);
   const prepared = await preparePage(context, policy, shapeBefore, page);
-  const { keyed, tombstones, found, fresh, lost } = prepared;
-  const requestedAt = found.stampedAt;
-  const shaped = await shapedFor(context, fresh);
+  const { keyed, tombstones, difference, toWrite, excludedRows } = prepared;
+  const requestedAt = difference.stampedAt;
+  const shaped = await shapeIntoTables(context, toWrite);
   const rejectedAt = new Set(shaped.rejects.map(({ index }) => index));
-  const written = rejectedAt.size === 0 ? fresh : fresh.filter((_, index) => !rejectedAt.has(index));
+  const written = rejectedAt.size === 0 ? toWrite : toWrite.filter((_, index) => !rejectedAt.has(index));
   const unfit = shaped.rejects.map(({ index, reason, detail }) => {
-    const { key = null, bytes = Buffer.alloc(0) } = fresh[index] ?? {};
+    const { key = null, bytes = Buffer.alloc(0) } = toWrite[index] ?? {};
     return { key, reason, detail, bytes };
   });
-  const rejects = [...prepared.setAside, ...unfit];
+  const rejects = [...prepared.rejects, ...unfit];
 
-  const outcome = outcomeOf(prepared, shaped, rejects.length);
+  const outcome = toOutcome(prepared, shaped, rejects.length);
   const facts = {
     records: page.records.length,
     keys: keyed.map(keyOf),
-    unkeyed: prepared.setAside.length,
+    unkeyed: prepared.rejects.length,
     updated: datedKeys(prepared),
-    older: found.older,
+    older: difference.older,
     leftOut: prepared.leftOut.map(keyOf),
-    lost,
-    stated: found.stated.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null })),
+    excludedRows,
+    tombstoned: difference.tombstoned.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null })),
     written,
     rows: shaped.rows,
     shapeBefore,
@@ -124,8 +127,8 @@ async function loadPage(
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
   const resolved = owned.openRejects + rejects.length > 0 ? [...written.map(keyOf), ...tombstones.keys()] : [];
-  const writtenKeys = new Set(found.restored.length === 0 ? [] : written.map(keyOf));
-  const restored = found.restored.filter((key) => writtenKeys.has(key));
+  const writtenKeys = new Set(difference.restored.length === 0 ? [] : written.map(keyOf));
+  const restored = difference.restored.filter((key) => writtenKeys.has(key));
   await warehouse.commit({
     rows: pageRows(context, shaped.rows, written, requestedAt),
     lease: owned.lease(),
@@ -141,23 +144,23 @@ async function loadPage(
   for (const watched of owned.watches) {
     for (const { key } of keyed) {
       const before = tombstones.has(key) ? undefined : watched.get(key);
-      // A watched record was listed, also if it says nothing new.
+      // Unchanged records count too.
       if (before !== undefined && before < page.requestedAt) watched.set(key, page.requestedAt);
     }
   }
   return outcome;
 }
 
-/** The records as rows of tables that have grown to hold them. */
-export async function shapedFor(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+/** Shapes records into rows, after the tables have grown and stored rows were rewritten if that is necessary. */
+export async function shapeIntoTables(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const shaped = await shapeAndGrow(context, records);
   if (!shaped.grown) return shaped;
   await finishReshape(context);
-  // Stored bodies may have made further columns.
+  // The rewritten bodies may have added columns.
   return context.owned.shape === shaped.shape ? shaped : shapeAndGrow(context, records);
 }
 
-/** Runs for each record of each page, so it makes nothing but its result. */
+/** A plain loop, because it runs for each record. */
 function datedKeys({ keyed, leftOut }: PreparedPage): DatedKey[] {
   const dated: DatedKey[] = [];
   for (const list of [keyed, leftOut])
@@ -167,20 +170,19 @@ function datedKeys({ keyed, leftOut }: PreparedPage): DatedKey[] {
 
 /** The changes of one page to the warehouse, as counts. */
 export interface PageOutcome {
-  /** Without those that the profile's filter leaves out. */
+  /** Without those that the profile's filter excludes. */
   records: number;
   inserted: number;
   updated: number;
   unchanged: number;
-  /** For any reason. */
   rejected: number;
-  /** Records that were dropped because a user has erased them; absent for none. */
+  /** Records that were dropped because an operator had them erased; absent for none. */
   forgotten?: number;
   /** Records that share a key with another record of the page. */
-  clashes: KeyConflicts;
-  /** Keys of rows of which the same scan has shown an older state before; absent for none. */
+  conflicts: KeyConflicts;
+  /** As in `Difference`; absent for none. */
   overwritten?: readonly string[];
-  /** Fields that change with every response, as it seems; absent for none. */
+  /** Fields that seem to change with every response; absent for none. */
   volatile?: readonly string[];
   /** A time of change that was cut to milliseconds; absent for none. */
   cutTime?: string;
@@ -192,21 +194,21 @@ export interface PageOutcome {
   repaired: number;
 }
 
-function outcomeOf(
-  { found, clashes, taken: records, forgotten }: PreparedPage,
+function toOutcome(
+  { difference, conflicts, taken: records, forgotten }: PreparedPage,
   { rejects, overflowed, discarded, repaired }: ShapedPage,
   rejected: number,
 ): PageOutcome {
-  const rejectedInserts = rejects.filter(({ index }) => index < found.inserts.length).length;
-  const inserted = found.inserts.length - rejectedInserts;
-  const updated = found.updates.length - (rejects.length - rejectedInserts);
-  // The others are records without any change, and copies on the same page that say the same.
-  const unchanged = records - inserted - updated - rejected - clashes.older - clashes.undecided;
-  const { overwritten, volatile = [], cutTime = null, wentBack } = found;
+  const rejectedInserts = rejects.filter(({ index }) => index < difference.inserts.length).length;
+  const inserted = difference.inserts.length - rejectedInserts;
+  const updated = difference.updates.length - (rejects.length - rejectedInserts);
+  // The rest: records without a change, and copies on the same page with the same content.
+  const unchanged = records - inserted - updated - rejected - conflicts.older - conflicts.undecided;
+  const { overwritten, volatile = [], cutTime = null, wentBack } = difference;
   const rows = { records, inserted, updated, unchanged, rejected, wentBack };
   return {
     ...rows,
-    clashes,
+    conflicts,
     overflowed,
     discarded,
     repaired,

@@ -11,11 +11,19 @@ import { comparedPart } from '../rows/mask-fields.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { recordDifferences } from '../rows/records/record-difference.ts';
 import { canonicalHash, sameJson } from '../rows/records/record-key.ts';
-import { dropForgotten, type ExcludedRecord, type KeyedRecord, type KeyedRecords, keyRecords, latestOf } from './key-records.ts';
+import {
+  dropForgotten,
+  type ExcludedRecord,
+  type KeyedRecord,
+  type KeyedRecords,
+  keyRecords,
+  latestReading,
+} from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 
 // Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
 
+/** A page as it was fetched, to be loaded. */
 export interface LoadablePage {
   records: readonly SourceRecord[];
   /** Local epoch milliseconds just before the page was requested. */
@@ -24,21 +32,21 @@ export interface LoadablePage {
 
 /** A page compared with what the warehouse holds. */
 export interface PreparedPage extends KeyedRecords {
-  /** Records that were dropped, because a user has erased them. */
+  /** Number of records that were dropped, because an operator had them erased. */
   forgotten: number;
-  /** Records that are to be rows. */
+  /** Number of records that pass the profile's filter. */
   taken: number;
-  /** Records by key that say that they are deleted. */
+  /** Records that the service marks as deleted, by key. */
   tombstones: ReadonlyMap<string, Tombstone>;
-  /** Records of `leftOut` that have a live row, from before the page was requested. */
-  lost: readonly LostRow[];
-  found: Difference;
-  /** The records that must be written: the new ones, then the changed ones. */
-  fresh: readonly KeyedRecord[];
+  /** Live rows of the records in `leftOut`, written before the page was requested. */
+  excludedRows: readonly ExcludedRow[];
+  difference: Difference;
+  /** New records, then changed ones. */
+  toWrite: readonly KeyedRecord[];
 }
 
 /** A live row whose record the profile's filter excludes. */
-export interface LostRow {
+export interface ExcludedRow {
   key: string;
   /** True if the record is in an older state than the row by the service's own clock. */
   isOlder: boolean;
@@ -60,13 +68,21 @@ export async function preparePage(
     if (tombstone !== null) tombstones.set(key, tombstone);
   }
   const requestedAt = timestampText(page.requestedAt);
-  const found = await findDifference(context, policy, shape, { records: keyed.keyed, tombstones, requestedAt });
-  const lost = await findLostRows(context, shape, keyed.leftOut, requestedAt);
-  const fresh = found.updates.length === 0 ? found.inserts : [...found.inserts, ...found.updates];
-  return { ...keyed, forgotten, taken: recordsPassingFilter(records).length, tombstones, lost, found, fresh };
+  const difference = await compareWithStored(context, policy, shape, { records: keyed.keyed, tombstones, requestedAt });
+  const excludedRows = await findExcludedRows(context, shape, keyed.leftOut, requestedAt);
+  const toWrite = difference.updates.length === 0 ? difference.inserts : [...difference.inserts, ...difference.updates];
+  return {
+    ...keyed,
+    forgotten,
+    taken: recordsPassingFilter(records).length,
+    tombstones,
+    excludedRows,
+    difference,
+    toWrite,
+  };
 }
 
-/** The rows of a commit; `written` are the records of the rows of the resource's own table. */
+/** Returns the rows of a page for `Warehouse.commit`; `written` are the records, in the order of the rows. */
 export function pageRows(
   { owned, profile }: LoadContext,
   rows: readonly TableRows[],
@@ -77,29 +93,24 @@ export function pageRows(
   return { resource: owned.resource, history: profile.history, requestedAt, rows, children, records: written };
 }
 
-async function findDifference(
+async function compareWithStored(
   context: LoadContext,
   policy: OlderPolicy,
   shape: ResourceShape,
-  {
-    records,
-    tombstones,
-    requestedAt,
-  }: { records: KeyedRecord[] } & Pick<PreparedPage, 'tombstones'> & {
-      requestedAt: string;
-    },
+  page: { records: KeyedRecord[]; tombstones: ReadonlyMap<string, Tombstone>; requestedAt: string },
 ): Promise<Difference> {
   const { warehouse, owned, profile, clock } = context;
+  const { records, tombstones, requestedAt } = page;
   const stored = await storedRows(context, shape, records);
-  const found = difference(records, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
-  if (!warehouse.keepsMicroseconds) found.cutTime = timeWithMicroseconds(found.inserts);
-  if (profile.history === 'none' || found.updates.length === 0) return found;
+  const difference = compareRecords(records, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
+  if (!warehouse.keepsMicroseconds) difference.cutTime = timeWithMicroseconds(difference.inserts);
+  if (profile.history === 'none' || difference.updates.length === 0) return difference;
 
-  const bodies = await currentBodies(warehouse.own, owned.resource, found.updates.map(keyOf));
+  const bodies = await currentBodies(warehouse.own, owned.resource, difference.updates.map(keyOf));
   const compared = comparedPart(profile.fields);
   const before = new Map<string, JsonValue>();
-  // Other order of members or other spacing is no change.
-  const updates = found.updates.filter(({ key, value }) => {
+  // Another order of members or other white space is no change.
+  const updates = difference.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
     if (body === undefined || stored.get(key)?.deletedAt !== null) return true;
     const known = storedValue(body, profile);
@@ -108,15 +119,15 @@ async function findDifference(
   });
   const keys = new Set(updates.map(keyOf));
   return {
-    ...found,
+    ...difference,
     updates,
-    unchanged: found.unchanged + found.updates.length - updates.length,
-    overwritten: found.overwritten.filter((key) => keys.has(key)),
+    unchanged: difference.unchanged + difference.updates.length - updates.length,
+    overwritten: difference.overwritten.filter((key) => keys.has(key)),
     volatile: volatileFields(records.length, updates, before, profile),
   };
 }
 
-/** The stored rows of these records, with their times of change as moments. */
+/** Reads the stored rows of these records, with their times of change in UTC. */
 async function storedRows(
   { warehouse, profile, owned }: LoadContext,
   { tables: [table] }: ResourceShape,
@@ -127,7 +138,7 @@ async function storedRows(
   const stored = await warehouse.rows.stored(table, records.map(keyOf), updated);
   const zone = storedZone(updated, profile);
   if (zone === null) return stored;
-  // A column of any type but timestamp holds the service's own text, whose local times are still to be read.
+  // A column of another type than timestamp holds the service's own text, which may be a local time.
   const moments = [...stored].map(([key, row]) => {
     const moment = typeof row.updated === 'string' ? toTimestampText(row.updated, zone) : null;
     return [key, { ...row, updated: moment ?? row.updated }] as const;
@@ -135,7 +146,7 @@ async function storedRows(
   return new Map(moments);
 }
 
-/** Records in which a time with microseconds is looked for. */
+/** How many records are searched for a time with microseconds. */
 const SAMPLE_SIZE = 10;
 
 function timeWithMicroseconds(records: readonly KeyedRecord[]): string | null {
@@ -143,18 +154,18 @@ function timeWithMicroseconds(records: readonly KeyedRecord[]): string | null {
   return texts.find((text) => /\.\d{3}\d*[1-9]/.test(text)) ?? null;
 }
 
-/** A page with fewer changed records shows nothing about its fields. */
-const MIN_VOLATILE = 10;
-const NEARLY_ALL = 0.9;
+/** Fewer changed records are no evidence that a field changes with every response. */
+const MIN_VOLATILE_RECORDS = 10;
+const MIN_VOLATILE_SHARE = 0.9;
 
-/** Fields that differ from the stored bodies in nearly all records of a page, whose times of change have not moved. */
+/** Returns the fields that differ in nearly all records of a page although their times of change are the same. */
 function volatileFields(
   listed: number,
   changed: readonly KeyedRecord[],
   before: ReadonlyMap<string, JsonValue>,
   profile: ResourceProfile,
 ): string[] {
-  const min = Math.max(MIN_VOLATILE, listed * NEARLY_ALL);
+  const min = Math.max(MIN_VOLATILE_RECORDS, listed * MIN_VOLATILE_SHARE);
   if (changed.length < min) return [];
   const counts = new Map<string, number>();
   for (const { key, value, updated } of changed) {
@@ -166,13 +177,13 @@ function volatileFields(
   return [...counts].flatMap(([path, count]) => (count >= min && path !== '' ? [path] : []));
 }
 
-/** The excluded records that have a live row which was written before this time. */
-async function findLostRows(
+/** Returns the live rows of the excluded records that were written before this time. */
+async function findExcludedRows(
   context: LoadContext,
   shape: ResourceShape,
   leftOut: readonly ExcludedRecord[],
   before: string,
-): Promise<LostRow[]> {
+): Promise<ExcludedRow[]> {
   if (leftOut.length === 0) return [];
   const stored = await storedRows(context, shape, leftOut);
   return leftOut.flatMap(({ key, updated }) => {
@@ -194,58 +205,58 @@ export function keyOf(record: { key: string }): string {
 
 /** Whether states that are older than the stored row are accepted. */
 export interface OlderPolicy {
-  /** True if an older state of a record, by the service's clock, is accepted: it was fetched individually. */
+  /** True for a record that was fetched individually: no listing that lags behind can have shown it. */
   acceptsOlder: boolean;
   /** Older states that a full scan has shown before (`canonicalHash` by key): if shown again, they are accepted. */
   seenBefore?: ReadonlyMap<string, string>;
-  /** When the scan began that the records are of; absent if they are of none. */
+  /** When the scan that lists the records began; absent for records outside of a scan. */
   scanStartedAt?: string;
 }
 
 /** How records of a page differ from their rows. */
 interface Difference {
   inserts: KeyedRecord[];
-  /** Known, with another source than the stored one; their `version` is set. */
+  /** Records with a row and other content than the stored one; their `version` is set. */
   updates: KeyedRecord[];
-  /** Same source, or older than the row. */
+  /** Number of records with the content of their row, or an older one. */
   unchanged: number;
-  /** Older than the row, and not accepted: a listing that lags behind shows such states too. */
+  /** Records in an older state than their row, which was not accepted: the listing may lag behind. */
   older: KeyedRecord[];
   /** Tombstones of live rows. */
-  stated: KeyedRecord[];
-  /** Keys among the updates of rows that are deleted: they are back. */
+  tombstoned: KeyedRecord[];
+  /** Keys of updates whose rows are deleted. */
   restored: string[];
   /** When the page was requested: the `_synced_at` of its rows. */
   stampedAt: string;
-  /** Number of updates whose own clock went back. */
+  /** Number of updates with an earlier time of change than their row. */
   wentBack: number;
   /**
-   * Keys among the updates of rows that the same scan has written with an older state, of records that have not changed
-   * since long before it: the listing shows states of one record, or another record has that key as well.
+   * Keys of updates whose rows the same scan has written with an older state, although the records last changed long
+   * before it: the listing shows several states of one record, or two records have one key.
    */
   overwritten: string[];
-  /** Fields that differ in nearly all records of the page, of which none has another time of change. */
+  /** Fields that differ in nearly all records of the page, none of which has another time of change. */
   volatile?: string[];
   /** A time of change of a new record that the warehouse cuts to milliseconds; null for none. */
   cutTime?: string | null;
 }
 
 /**
- * Sorts records by what must be written. The later request wins. A record that is deleted here is restored if it is
- * listed. A state that is older by the service's own clock is not written if a lagging replica may have answered.
+ * Compares records with their rows. The later request wins. A listed record restores its deleted row. A state that is
+ * older by the service's own clock is not written if a lagging replica may have returned it.
  */
-export function difference(
+export function compareRecords(
   records: readonly KeyedRecord[],
   stored: ReadonlyMap<string, StoredRow>,
   requestedAt: string,
   policy: OlderPolicy,
   now: string,
-  tombstones: ReadonlyMap<string, Tombstone> = new Map(),
+  tombstones: ReadonlyMap<string, Tombstone>,
 ): Difference {
-  // Rows with a time in the future were written before our clock was set back. This page is later all the same.
+  // Rows with a time in the future were written before our clock was set back; this page is still later.
   let stampedAt = requestedAt;
   for (const { syncedAt } of stored.values()) if (syncedAt > now && syncedAt > stampedAt) stampedAt = syncedAt;
-  const lists = { inserts: [], updates: [], older: [], stated: [], restored: [], overwritten: [] };
+  const lists = { inserts: [], updates: [], older: [], tombstoned: [], restored: [], overwritten: [] };
   const result: Difference = { ...lists, unchanged: 0, stampedAt, wentBack: 0 };
   for (const record of records) {
     const row = stored.get(record.key);
@@ -255,12 +266,12 @@ export function difference(
   return result;
 }
 
-/** If the record never had a row, or is deleted already, nothing is written. */
+/** Writes nothing if the record has no live row. */
 function addTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
   const isDoubtful = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
-  (isDoubtful ? result.older : result.stated).push(record);
+  (isDoubtful ? result.older : result.tombstoned).push(record);
 }
 
 function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
@@ -285,24 +296,24 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
   if (!isDeleted && isOverwriting(record, row, policy)) result.overwritten.push(record.key);
 }
 
-/** Bounds the lag of a service and an error in its time zone. */
-const MARGIN_MS = 86_400_000;
+/** Larger than the lag of a listing plus an error in its time zone. */
+const MAX_LAG_MS = 86_400_000;
 
 /** A difference without another time of change, such as a counter, shows nothing. */
 function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt }: OlderPolicy): boolean {
   if (scanStartedAt === undefined || row.syncedAt < scanStartedAt || updated === null) return false;
   const before = parseStoredTime(row.updated);
-  return before !== null && before < updated.at && latestOf(updated) < timestampMs(scanStartedAt) - MARGIN_MS;
+  return before !== null && before < updated.at && latestReading(updated) < timestampMs(scanStartedAt) - MAX_LAG_MS;
 }
 
 function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
   return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
 }
 
-/** True if the service's own clock says that the record is from before the row with this time of change. */
+/** True if the record changed before the row did, by the service's own clock. */
 function isOlder(updated: KeyedRecord['updated'], stored: Cell): boolean {
   const before = parseStoredTime(stored);
-  return updated !== null && before !== null && latestOf(updated) < before;
+  return updated !== null && before !== null && latestReading(updated) < before;
 }
 
 function parseStoredTime(stored: Cell): number | null {

@@ -34,7 +34,7 @@ export function bucketAccess(
 }
 
 /** Error codes and hints for the use that is made of a bucket. */
-export interface BucketWords {
+export interface BucketErrors {
   readonly missing: string;
   readonly refused: string;
   readonly failed: string;
@@ -64,11 +64,11 @@ const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
  */
 export class BucketClient {
   readonly #access: BucketAccess;
-  readonly #words: BucketWords;
+  readonly #words: BucketErrors;
   readonly #signal: AbortSignal;
   #opened: Promise<S3> | undefined;
 
-  constructor(access: BucketAccess, words: BucketWords, signal: AbortSignal) {
+  constructor(access: BucketAccess, words: BucketErrors, signal: AbortSignal) {
     [this.#access, this.#words, this.#signal] = [access, words, signal];
   }
 
@@ -170,7 +170,7 @@ export class BucketClient {
   }
 
   /** Ends uploads below a prefix that began before a time and were never completed, as far as the service lists them; returns how many. */
-  async abandonUploads(prefix: string, before: number): Promise<number> {
+  async abortStaleUploads(prefix: string, before: number): Promise<number> {
     let abandoned = 0;
     let after: { KeyMarker?: string; UploadIdMarker?: string } | null = {};
     while (after !== null) {
@@ -217,7 +217,7 @@ export class BucketClient {
       return await work(client, signal === null ? {} : { abortSignal: signal });
     } catch (error) {
       signal?.throwIfAborted();
-      throw bucketFault(this.#access, this.#words, what, error);
+      throw bucketError(this.#access, this.#words, what, error);
     }
   }
 }
@@ -297,7 +297,7 @@ const REFUSALS: readonly { matches: RegExp; code: 'missing' | 'refused'; hint: s
 ];
 
 /** The error for a failed request. Of the service's text it repeats only the code: the rest may hold secrets. */
-function bucketFault(access: BucketAccess, words: BucketWords, what: string, error: unknown): SyncError {
+function bucketError(access: BucketAccess, words: BucketErrors, what: string, error: unknown): SyncError {
   const status = statusOf(error);
   const shown = `s3://${access.bucket}${access.endpoint === null ? '' : ` at ${new URL(access.endpoint).host}`}`;
   if (status === null) {
@@ -307,7 +307,7 @@ function bucketFault(access: BucketAccess, words: BucketWords, what: string, err
       cause: error,
     });
   }
-  const reason = `${status} ${codeOfService(error)}`.trim();
+  const reason = `${status} ${serviceErrorCode(error)}`.trim();
   const message = `${shown}: ${what}: ${reason}`;
   const refusal = REFUSALS.find(({ matches }) => matches.test(reason));
   if (refusal !== undefined) return new ConfigError(words[refusal.code], message, { hint: refusal.hint });
@@ -322,7 +322,7 @@ function statusOf(error: unknown): number | null {
 }
 
 /** The service's code of an error; empty without one. */
-function codeOfService(error: unknown): string {
+function serviceErrorCode(error: unknown): string {
   const name = error instanceof Error ? error.name : '';
   return ['Error', 'UnknownError', 'Unknown'].includes(name) ? '' : name;
 }

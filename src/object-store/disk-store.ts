@@ -11,7 +11,7 @@ import {
   makeFolder,
   mapStoreErrors,
   regularFile,
-  sweepFolder,
+  removeOldFiles,
   syncFolder,
 } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
@@ -63,7 +63,7 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
     },
     list: () => listObjects(folder, root),
     remove: (sha256) => withObject(sha256, undefined, (file) => rm(file, { force: true })),
-    sweepUnfinished: (olderThanMs) => mapStoreErrors(folder, () => sweepFolder(spool, clock.now() - olderThanMs)),
+    removeUnfinished: (olderThanMs) => mapStoreErrors(folder, () => removeOldFiles(spool, clock.now() - olderThanMs)),
     claim: (owner) => mapStoreErrors(folder, () => claimFolder(ownerFile, owner)),
     owner: () => mapStoreErrors(folder, () => readOwner(ownerFile)),
     close: () => Promise.resolve(),

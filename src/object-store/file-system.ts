@@ -22,12 +22,12 @@ export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): 
   try {
     return await work();
   } catch (error) {
-    throw storeFault(shown, error);
+    throw storeError(shown, error);
   }
 }
 
 /** The error of a store for a failed call of the file system; any other error unchanged. */
-export function storeFault(shown: string, error: unknown): unknown {
+export function storeError(shown: string, error: unknown): unknown {
   const code = codeOf(error);
   if (error instanceof SyncError || code === '') return error;
   const message = `${shown}: ${messageOf(error)}`;
@@ -85,7 +85,7 @@ export async function listNames(folder: string, of: 'folders' | 'files'): Promis
 }
 
 /** Removes the files of a folder that were last written before a time; returns how many. The folder may be missing. */
-export async function sweepFolder(folder: string, before: number): Promise<number> {
+export async function removeOldFiles(folder: string, before: number): Promise<number> {
   if ((await lstatOrNull(folder)) === null) return 0;
   let swept = 0;
   for (const name of await listNames(folder, 'files')) {

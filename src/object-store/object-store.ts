@@ -32,7 +32,7 @@ export interface ObjectStore {
   /** A missing object is no error. */
   remove(sha256: string): Promise<void>;
   /** Removes unfinished downloads and uploads that are older than this; returns how many. */
-  sweepUnfinished(olderThanMs: number): Promise<number>;
+  removeUnfinished(olderThanMs: number): Promise<number>;
   /** Marks the owner of the store, by a name of letters and digits, unless it has one. */
   claim(owner: string): Promise<void>;
   /** The marked owner; null without one. */

@@ -8,8 +8,8 @@ import PQueue from 'p-queue';
 import type { StoreAddress } from '../config/profile/file-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { bucketAccess, BucketClient, type BucketWords } from './bucket.ts';
-import { mapStoreErrors, storeFault, sweepFolder } from './file-system.ts';
+import { bucketAccess, BucketClient, type BucketErrors } from './bucket.ts';
+import { mapStoreErrors, storeError, removeOldFiles } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
 
 /** Larger files are uploaded in parts of this size, of which one is in memory. */
@@ -20,7 +20,7 @@ const MAX_LARGE_UPLOADS = 4;
 /** Of one upload, as services limit them. */
 const MAX_PARTS = 10_000;
 
-const WORDS: BucketWords = {
+const WORDS: BucketErrors = {
   missing: 'file_store_bucket_missing',
   refused: 'file_store_refused',
   failed: 'file_store_failed',
@@ -69,10 +69,10 @@ export async function openS3Store(
     },
     list: () => listObjects(client, below),
     remove: (sha256) => client.remove(keyOf(sha256)),
-    sweepUnfinished: async (olderThanMs) => {
+    removeUnfinished: async (olderThanMs) => {
       const before = clock.now() - olderThanMs;
-      const uploads = await client.abandonUploads(below, before);
-      return uploads + (await mapStoreErrors(spool, () => sweepFolder(spool, before)));
+      const uploads = await client.abortStaleUploads(below, before);
+      return uploads + (await mapStoreErrors(spool, () => removeOldFiles(spool, before)));
     },
     claim: async (owner) => {
       // Requested first, because some services ignore conditions.
@@ -99,7 +99,7 @@ async function* readVerified(file: string, sha256: string): AsyncGenerator<Uint8
       yield piece;
     }
   } catch (error) {
-    throw storeFault(file, error);
+    throw storeError(file, error);
   }
   if (hash.digest('hex') === sha256) return;
   throw new SyncError('file_store_failed', `${file} has changed since it was fetched`, {

@@ -92,8 +92,6 @@ function createCounters(registers: Registry[]) {
 }
 
 const OF_SOURCE = {
-  api_deprecated: 'Whether the service says that its API is deprecated.',
-  api_sunset_timestamp_seconds: 'When that API stops answering, as the service says, as seconds since the epoch.',
   warehouse_up: 'Whether the warehouse can be read.',
   warehouse_bytes: "Size of the warehouse's file.",
   warehouse_wal_bytes: "Size of the warehouse's write-ahead log.",

@@ -1,6 +1,6 @@
 // Live progress lines on a terminal.
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
-import { type RateLimiterProgress, type ProgressSnapshot, ratesOf, type ResourceProgress } from './progress.ts';
+import { type ProgressSnapshot, type RateLimiterProgress, ratesOf, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
@@ -43,7 +43,7 @@ const GAP = '  ';
 const MAX_NAME_LENGTH = 24;
 
 /** Formats one line per resource and one for the rate limiter, none longer than `width`. */
-export function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
+function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
   const names = snapshot.resources.map(({ resource }) =>
     resource.length > MAX_NAME_LENGTH ? `${resource.slice(0, MAX_NAME_LENGTH - 1)}…` : resource,
   );

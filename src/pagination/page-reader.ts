@@ -1,3 +1,4 @@
+// Reads the pages of one scan, reads some again if the listing moved meanwhile, and finds out which page is next.
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
@@ -10,7 +11,7 @@ import {
   MIN_OVERLAPPING_PAGE,
   type PastEndSign,
   stepAfter,
-  stepFromOwn,
+  stepFromSelfLink,
   type VerifiedEnd,
   verifyEnd,
   verifyPastEnd,
@@ -81,7 +82,7 @@ export class PageReader {
     const { state } = this.#parts;
     if (!state.detectsMoves || state.last === null || this.#overlappingRequest(start) !== null) return [];
     const again = await this.#readAgain(state.last.position);
-    if (lastKnown(again.keys, state.last.keys) === -1) throw pageError(PLACE_LOST, start);
+    if (lastKnown(again.keys, state.last.keys) === -1) throw pageError(POSITION_LOST, start);
     return [this.#replaceLast(again, state.last.position, start)];
   }
 
@@ -115,8 +116,8 @@ export class PageReader {
   #overlappingRequest(position: PagePosition): PagePosition | null {
     const { style, state } = this.#parts;
     const before = state.last?.keys.length ?? 0;
-    if (style.ahead === null || before < MIN_OVERLAPPING_PAGE * KEY_FINGERPRINT_BYTES) return null;
-    return style.ahead.sooner(position, 1);
+    if (style.positions === null || before < MIN_OVERLAPPING_PAGE * KEY_FINGERPRINT_BYTES) return null;
+    return style.positions.earlier(position, 1);
   }
 
   /** Reads the page at a position in its turn; null if it is past the last one: it is refused, or is that one again. */
@@ -143,7 +144,7 @@ export class PageReader {
       const isPast = error instanceof PastEnd && (this.#last !== null || state.last !== null);
       const isAfterShort = (this.#last?.records.length ?? Infinity) < this.#fullPageSize;
       const mayBePast = state.hasReachedTotal || isAfterShort || acceptsEnd;
-      if (!isPast && !(isExpired(error) && style.ahead !== null && mayBePast)) throw error;
+      if (!isPast && !(isExpired(error) && style.positions !== null && mayBePast)) throw error;
       this.#past = isPast ? 'status' : 'refused';
       return null;
     }
@@ -192,7 +193,7 @@ export class PageReader {
     const isEnd = this.#fullPageSize >= resource.page.size || read.total !== null;
     if (found !== -1 && (found < read.records.length - 1 || isEnd)) return { ...read, overlap: 1 };
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
-    const other = found === -1 ? style.ahead?.sooner(position, step) : position;
+    const other = found === -1 ? style.positions?.earlier(position, step) : position;
     const again = await this.#readNowUnlessPast(other ?? position);
     const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
     if (isThere) return { ...again, overlap: Infinity };
@@ -271,7 +272,7 @@ export class PageReader {
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
     const named = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: this.#fullPageSize });
     if ('code' in named) throw pageError(named, read.request);
-    const step = stepFromOwn(named, { page: resource.page, read, before, fullPageSize: this.#fullPageSize });
+    const step = stepFromSelfLink(named, { page: resource.page, read, before, fullPageSize: this.#fullPageSize });
     if ('next' in step) {
       this.#fullPageSize = Math.max(this.#fullPageSize, received);
       return { ...read, next: step.next, proof: null, fault: null };
@@ -321,7 +322,7 @@ export class PageReader {
     const { state, style } = this.#parts;
     const { next, records, keys } = stepped;
     this.step = records.length - (next !== null && this.#overlappingRequest(next) !== null ? 1 : 0);
-    const isNumbered = next === null || style.ahead !== null || isNumericStep(position, next, records.length);
+    const isNumbered = next === null || style.positions !== null || isNumericStep(position, next, records.length);
     if (state.detectsMoves && !isNumbered) state.ignoreMoves();
     const isCut = isShared && stepped.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
     const known = { again: 0, fullPageSize: this.#fullPageSize, isNumbered: state.detectsMoves };
@@ -360,7 +361,7 @@ function toPlainPage({ records, keys, total, answer }: ReadPage, position: PageP
   return { position, records, keys, total, requestedAt, serverDate };
 }
 
-const PLACE_LOST: PageFault = {
+const POSITION_LOST: PageFault = {
   code: 'cursor_expired',
   message:
     'The listing has changed while the scan was interrupted: nothing of the page before this one is there any more',

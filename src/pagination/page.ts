@@ -1,3 +1,4 @@
+// Types that describe a scanned page, the end of a scan, doubts about its completeness, and faults that stop it.
 import { snippet } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';

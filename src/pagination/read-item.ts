@@ -1,3 +1,4 @@
+// Fetches one record by its key.
 import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -37,7 +38,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
   const isRecord = (body: JsonValue): boolean => path === '' && isObject(body);
-  const isDeclared = goneBy(profile.gone);
+  const isDeclared = matchesGoneRule(profile.gone);
   const isGone: typeof isDeclared = (found) => found.status === NO_CONTENT || isDeclared(found);
   const wanted = { missing: 'skip', isGone, isRecord } as const;
   const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
@@ -90,7 +91,9 @@ function withKeyField(record: SourceRecord, profile: ResourceProfile, key: strin
 }
 
 /** True for an answer that one of the rules names. */
-export function goneBy(rule: GoneRule | null): (answer: { status: number; json: JsonValue | undefined }) => boolean {
+export function matchesGoneRule(
+  rule: GoneRule | null,
+): (answer: { status: number; json: JsonValue | undefined }) => boolean {
   if (rule === null) return () => false;
   const { status, body } = rule;
   return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
@@ -153,7 +156,7 @@ export function keyParts({ partitions, id }: ResourceProfile, key: string): KeyP
   const parts = partsIn(key);
   const at = id.indexOf(partitions.field);
   const others = parts.filter((_, index) => index !== at);
-  return { partition: textOf(parts[at]), id: others.length === 1 ? textOf(others[0]) : null };
+  return { partition: toText(parts[at]), id: others.length === 1 ? toText(others[0]) : null };
 }
 
 function partsIn(key: string): readonly unknown[] {
@@ -165,6 +168,6 @@ function partsIn(key: string): readonly unknown[] {
   }
 }
 
-function textOf(part: unknown): string | null {
+function toText(part: unknown): string | null {
   return typeof part === 'string' ? part : null;
 }

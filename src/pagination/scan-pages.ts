@@ -1,3 +1,4 @@
+// Scans one listing page by page. `scanPages` is the entry point of pagination.
 import type { TemplateValues } from '../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
@@ -77,7 +78,7 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
       loops.check(page);
       const doubt = page.end === null ? null : await verifyNumbering(page, numbered);
       const end = page.end && { ...page.end, doubts: [...page.end.doubts, ...(doubt === null ? [] : [doubt])] };
-      const release = prefetch.handOut();
+      const release = prefetch.takeRelease();
       const total = Math.min(likelyTotal(page.total, state.distinct), options.most ?? Infinity);
       await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
       yield { ...page, end, number: (number += 1), release };
@@ -111,22 +112,22 @@ function openScan(options: ScanOptions) {
   const requestPage = pageRequester(options, parts, first);
   const listed = { resource, style, first, baseUrl: listing.baseUrl, requestPage, acceptsEnd };
   const state = new PaginationState(
-    style.ahead !== null || style.mayHideNumbers,
+    style.positions !== null || style.mayHideNumbers,
     options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
     { hasStates: options.acceptsStates, isFiltered: options.isFiltered },
   );
   // A page that begins with the last record of the one before holds one new record fewer.
-  const overlap = style.ahead === null || style.ahead.sooner(first, 1) === null ? 0 : 1;
-  const foresight = isEndKnown(resource.page) ? style.ahead : null;
+  const overlap = style.positions === null || style.positions.earlier(first, 1) === null ? 0 : 1;
+  const positions = isEndKnown(resource.page) ? style.positions : null;
   const prefetch = new PagePrefetch({
     get: async (position, how) => {
       const request = reader.requestFor(position);
       return { ...(await requestPage(request, how)), request };
     },
     countOf: (answer) => countRecords(answer.json, resource.records),
-    foresight,
+    positions,
     size: resource.page.size - overlap,
-    maxRequests: foresight === null ? Math.min(options.runAhead, 1) : options.runAhead,
+    maxRequests: positions === null ? Math.min(options.runAhead, 1) : options.runAhead,
   });
   const { oldest = Infinity, formerEndedAt = null } = options;
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
@@ -134,7 +135,7 @@ function openScan(options: ScanOptions) {
   // A scan that is resumed after its first page was led there by a page that named the next one.
   const fullPageSize = options.fullPageSize ?? (isResumed ? resource.page.size : 0);
   const reader = new PageReader({ ...listed, prefetch, state, ages, signal, fullPageSize });
-  const loops = new LoopDetector(style.ahead !== null, start);
+  const loops = new LoopDetector(style.positions !== null, start);
   const numbered = { ...listed, numbering: options.numbering, state };
   return { start, isResumed, loops, prefetch, reader, state, numbered };
 }

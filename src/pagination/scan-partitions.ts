@@ -1,7 +1,8 @@
+// Scans a resource with several listings (partitions), such as the comments of each post, as one scan.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
-import { longerOf } from './guards/page-ages.ts';
+import { longerLifetime } from './guards/page-ages.ts';
 import type { Doubt, Page, ScanEnd } from './page.ts';
 import { isExpired, isUnitRefusal } from './requests/read-page.ts';
 import { type ScanOptions, scanPages } from './scan-pages.ts';
@@ -163,7 +164,7 @@ class JointEnd {
     }
     this.#hashes.push(keysHash);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
-    this.#cacheWaitMs = longerOf(this.#cacheWaitMs, cacheWaitMs);
+    this.#cacheWaitMs = longerLifetime(this.#cacheWaitMs, cacheWaitMs);
     this.#proof = proof;
   }
 

@@ -1,5 +1,5 @@
 // Experiments about fields: times of change and their zones, marks of deleted records, hidden records.
-import { FURTHEST_MS, offsetText, QUARTER_MS, SAYS_UTC, stemOf } from '../checks/times.ts';
+import { MAX_UTC_OFFSET_MS, formatUtcOffset, QUARTER_MS, UTC_NAME, fieldStem } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
@@ -70,7 +70,7 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
     const values = valuesAt(records, path);
     const present = values.filter((value) => value !== null && value !== undefined && value !== '');
     if (ACTOR.test(path) || present.length === 0 || !present.every((value) => parseTime(value) !== null)) return [];
-    const isLocal = present.every((value) => typeof value === 'string' && isLocalTime(value)) && !SAYS_UTC.test(path);
+    const isLocal = present.every((value) => typeof value === 'string' && isLocalTime(value)) && !UTC_NAME.test(path);
     return [{ path, missing: values.length - present.length, isLocal }];
   });
 }
@@ -125,10 +125,10 @@ function doubtAbout({ records, updated, first }: ProbedListing, created: string 
   const now = first.serverDate ?? Infinity;
   const count = (isStrange: (change: number, record: JsonObject) => boolean): number =>
     records.filter((record) => isStrange(changeTime(record, updated) ?? NaN, record)).length;
-  const future = count((change) => change > now + SKEW_MS + FURTHEST_MS);
+  const future = count((change) => change > now + SKEW_MS + MAX_UTC_OFFSET_MS);
   if (future > 0) return `${future} of ${records.length} lie in the future`;
   const earlier = count(
-    (change, record) => created !== null && change < (parseTime(fieldAt(record, created)) ?? NaN) - FURTHEST_MS,
+    (change, record) => created !== null && change < (parseTime(fieldAt(record, created)) ?? NaN) - MAX_UTC_OFFSET_MS,
   );
   if (earlier > 0) return `in ${earlier} of ${records.length} records it is earlier than ${created}`;
   const without = count(Number.isNaN);
@@ -138,7 +138,7 @@ function doubtAbout({ records, updated, first }: ProbedListing, created: string 
 /** The zone of local times, if another field of the same records has the same time with a zone. */
 function probeZones({ findings, records, updated }: ProbedListing, fields: readonly TimeField[]): void {
   for (const { path } of fields.filter(({ isLocal }) => isLocal)) {
-    const twin = fields.find((other) => other.path !== path && stemOf(other.path) === stemOf(path))?.path;
+    const twin = fields.find((other) => other.path !== path && fieldStem(other.path) === fieldStem(path))?.path;
     const pairs = records.flatMap((record): TimePair[] => {
       const local = parseTime(fieldAt(record, path));
       const instant = twin === undefined ? null : parseTime(fieldAt(record, twin));
@@ -166,7 +166,7 @@ interface TimePair {
 function findZone(pairs: readonly TimePair[]): { name: string; isSure: boolean } | null {
   const gaps = new Set(pairs.map(({ local, instant }) => local - instant));
   const [gap] = gaps;
-  if (gap === undefined || [...gaps].some((each) => each % QUARTER_MS !== 0 || Math.abs(each) > FURTHEST_MS))
+  if (gap === undefined || [...gaps].some((each) => each % QUARTER_MS !== 0 || Math.abs(each) > MAX_UTC_OFFSET_MS))
     return null;
   if (gaps.size === 1 && gap === 0) return { name: 'UTC', isSure: true };
   const name = ZONES.find((each) => {
@@ -174,7 +174,7 @@ function findZone(pairs: readonly TimePair[]): { name: string; isSure: boolean }
     return pairs.every(({ local, instant }) => zone.toLocal(instant) === local);
   });
   if (name !== undefined) return { name, isSure: gaps.size > 1 };
-  return gaps.size === 1 ? { name: offsetText(gap), isSure: false } : null;
+  return gaps.size === 1 ? { name: formatUtcOffset(gap), isSure: false } : null;
 }
 
 /**

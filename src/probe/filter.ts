@@ -1,13 +1,12 @@
+// Finds the query parameters that list only what changed since a time.
 import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
-import { writtenMoment } from '../checks/since.ts';
+import { formatTime } from '../checks/since.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { changeTime } from './fields.ts';
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
-
-// Finds the query parameters that list only what changed since a time.
 
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
@@ -69,9 +68,9 @@ const LOOKBACK_MS = 600_000;
 /** All groups, in the order in which they are tried. */
 function filterGroups({ conventions: { parameters }, updated }: ProbedListing): (readonly FilterForm[])[] {
   const hints = [...parameters].filter((name) => HINT.test(name) && !NO_HINT.test(name));
-  const plain = [...new Set([...hints, ...PLAIN_NAMES])];
+  const ownNames = [...new Set([...hints, ...PLAIN_NAMES])];
   const isBracketed = [...parameters].some((name) => name.includes('['));
-  const names = isBracketed ? [BRACKETS, plain, FIELD_NAMES] : [plain, FIELD_NAMES, BRACKETS];
+  const names = isBracketed ? [BRACKETS, ownNames, FIELD_NAMES] : [ownNames, FIELD_NAMES, BRACKETS];
   const groups = names.map((group) => group.map((name): FilterForm => ({ [name]: '{since}' })));
   return updated.length > 1 ? [EITHER, ...groups] : groups;
 }
@@ -204,7 +203,7 @@ function requestSince(listing: ProbedListing, form: FilterForm, at: number, form
   const { records, updated, firstPage } = listing;
   const times = records.map((record) => fieldAt(record, updated[0] ?? ''));
   const like = times.find((time) => typeof time === 'string' || typeof time === 'number') ?? '';
-  const since = writtenMoment(at, { format }, String(like));
+  const since = formatTime(at, { format }, String(like));
   const params = Object.entries(fillNames(listing, form));
   const query = Object.fromEntries(params.map(([name, text]) => [name, text.replaceAll('{since}', since)]));
   return requestPage(listing, { ...firstPage, ...query });
@@ -225,7 +224,7 @@ async function verifyFilter(
     total: null,
     isWhole: isWhole === true,
   });
-  const plain = toListed(listing.records);
+  const unfiltered = toListed(listing.records);
   for (const format of formats) {
     if ((await requestAhead(listing, [form], format)) !== 'empty') continue;
     let last = listing.first;
@@ -234,10 +233,15 @@ async function verifyFilter(
       last = response;
       return records === null ? 'refused' : toListed(records);
     };
-    const { is, listed, listsAll } = await tryFilter(request, { plain, now, lookback: LOOKBACK_MS, shown: String });
+    const { is, listed, listsAll } = await tryFilter(request, {
+      unfiltered,
+      now,
+      lookback: LOOKBACK_MS,
+      shown: String,
+    });
     if (is !== 'works' || listsAll !== true) continue;
     const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
-    const evidence = `${describeResponse(last)}, ${listed} of ${plain.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
+    const evidence = `${describeResponse(last)}, ${listed} of ${unfiltered.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };
   }
   return null;

@@ -6,7 +6,28 @@ import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-import { hasRoomForTable, IGNORED_NOTES, isElement, isFieldWorthStoring, isFull, isWholePath, isWorthStoring, type Level, type List, newTable, openLevel, openList, openSlot, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-page.ts';
+import {
+  hasRoomForTable,
+  IGNORED_NOTES,
+  isElement,
+  isFieldWorthStoring,
+  isFull,
+  isStoredWhole,
+  isWorthStoring,
+  type Level,
+  type List,
+  newTable,
+  openLevel,
+  openList,
+  openSlot,
+  pinnedSlot,
+  type ShapeProfile,
+  shapeTree,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-page.ts';
 
 /** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
 interface Draft {
@@ -22,7 +43,7 @@ interface Draft {
  * away; a column appears with its first value that is not null, a table with the first element of its array.
  *
  * A field that has been an object or array at one time and something else at another gets a JSON column that holds
- * every value whole; columns and tables that it had are still filled. `tableNames` are names in use elsewhere, `spills`
+ * every value whole; columns and tables that it had are still filled. `tableNames` are names in use elsewhere, `tooWideTables`
  * the names of tables that need an `_overflow` column, because a row of theirs is too wide for a database.
  */
 export function evolveShape(
@@ -30,7 +51,7 @@ export function evolveShape(
   profile: ShapeProfile,
   values: readonly JsonObject[],
   tableNames: ReadonlySet<string>,
-  spills: ReadonlySet<string> = new Set(),
+  tooWideTables: ReadonlySet<string> = new Set(),
 ): ResourceShape {
   const tables = shape.tables.map((table) => ({ ...table, columns: table.columns.map((column) => ({ ...column })) }));
   const draft: Draft = {
@@ -39,8 +60,8 @@ export function evolveShape(
     tableNames: new Set([...tableNames, ...tables.map((table) => table.name)]),
     columnNames: tables.map(({ key, columns }) => new Set([...key, ...columns.map(({ name }) => name)])),
   };
-  for (const value of values) learnLevel(draft, draft.tree.root, value, false);
-  for (const table of draft.tree.tables) if (spills.has(table.shape.name)) openOverflow(table);
+  for (const value of values) growLevel(draft, draft.tree.root, value, false);
+  for (const table of draft.tree.tables) if (tooWideTables.has(table.shape.name)) openOverflow(table);
   return withReferencesAsText(
     { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) },
     profile,
@@ -82,25 +103,25 @@ export function shapeChanges(before: ResourceShape, after: ResourceShape): Shape
 }
 
 /** `closed` as in `write-rows.ts`: types may widen, nothing new is made. */
-function learnLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
+function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
   for (const key of Object.keys(object)) {
     const value = object[key];
     if (value === undefined || value === null) continue;
     const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, draft.tree.profile));
-    if (known !== undefined) learnSlot(draft, known, value, closed);
+    if (known !== undefined) growSlot(draft, known, value, closed);
     else if (closed || !isFieldWorthStoring(level, key, value, draft.tree.profile)) continue;
     else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
-    else learnSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
+    else growSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
   }
 }
 
-function learnSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+function growSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.skip || (slot.pin !== null && !takesPinned(slot, value, draft.tree))) return;
   if (slot.column !== null) widenColumn(slot, slot.column, value);
   else if (!closed && isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
-    placeValue(draft, slot, value);
+    addColumn(draft, slot, value);
   }
-  learnInside(draft, slot, value, closed || slot.column !== null);
+  growInside(draft, slot, value, closed || slot.column !== null);
 }
 
 /** A value without content fits every column: as null, unless it is one of JSON. */
@@ -119,12 +140,12 @@ function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
   return slot.level === null && !isElement(slot) && hasRoomForTable(draft.tree);
 }
 
-function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
+function addColumn(draft: Draft, slot: Slot, value: JsonValue): void {
   if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
   const names = draft.columnNames[slot.table.index] ?? new Set();
   const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
   const { path: within, key: above } = slot.table.shape;
-  const name = columnName(keys, takenBy(draft, slot, names), slot.rename, within.length === 0 ? [] : above);
+  const name = columnName(keys, unavailableNames(draft, slot, names), slot.rename, within.length === 0 ? [] : above);
   const whole = slot.json || slot.level !== null || slot.list !== null;
   const column: Column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
   names.add(name);
@@ -133,7 +154,7 @@ function placeValue(draft: Draft, slot: Slot, value: JsonValue): void {
 }
 
 /** Names that this field may not have: those in use, and those that the profile gives to its siblings. */
-function takenBy({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
+function unavailableNames({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
   const given = rename === null ? siblingNames(keysOf(path), tree.profile) : [];
   return given.length === 0 ? inUse : new Set([...inUse, ...given]);
 }
@@ -151,16 +172,16 @@ function openOverflow(table: TableNode): void {
   table.overflowAt = key.length + columns.push({ name: '_overflow', path: [...path, OVERFLOW], type: 'json' }) - 1;
 }
 
-function learnInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   // Nothing is opened for a value that writes nothing, or a later value would be written differently on the same page.
   const opens = !closed && isWorthStoring(slot, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
   if (isObject(value)) {
     const level = opens ? openLevel(slot) : slot.level;
-    if (level !== null) learnLevel(draft, level, value, closed);
+    if (level !== null) growLevel(draft, level, value, closed);
   } else if (Array.isArray(value)) {
     const list = opens ? openTable(draft, slot) : slot.list;
     if (list === null) return;
-    for (const element of value) if (element !== null) learnSlot(draft, list.element, element, closed);
+    for (const element of value) if (element !== null) growSlot(draft, list.element, element, closed);
   }
 }
 
@@ -172,7 +193,7 @@ function openTable(draft: Draft, slot: Slot): List {
   const name = tableName(
     parent.name,
     keysOf(slot.path.slice(parent.path.length)),
-    takenBy(draft, slot, draft.tableNames),
+    unavailableNames(draft, slot, draft.tableNames),
     slot.rename,
   );
   const above = parent.key.length > 1 || parent.path.length > 0 ? parent.key : [`${resource}_id`];
@@ -208,7 +229,7 @@ export function changesStoredRows(before: ResourceShape, change: ShapeChange, pr
   if (table === undefined) return false;
   if (table.columns.some(({ path }) => path.at(-1) === OVERFLOW)) return true;
   if (column.type !== 'json') return false;
-  return !isWholePath(column.path, profile) || [...table.columns, ...before.tables].some(isWithin(column.path));
+  return !isStoredWhole(column.path, profile) || [...table.columns, ...before.tables].some(isWithin(column.path));
 }
 
 function isWithin(path: SourcePath): (other: { path: SourcePath }) => boolean {

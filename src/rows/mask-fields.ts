@@ -56,7 +56,7 @@ export function comparedPart(fields: Readonly<Record<string, { compare: boolean 
 }
 
 /** A constant per key, from which the key cannot be found. */
-export function keyMark(key: string): string {
+export function hashKeyMark(key: string): string {
   return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);
 }
 

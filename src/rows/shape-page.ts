@@ -21,7 +21,7 @@ export interface ShapeInput {
 }
 
 /** A page as rows, by table of `shape`; those of the resource's own table are in record order. */
-export interface ShapedPage extends Omit<WrittenRows, 'misfit' | 'spills'> {
+export interface ShapedPage extends Omit<WrittenRows, 'needsGrowth' | 'tooWideTables'> {
   /** The same object as the input's if nothing had to change. */
   shape: ResourceShape;
   changes: ShapeChange[];
@@ -51,8 +51,8 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
   const names = new Set([...taken, ...tableNames]);
   let current = shape;
   for (;;) {
-    const { misfit, spills, ...written } = writeRows(shapeTree(current, profile), contract, records);
-    if (!misfit) {
+    const { needsGrowth, tooWideTables, ...written } = writeRows(shapeTree(current, profile), contract, records);
+    if (!needsGrowth) {
       const rows = written.rows.filter(({ cells }) => cells.length > 0);
       const changes = shape === current ? [] : shapeChanges(shape, current);
       return { ...written, rows, shape: current, changes };
@@ -60,7 +60,7 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
     // A rejected record makes no table grow.
     const rejected = new Set(written.rejects.map(({ index }) => index));
     const usable = records.filter((_, index) => !rejected.has(index)).map(({ value }) => value);
-    const grown = evolveShape(current, profile, usable.filter(isObject), names, spills);
+    const grown = evolveShape(current, profile, usable.filter(isObject), names, tooWideTables);
     const isSame = grown.tables.length === current.tables.length && shapeChanges(current, grown).length === 0;
     if (isSame) throw new Error(`the shape of ${resource} does not settle`);
     current = grown;
@@ -274,7 +274,7 @@ export function isFieldWorthStoring(level: Level, key: string, value: JsonValue,
 
 function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (isWholePath(path, profile)) return true;
+  if (isStoredWhole(path, profile)) return true;
   return (
     isObject(value) &&
     Object.entries(value).some(([key, field]) => holdsWhole([...path, pathPart(key)], field, profile))
@@ -282,7 +282,7 @@ function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): 
 }
 
 /** True if objects and arrays at the path always go into one JSON column. */
-export function isWholePath(path: SourcePath, profile: ShapeProfile): boolean {
+export function isStoredWhole(path: SourcePath, profile: ShapeProfile): boolean {
   return path.length > profile.depth || (holdsRules(profile) && findRule(path, profile).json);
 }
 

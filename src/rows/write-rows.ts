@@ -8,7 +8,18 @@ import { type CellNotes, repairJson } from './columns/cells.ts';
 import { pathPart, pathText } from './columns/column-name.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
-import { isFieldWorthStoring, isFull, isWorthStoring, type Level, type List, pinnedSlot, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-page.ts';
+import {
+  isFieldWorthStoring,
+  isFull,
+  isWorthStoring,
+  type Level,
+  type List,
+  pinnedSlot,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-page.ts';
 
 /** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
 export interface ShapeRecord {
@@ -28,9 +39,9 @@ export interface WrittenRows {
   /** Cells in which NUL or half a surrogate pair was replaced. */
   repaired: number;
   /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
-  misfit: boolean;
+  needsGrowth: boolean;
   /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
-  spills: Set<string>;
+  tooWideTables: Set<string>;
 }
 
 /** The state of writing one page. */
@@ -72,9 +83,9 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     const width = node.shape.key.length + node.shape.columns.length;
     return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
   });
-  const counts = { overflowed: 0, discarded: 0, repaired: 0, misfit: false };
+  const counts = { overflowed: 0, discarded: 0, repaired: 0, needsGrowth: false };
   const state = { key: '', positions: [], rejection: null, suspect: false };
-  const writer: PageWriter = { tree, contract, buffers, ...state, ...counts, rejects: [], spills: new Set() };
+  const writer: PageWriter = { tree, contract, buffers, ...state, ...counts, rejects: [], tooWideTables: new Set() };
   for (const [index, record] of records.entries()) {
     // Only a record within the limits is safe to recurse into.
     const rejection = limitRejection(record.value, record.bytes.length) ?? writeRecord(writer, record);
@@ -84,14 +95,14 @@ export function writeRows(tree: ShapeTree, contract: Contract, records: readonly
     cells.length = end;
     return { table: node.shape, width, cells };
   });
-  const { rejects, overflowed, discarded, repaired, misfit, spills } = writer;
-  return { rows, rejects, overflowed, discarded, repaired, misfit, spills };
+  const { rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables } = writer;
+  return { rows, rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables };
 }
 
 function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   for (const buffer of writer.buffers) buffer.recordAt = buffer.end;
-  const { misfit } = writer;
+  const { needsGrowth } = writer;
   writer.key = key;
   // Finding a byte is much faster than finding a text.
   writer.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
@@ -104,7 +115,7 @@ function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Re
   for (const { cells, recordAt, end } of writer.buffers) cells.fill(null, recordAt, end);
   for (const each of writer.buffers) each.end = each.recordAt;
   // No table grows for a rejected record.
-  writer.misfit = misfit;
+  writer.needsGrowth = needsGrowth;
   return writer.rejection;
 }
 
@@ -126,14 +137,14 @@ function beginRow(buffer: RowBuffer, key: string, positions: readonly number[]):
 
 function endRow(writer: PageWriter, buffer: RowBuffer): void {
   const { node, cells, base, overflow } = buffer;
-  for (const index of columnsBeyondPage(node.shape, cells, base)) spill(writer, buffer, index);
+  for (const index of columnsExceedingPage(node.shape, cells, base)) moveToOverflow(writer, buffer, index);
   if (overflow.length === 0) return;
   cells[base + node.overflowAt] = `{${overflow.join(',')}}`;
   overflow.length = 0;
 }
 
 /** Moves a value that has a column into the overflow of a row that is too wide for a database. */
-function spill(writer: PageWriter, buffer: RowBuffer, index: number): void {
+function moveToOverflow(writer: PageWriter, buffer: RowBuffer, index: number): void {
   const { node, cells, base } = buffer;
   const column = node.shape.columns[index];
   const at = node.shape.key.length + index;
@@ -141,8 +152,8 @@ function spill(writer: PageWriter, buffer: RowBuffer, index: number): void {
   const cell = cells[base + at] ?? null;
   cells[base + at] = null;
   if (node.overflowAt < 0) {
-    writer.spills.add(node.shape.name);
-    noteMisfit(writer, column.path);
+    writer.tooWideTables.add(node.shape.name);
+    noteUnplaceable(writer, column.path);
   } else {
     addToOverflow(writer, buffer, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
   }
@@ -166,7 +177,7 @@ function writeLevel(writer: PageWriter, buffer: RowBuffer, level: Level, object:
 
 function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, writer.tree)) {
-    if (hasContent(value)) notePinMisfit(writer, slot);
+    if (hasContent(value)) refusePinnedValue(writer, slot);
     return;
   }
   const inColumn = slot.at >= 0;
@@ -174,7 +185,7 @@ function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: Jso
     const cell = slot.toCell(value, writer);
     // A value without content is null in every column but one of JSON.
     if (cell !== undefined) buffer.cells[buffer.base + slot.at] = cell;
-    else if (hasContent(value)) noteMisfit(writer, slot.path);
+    else if (hasContent(value)) noteUnplaceable(writer, slot.path);
     if (slot.level === null && slot.list === null) return;
   } else if (slot.skip) return;
   const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, closed || inColumn);
@@ -209,7 +220,7 @@ function writeList(writer: PageWriter, list: List, elements: readonly JsonValue[
 /** A value without a column goes into the overflow of a full table; otherwise the tables must grow. */
 function writeUnplaced(writer: PageWriter, buffer: RowBuffer, path: SourcePath, value: JsonValue): void {
   const { node } = buffer;
-  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteMisfit(writer, path);
+  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteUnplaceable(writer, path);
   else addToOverflow(writer, buffer, path, repairJson(jsonText(value), writer));
 }
 
@@ -224,13 +235,13 @@ const FROZEN_HINT =
 const PIN_HINT = 'Correct the value at the service, or the type of the field in the profile.';
 
 /** No column of the tables holds the value. */
-function noteMisfit(writer: PageWriter, path: SourcePath): void {
-  if (writer.contract === 'evolve') writer.misfit = true;
+function noteUnplaceable(writer: PageWriter, path: SourcePath): void {
+  if (writer.contract === 'evolve') writer.needsGrowth = true;
   else refuse(writer, writer.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
 }
 
 /** The value is not of the type that the profile gives its field: no table grows for it. */
-function notePinMisfit(writer: PageWriter, { path, pin }: Slot): void {
+function refusePinnedValue(writer: PageWriter, { path, pin }: Slot): void {
   const { contract } = writer.tree.profile;
   const why =
     contract === 'evolve' && pin?.fixedBy !== undefined
@@ -273,7 +284,7 @@ const NONE: readonly number[] = [];
  * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
  * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
  */
-function columnsBeyondPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
+function columnsExceedingPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
   if (table.columns.length <= MAX_SAFE_COLUMNS) return NONE;
   const first = at + table.key.length;
   const sizes = table.columns.map(({ type }, index) => storedBytes(type, cells[first + index] ?? null));

@@ -10,7 +10,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { keepNotices, storedTokens } from '../database/state/server-state.ts';
+import { storedTokens } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
@@ -27,7 +27,6 @@ import {
 import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { createNoticeBoard, type NoticeBoard } from '../pagination/service-notices.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
 import type { SyncCommand } from '../sync/plan.ts';
@@ -110,7 +109,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
-  const { client, listing, notices, forgetWaits, rateLimit } = requests;
+  const { client, listing, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
     client.retry();
     if (!now) return;
@@ -123,7 +122,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
   const settings = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
-  const uses = { warehouse, ownedResources, client, listing, notices, proofs: new Map<string, ItemProof>() };
+  const uses = { warehouse, ownedResources, client, listing, proofs: new Map<string, ItemProof>() };
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const context = { ...settings, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
   const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
@@ -138,13 +137,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     retry,
     sync: async (request) => {
-      const [begun, parts] = [clock.now(), run()];
+      const parts = run();
       const sync = () => runSync({ ...request, ...parts });
       const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
-      const report = await (request.files === true ? withFiles(lane, sync) : sync());
-      const kept = keepNotices(warehouse.own, versionText(profile), notices.since(begun));
-      if (kept.length > 0) await warehouse.apply(kept);
-      return report;
+      return request.files === true ? withFiles(lane, sync) : sync();
     },
     refetch: (request) => refetchOwned(run(), request),
     confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
@@ -170,8 +166,6 @@ export interface Probe {
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
   readonly listing: App['listing'];
-  /** The deprecation headers so far. */
-  readonly notices: NoticeBoard;
   close(): Promise<void>;
 }
 
@@ -217,7 +211,6 @@ async function openClient(
   const tokenOrigin = otherTokenOrigin({ profile, auth, baseUrl });
   const tokenRateLimiter =
     tokenOrigin === null ? undefined : await openLimiter(budgetName(tokenOrigin, auth), TOKEN_LIMITS);
-  const notices = createNoticeBoard(clock, (text) => scrubOwn(text, secrets));
   const client = createClient({
     baseUrl,
     profile,
@@ -234,7 +227,6 @@ async function openClient(
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
     },
-    answered: (headers, url) => notices.hear(headers, url),
     tokens: known.tokens,
     network: source.network,
   });
@@ -242,7 +234,6 @@ async function openClient(
   return {
     client,
     rateLimiter,
-    notices,
     listing: { baseUrl, prefix: requestedVersion(profile).prefix },
     rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {

@@ -26,9 +26,6 @@ interface ServeSourcesOptions {
   metrics: Metrics;
 }
 
-/** The sources that a process keeps fresh, for the receiver and the page. */
-export type ServedSources = Awaited<ReturnType<typeof serveSources>>;
-
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;
 

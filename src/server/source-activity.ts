@@ -6,7 +6,7 @@ import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
 import { MinuteSeries, RecentValues } from '../observe/minute-series.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
-import type { SettledFile } from '../sync/files/file-changes.ts';
+import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
@@ -46,9 +46,9 @@ interface EndedScan extends CountedFigures {
   seconds: number;
 }
 
-const NO_FIGURES: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
+const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
-const FILE_RESULTS: Readonly<Record<SettledFile['outcome']['is'], FileResult | null>> = {
+const FILE_RESULTS: Readonly<Record<FetchedFile['outcome']['is'], FileResult | null>> = {
   here: 'stored',
   unchanged: 'unchanged',
   failed: 'failed',
@@ -113,7 +113,7 @@ export class SourceActivity implements RunWatcher {
     const now = this.#clock.now();
     const update = { records: checkpoint.walk_records, pages: checkpoint.walk_pages, requests: 0, total: null };
     const progress = startResource(waitingResource(resource), this.#clock.monotonic(), update);
-    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_FIGURES });
+    this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_COUNTERS });
   };
 
   readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
@@ -128,7 +128,7 @@ export class SourceActivity implements RunWatcher {
   };
 
   readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
-    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_FIGURES, figures);
+    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, figures);
     this.#running.delete(resource);
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };
@@ -157,9 +157,9 @@ export class SourceActivity implements RunWatcher {
   }
 
   /** Called with fetched files, once their results are stored. */
-  readonly filesSettled = (settled: readonly SettledFile[]): void => {
+  readonly filesSaved = (saved: readonly FetchedFile[]): void => {
     const { source } = this;
-    for (const { row, outcome } of settled) {
+    for (const { row, outcome } of saved) {
       const result = FILE_RESULTS[outcome.is];
       const labels = { source, resource: row.resource };
       if (result !== null) this.#counters.files.inc({ ...labels, result });

@@ -16,12 +16,12 @@ import { messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
-import { tellFiles } from '../sync/files/files-lane.ts';
+import { logFiles } from '../sync/files/files-lane.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';
 import { createPings, type Pings } from './ping.ts';
-import type { ScheduleState, ScheduleParts } from './schedule/resource.ts';
+import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
 import type { SourceActivity } from './source-activity.ts';
 
@@ -255,10 +255,10 @@ function createFilesJob(
         !due.includes(resource) && reported.get(resource) !== run;
       const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
       if (due.length > 0) {
-        const reports = await use((app) => app.files.fetch({ resources: due, signal, settled: activity.filesSettled }));
-        tellFiles(log, reports);
+        const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.filesSaved }));
+        logFiles(log, reports);
         activity.filesStopBy(null);
-        await use((app) => app.files.tell(reports));
+        await use((app) => app.files.updateNewestRuns(reports));
       }
       if (unreported.length > 0) await use((app) => reportMissing(app, unreported));
       reported = found.runs;
@@ -277,7 +277,7 @@ function createFilesJob(
 }
 
 async function reportMissing({ files }: App, resources: readonly string[], stopped?: unknown): Promise<void> {
-  await files.tell(await files.standing(resources, stopped));
+  await files.updateNewestRuns(await files.countFiles(resources, stopped));
 }
 
 /** Resources with files to find or fetch now, and the newest ended run of each resource. */

@@ -1,4 +1,5 @@
-import { momentOf } from '../checks/since.ts';
+// Computes the checkpoint after a page: the next position, or the new cursor after the last page.
+import { toEpochMs } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';
 import type { DatedKey } from '../load/page-loader.ts';
@@ -6,7 +7,7 @@ import type { TimeZone } from '../model/time-zone.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 
 /** The part of a page that moves a checkpoint. */
-interface PassedPage {
+interface LoadedPage {
   /** The stored position after it; null at the beginning. */
   next: string | null;
   isLast: boolean;
@@ -32,13 +33,13 @@ interface PassedPage {
  * The checkpoint after a page: the next position, or, after the last page, a finished scan with its cursor moved.
  * Pure, so that the checkpoint can be committed together with the page's rows.
  */
-export function checkpointAfter(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
-  const scanned = passPage(checkpoint, page, now);
+export function checkpointAfter(checkpoint: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
+  const scanned = advanceScan(checkpoint, page, now);
   if (!page.isLast) return scanned;
-  return page.isComplete === false ? incomplete(scanned, now) : finished(scanned, page, now);
+  return page.isComplete === false ? endIncompleteScan(scanned, now) : finishScan(scanned, page, now);
 }
 
-function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+function advanceScan(checkpoint: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
   const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
   const { total = null } = page;
   const { walk_total: known } = checkpoint;
@@ -46,7 +47,7 @@ function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): Che
     ...checkpoint,
     walk_position: page.next,
     walk_clock: clock,
-    ...highWater(checkpoint, page, clock),
+    ...newestTime(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
     walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
     walk_total: total === null || known === null ? (total ?? known) : Math.min(total, known),
@@ -55,7 +56,7 @@ function passPage(checkpoint: CheckpointRow, page: PassedPage, now: number): Che
 }
 
 /** A scan that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
-function incomplete(scanned: CheckpointRow, now: number): CheckpointRow {
+function endIncompleteScan(scanned: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
   const fullAt = scanned.walk_mode === 'full' ? at : scanned.unproved_full_at;
   const walk_credential = otherCredential(scanned, scanned.walk_mode === 'full');
@@ -63,15 +64,15 @@ function incomplete(scanned: CheckpointRow, now: number): CheckpointRow {
 }
 
 /** A service's clock may be this far ahead of this machine's; a record that is dated later proves nothing about it. */
-const FURTHEST_AHEAD_MS = 86_400_000;
+const MAX_AHEAD_MS = 86_400_000;
 
 /**
  * The service's clock when the scan began. If no answer has a `Date`, the newest record of the first
  * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
  */
-function clockAtStart(page: PassedPage, now: number): string | null {
+function clockAtStart(page: LoadedPage, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
-  const plausible = page.updated.filter(({ at }) => at <= now + FURTHEST_AHEAD_MS);
+  const plausible = page.updated.filter(({ at }) => at <= now + MAX_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
   return Number.isFinite(newest) ? timestampText(newest) : null;
 }
@@ -80,14 +81,14 @@ function clockAtStart(page: PassedPage, now: number): string | null {
  * The newest time seen, as the service wrote it. Times after the scan's beginning do not count: the record may have
  * been changed after its page was read, or be dated in the year 9999.
  */
-function highWater(
+function newestTime(
   { walk_high_water, walk_high_key }: CheckpointRow,
-  page: PassedPage,
+  page: LoadedPage,
   clock: string | null,
 ): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
   const limit = clock === null ? Infinity : timestampMs(clock);
   let best = { walk_high_water, walk_high_key };
-  let bestAt = walk_high_water === null ? -Infinity : momentOf(walk_high_water, page.zone);
+  let bestAt = walk_high_water === null ? -Infinity : toEpochMs(walk_high_water, page.zone);
   for (const { key, text, at } of page.updated) {
     if (at > bestAt && at <= limit) {
       best = { walk_high_water: text, walk_high_key: key };
@@ -97,14 +98,14 @@ function highWater(
   return best;
 }
 
-function finished(scanned: CheckpointRow, page: PassedPage, now: number): CheckpointRow {
+function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
   const at = timestampText(now);
   const isFull = scanned.walk_mode === 'full';
   const other = otherCredential(scanned, isFull);
   return {
     ...scanned,
     ...NO_SCAN,
-    ...laterCursor(scanned, page.zone),
+    ...nextCursor(scanned, page.zone),
     cursor_seen_at: cursorSeenAt(scanned, page),
     checked_at: scanned.walk_clock,
     last_success_at: at,
@@ -135,21 +136,21 @@ function otherCredential(scanned: CheckpointRow, isFull: boolean): string | null
  * and moved nothing leaves it open: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
  * record may the look-back be left out.
  */
-function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: PassedPage): string | null {
-  const hasMoved = laterCursor(scanned, zone).cursor !== scanned.cursor;
+function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage): string | null {
+  const hasMoved = nextCursor(scanned, zone).cursor !== scanned.cursor;
   if (hasMoved || scanned.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
   return isBehindCursor(scanned, zone) ? scanned.cursor_seen_at : null;
 }
 
 /** True for a scan that requests only what is after the cursor: the record that set it is not listed. */
-export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: PassedPage['zone']): boolean {
-  return walk_since !== null && cursor !== null && momentOf(walk_since, zone) > momentOf(cursor, zone);
+export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: LoadedPage['zone']): boolean {
+  return walk_since !== null && cursor !== null && toEpochMs(walk_since, zone) > toEpochMs(cursor, zone);
 }
 
 type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
 
 /** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
-function laterCursor(scanned: CheckpointRow, zone: PassedPage['zone']): Cursor {
+function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Cursor {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;
   const known = { cursor, cursor_key };
   const isOpen = cursor === null || scanned.walk_records > 0;
@@ -158,5 +159,5 @@ function laterCursor(scanned: CheckpointRow, zone: PassedPage['zone']): Cursor {
   if (text === null) return known;
   const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };
   if (cursor === null || scanned.walk_mode === 'full') return seen;
-  return momentOf(text, zone) > momentOf(cursor, zone) ? seen : known;
+  return toEpochMs(text, zone) > toEpochMs(cursor, zone) ? seen : known;
 }

@@ -2,12 +2,12 @@ import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
 import { type CheckFinding, type ExtraQuery, fail, failure, listingScan, ok, type RequestContext, samplePartition, warn } from '../checks/listing-scan.ts';
-import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestBare } from '../checks/listing.ts';
+import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestWithoutParameters } from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
 import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
 import type { TableAccess } from '../database/reading.ts';
-import { resolveRelations, unresolved } from '../load/grow-views.ts';
+import { explainUnresolved, resolveRelations } from '../load/grow-views.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
@@ -17,6 +17,8 @@ import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import { addDays, dayOf, dayReading, localDay, rangeQuery, type ReportRange, windowAt } from './reports/report-windows.ts';
+
+// `content-sync check`: tests what the profile says of one resource against the live service.
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
@@ -31,12 +33,16 @@ export async function checkResource(
   const { profile, signal } = asked;
   const pages: Page[] = [];
   let context = asked;
-  const listed = await tested('listing', signal, async () => {
+  const listed = await runTest('listing', signal, async () => {
     if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
     const isEmpty = pages[0]?.records.length === 0;
-    return listingFinding(pages, profile, isEmpty ? await requestBare(context, sampleQuery(context)) : undefined);
+    return listingFinding(
+      pages,
+      profile,
+      isEmpty ? await requestWithoutParameters(context, sampleQuery(context)) : undefined,
+    );
   });
   const [first] = pages;
   if (first === undefined) return [listed];
@@ -53,18 +59,18 @@ export async function checkResource(
     const { incremental } = profile;
     const isSorted = incremental.mode === 'newest_first';
     const finding = () => (isSorted ? orderFinding(context, first) : filterFinding(context, first, incremental));
-    findings.push(await tested('filter', signal, finding));
+    findings.push(await runTest('filter', signal, finding));
   }
   const { windows } = profile;
-  if (windows !== null) findings.push(await tested('windows', signal, () => windowsFinding(context, windows)));
+  if (windows !== null) findings.push(await runTest('windows', signal, () => windowsFinding(context, windows)));
   if (profile.item !== null && first.records.length > 0) {
     const { item } = profile;
-    findings.push(await tested('item', signal, () => itemFinding(context, first.records, item)));
+    findings.push(await runTest('item', signal, () => itemFinding(context, first.records, item)));
   }
   if (credential !== 'none') {
     const isIdentified = credential === 'identified';
     const finding = async () => credentialFinding(await requestAsOthers(context, first), isIdentified);
-    findings.push(await tested('credential', signal, finding));
+    findings.push(await runTest('credential', signal, finding));
   }
   return findings;
 }
@@ -81,7 +87,7 @@ async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
 const NO_PARENT = warn('listing', 'the service lists no record of the parent, so there is no listing to ask for');
 
 /** Runs one test; what it throws becomes its finding. */
-async function tested(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
+async function runTest(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
   try {
     return await test();
   } catch (error) {
@@ -105,7 +111,7 @@ export async function relationFindings(
     const name = `${source} → ${target}`;
     const [relation] = resolveRelations({ [source]: target }, shapes);
     if (relation === undefined) {
-      const detail = `${name} is left out: ${unresolved(source, target, shapes)}`;
+      const detail = `${name} is left out: ${explainUnresolved(source, target, shapes)}`;
       found.push(warn('relation', detail, LEFT_OUT));
       continue;
     }
@@ -138,7 +144,7 @@ function danglingFinding(
 }
 
 /** Pages of a window that are read at most: more say nothing else. */
-const MOST_PAGES = 5;
+const MAX_PAGES = 5;
 /** Days back to a window that is over in any zone, and of which a service has its figures. */
 const DAYS_BACK = 2;
 
@@ -177,7 +183,7 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
     for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
       found.records.push(...page.records);
       found.isWhole = page.next === null;
-      if ((pages += 1) === MOST_PAGES) break;
+      if ((pages += 1) === MAX_PAGES) break;
     }
     refuseOutside(found.records, range, windows, reading);
     return found;

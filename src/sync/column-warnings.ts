@@ -1,3 +1,4 @@
+// Warns of columns that lost their values, became text, or have values that a view hides.
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
 import { commentKey } from '../database/state/catalog.ts';
 import { countFilled, keysWrittenBefore, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';

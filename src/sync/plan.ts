@@ -1,3 +1,4 @@
+// Plans the scan of a resource: full or incremental, new or resumed.
 import { isDeepStrictEqual } from 'node:util';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -34,7 +35,7 @@ export interface PlanInput {
   /** The credential in use, as a hash. */
   credential: string;
   /** True if a feed of changes can be gone on with from where it was left. */
-  isFed?: boolean;
+  hasFeedCursor?: boolean;
   /** Local epoch milliseconds. */
   now: number;
 }
@@ -57,17 +58,17 @@ export function planScan(input: PlanInput): ScanPlan {
 
   // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
   const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
-  const mayGoOn = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
-  if (base.walk_mode !== null && isSameScan(base.fingerprint, fingerprint) && mayGoOn) {
+  const mayResume = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
+  if (base.walk_mode !== null && isSameScan(base.fingerprint, fingerprint) && mayResume) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
   }
-  const asksChanges = command === 'sync' || wasDone(interrupted, base);
+  const requestsChanges = command === 'sync' || isDone(interrupted, base);
   // Under another credential than that of the rows, all is scanned: what it may not see would never be missed.
   const isKnown = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
-  const since = asksChanges && isKnown ? sinceFor(base, profile) : null;
-  const needsNoFilter = input.isFed === true || profile.windows !== null;
-  const mode: ScanMode = since !== null || (asksChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
+  const since = requestsChanges && isKnown ? sinceFor(base, profile) : null;
+  const needsNoFilter = input.hasFeedCursor === true || profile.windows !== null;
+  const mode: ScanMode = since !== null || (requestsChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
   const checkpoint = { ...startScan({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
@@ -111,11 +112,11 @@ export function fingerprintOf(profile: ResourceProfile): string {
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
   const own = { path, records, id, updated, query };
-  const rows = canonicalHash({ ...own, depth, json, ...Object.fromEntries(later), ...fieldsOf(profile) });
+  const rows = canonicalHash({ ...own, depth, json, ...Object.fromEntries(later), ...rowSettings(profile) });
   const hashed = Object.keys(fields).filter((path_) => fields[path_]?.hash === true);
   const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
   const data = canonicalHash({ ...own, ...Object.fromEntries(later), ...key });
-  return `${rows}.${canonicalHash(cutOf(page))}.${data}`;
+  return `${rows}.${canonicalHash(pageCut(page))}.${data}`;
 }
 
 /** True if the scan of a checkpoint can be resumed. Earlier versions have stored two parts. */
@@ -132,19 +133,22 @@ export function isOfSameRecords(stored: string, fingerprint: string): boolean {
   return rows === rowsNow || data === dataNow;
 }
 
-/** What is said of single fields that makes other rows: no descriptions. Nothing at all where nothing is said. */
-function fieldsOf({ fields, mask }: ResourceProfile): JsonObject {
-  const said = Object.entries(fields).flatMap(([path, { type = null, rename = null, exclude, hash }]) =>
+/** The settings of single fields that change the rows, so no descriptions; empty if there are none. */
+function rowSettings({ fields, mask }: ResourceProfile): JsonObject {
+  const settings = Object.entries(fields).flatMap(([path, { type = null, rename = null, exclude, hash }]) =>
     type === null && rename === null && !exclude && !hash ? [] : [[path, { type, rename, exclude, hash }] as const],
   );
-  return { ...(said.length === 0 ? {} : { fields: Object.fromEntries(said) }), ...(mask ? { mask: mask.mark } : {}) };
+  return {
+    ...(settings.length === 0 ? {} : { fields: Object.fromEntries(settings) }),
+    ...(mask ? { mask: mask.mark } : {}),
+  };
 }
 
 /** Fields of a page that came later are left out without a value. */
 const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
 
 /** What of a page's profile says how the listing is cut. */
-export function cutOf(page: ResourceProfile['page']): JsonObject {
+export function pageCut(page: ResourceProfile['page']): JsonObject {
   const { total = null, pages = null, ignored_totals: _, ...rest } = page;
   const fields = Object.entries({ ...rest, total, pages }).filter(
     ([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name),
@@ -170,19 +174,19 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
   if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
-  const isTold = seenAt !== null && checkedAt !== null;
-  const looks = isTold ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
+  const isKnownSince = seenAt !== null && checkedAt !== null;
+  const looks = isKnownSince ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
   return sinceValue(cursor, incremental, looks, updatedZone(profile));
 }
 
 /** Scanned to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */
-function wasDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
+function isDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
   if (interrupted === null || walk_mode !== null || last_success_at === null) return false;
   return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;
 }
 
 /** Ends of a run after which the same command resumes. */
-const GOES_ON: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
+const RESUMABLE: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
 
 /**
  * Of the last run of each resource, those that are part of a backfill which was interrupted in any of them: what was
@@ -190,6 +194,6 @@ const GOES_ON: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted'
  */
 export function interruptedBackfills(lastRuns: readonly RunRow[]): RunRow[] {
   const backfills = lastRuns.filter((run) => run.command === 'backfill');
-  const interrupted = new Set(backfills.filter((run) => GOES_ON.has(run.status)).map((run) => run.run_id));
+  const interrupted = new Set(backfills.filter((run) => RESUMABLE.has(run.status)).map((run) => run.run_id));
   return backfills.filter((run) => interrupted.has(run.run_id));
 }

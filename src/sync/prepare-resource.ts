@@ -1,3 +1,4 @@
+// Prepares a resource for a run: reads its stored state, plans its scan, corrects times of a clock that was ahead.
 import { type CompiledQuery, sql } from 'kysely';
 import type { OwnTables, RunRow } from '../database/own-tables.ts';
 import { forgetViews, readTables, viewColumns } from '../database/state/catalog.ts';
@@ -9,7 +10,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
 import { readFeedState } from './feed/feed-response.ts';
-import { trustedPlan } from './filter/filter-evidence.ts';
+import { planVerified } from './filter/filter-evidence.ts';
 import { planScan, type ScanPlan } from './plan.ts';
 import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
@@ -48,8 +49,18 @@ export async function prepareResource(
   const { command: asked } = options;
   const command = typeof asked === 'string' ? asked : (asked[resource] ?? 'sync');
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
-  const isFed = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
-  const input = { command, resource, profile, stored, restart, interrupted, credential, isFed, now: clock.now() };
+  const hasFeedCursor = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
+  const input = {
+    command,
+    resource,
+    profile,
+    stored,
+    restart,
+    interrupted,
+    credential,
+    hasFeedCursor,
+    now: clock.now(),
+  };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
     const planned = planScan(input);
@@ -57,7 +68,7 @@ export async function prepareResource(
     await owned.takeTurn(async () => {
       owned.shape = await readTables(warehouse, resource);
     });
-    const { plan, warnings } = await trustedPlan(context, input, planned);
+    const { plan, warnings } = await planVerified(context, input, planned);
     return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, notices: [], stopped: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
@@ -103,7 +114,7 @@ async function forgetResource({ warehouse, owned, profile }: ResourceContext): P
     .where('resource', '=', resource)
     .execute();
   // Rejects may be from before fields were hidden.
-  const forgotten = profile.mask === null ? MADE_OF_COPY : ([...MADE_OF_COPY, '_sync_rejects'] as const);
+  const forgotten = profile.mask === null ? TABLES_OF_COPY : ([...TABLES_OF_COPY, '_sync_rejects'] as const);
   await warehouse.dropTables({
     lease: owned.lease(),
     tables: tables.map(({ table_name }) => table_name),
@@ -116,7 +127,7 @@ async function forgetResource({ warehouse, owned, profile }: ResourceContext): P
 }
 
 /** Own tables of what is known of a copied resource. */
-const MADE_OF_COPY = [
+const TABLES_OF_COPY = [
   '_sync_columns',
   '_sync_versions',
   '_sync_deletes',

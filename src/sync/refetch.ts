@@ -1,10 +1,11 @@
+// Fetches one record again, usually after a webhook, and writes or deletes its row.
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
 import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
 import { type DeleteEvidence, type DeletedRecord, readLiveRows, softDelete } from './deletes/soft-delete.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
-import { askListing, checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
+import { findInListing, checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
 
 /**
  * The outcome of fetching a record again. `rejected`: it exists but cannot become a row. `deleted`, `held`, `absent`: the
@@ -173,7 +174,7 @@ async function findTombstone(
   if (row === undefined) return null;
   // The last scan has seen earlier deletes.
   const updated = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? row.updated;
-  const answer = await askListing(context, { key, updated, after: confirmedAt }, 'refetch');
+  const answer = await findInListing(context, { key, updated, after: confirmedAt }, 'refetch');
   if (answer.is !== 'stated') return null;
   const { value } = answer.record;
   const changedAt = updatedTime(value, profile)?.at ?? null;

@@ -1,10 +1,12 @@
 import type { FileStatus } from '../database/own-tables.ts';
-import type { RunFigures, StoredWarning } from '../database/state/runs.ts';
+import type { RunCounters, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
 import type { Proof, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
 import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
+
+// The report of a run, and the meaning of each warning for the run's status.
 
 /** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
 export interface FilesFigures extends Record<FileStatus, number> {
@@ -16,7 +18,7 @@ export interface FilesFigures extends Record<FileStatus, number> {
 }
 
 /** One resource's part of a run, as `--json` prints it; times in seconds, sizes in bytes. */
-export interface ResourceReport extends RunFigures {
+export interface ResourceReport extends RunCounters {
   resource: string;
   mode: ScanMode;
   status: RunStatus;
@@ -63,7 +65,7 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
 /** Called during a run. */
 export interface RunWatcher {
   started(resource: string, plan: ScanPlan): void;
-  page(resource: string, page: Page, figures: RunFigures): void;
+  page(resource: string, page: Page, figures: RunCounters): void;
   /** `notes` counts what was done to records that an operator may want to know of. */
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
 }
@@ -90,8 +92,6 @@ interface WarningKind {
 
 /** The meaning of each warning for its run. Codes are stable. */
 const WARNING_KINDS = {
-  /** The service announces the end of the API. */
-  api_deprecated: { isPartial: false, proof: null },
   /** Times of an earlier run were in the future. */
   clock_was_ahead: { isPartial: false, proof: null },
   /** A column of numbers, times or booleans has become one of texts. */

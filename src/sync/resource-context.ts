@@ -9,8 +9,9 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
-import type { NoticeBoard } from '../pagination/service-notices.ts';
 import type { FieldKinds } from '../rows/records/record-difference.ts';
+
+// The dependencies and settings that every step of a sync receives, per source and per resource.
 
 /** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
 export interface DeleteLimits {
@@ -32,8 +33,6 @@ interface SourceFacts {
   deletes: DeleteSettings;
   /** Removes secrets from a text before it is stored. */
   scrub: (text: string) => string;
-  /** What the service says about the end of its API. */
-  notices: Pick<NoticeBoard, 'since'>;
 }
 
 /** One source, as `app.ts` passes it to runs and re-fetches. */

@@ -1,4 +1,4 @@
-import { NO_FIGURES, type RunFigures, type RunStart } from '../database/state/runs.ts';
+import { NO_COUNTERS, type RunCounters, type RunStart } from '../database/state/runs.ts';
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import type { ScanMode } from '../model/vocabulary.ts';
@@ -6,11 +6,13 @@ import { ColumnPresence } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
+// Counters and warnings of one resource during a run.
+
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {
   /** Full if a full scan took the place of the planned one. */
   mode: ScanMode;
-  figures: RunFigures;
+  figures: RunCounters;
   /** Requests of all its scans. */
   meter: RequestMeter;
   notes: RunNotes;
@@ -30,15 +32,15 @@ export interface RunContext extends ResourceContext {
 
 /** Nothing is counted yet; `warnings` are reported before the first page. */
 export function newProgress(mode: ScanMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
-  const none = { figures: { ...NO_FIGURES }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
+  const none = { figures: { ...NO_COUNTERS }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
   return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnPresence() };
 }
 
 /** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */
-export function countFrom(progress: RunProgress, stored: RunFigures | null): void {
-  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_FIGURES;
+export function countFrom(progress: RunProgress, stored: RunCounters | null): void {
+  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_COUNTERS;
   const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
-  progress.figures = { ...NO_FIGURES, ...kept, ...countsOf(progress.meter) };
+  progress.figures = { ...NO_COUNTERS, ...kept, ...countsOf(progress.meter) };
 }
 
 /** Counts a page that is stored, or several as one. */
@@ -54,11 +56,11 @@ export function countRecords(progress: RunProgress, outcome: PageOutcome): void 
 }
 
 /** The figures with one more page, or with several that were loaded as one. */
-export function withPage(figures: RunFigures, outcome: PageOutcome, meter: RequestMeter, pages = 1): RunFigures {
+export function withPage(figures: RunCounters, outcome: PageOutcome, meter: RequestMeter, pages = 1): RunCounters {
   return { ...withRecords(figures, outcome), pages: figures.pages + pages, ...countsOf(meter) };
 }
 
-function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
+function withRecords(figures: RunCounters, outcome: PageOutcome): RunCounters {
   return {
     ...figures,
     records: figures.records + outcome.records,
@@ -70,19 +72,19 @@ function withRecords(figures: RunFigures, outcome: PageOutcome): RunFigures {
   };
 }
 
-function note({ notes, shared, warnings, mode }: RunProgress, { clashes, ...outcome }: PageOutcome): void {
+function note({ notes, shared, warnings, mode }: RunProgress, { conflicts, ...outcome }: PageOutcome): void {
   notes.went_back += outcome.wentBack;
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
   const { overwritten = [], volatile = [], cutTime } = outcome;
-  const isTold = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
-  if (volatile.length > 0 && !isTold('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isTold('times_cut')) warnings.push(cutWarning(cutTime));
-  notes.older_copies += clashes.older + overwritten.length;
-  shared.count += clashes.undecided;
-  shared.example ??= clashes.example;
-  shared.older ??= clashes.olderExample ?? overwritten[0] ?? null;
+  const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
+  if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
+  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
+  notes.older_copies += conflicts.older + overwritten.length;
+  shared.count += conflicts.undecided;
+  shared.example ??= conflicts.example;
+  shared.older ??= conflicts.olderExample ?? overwritten[0] ?? null;
 }
 
 function volatileWarning(fields: readonly string[]): Warning {

@@ -4,46 +4,24 @@ import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import {
-  beginLater,
-  beginRun,
-  endRun,
-  canMergeRuns,
-  forgetOldRuns,
-  isQuiet,
-  lastRun,
-  type RunEnd,
-} from '../database/state/runs.ts';
+import { beginLater, beginRun, canMergeRuns, endRun, forgetOldRuns, isQuiet, lastRun, type RunEnd } from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import { mergeNotices, describeApiLifetime } from '../model/service-notice.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
-import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { columnWarnings } from './column-warnings.ts';
+import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
-import {
-  correctFutureTimes,
-  prepareAgain,
-  type PreparedResource,
-  prepareResource,
-  SetBack,
-} from './prepare-resource.ts';
-import {
-  endedStatus,
-  overallStatus,
-  type ResourceReport,
-  type RunOptions,
-  type RunReport,
-  type Warning,
-  withAccepted,
-} from './report.ts';
+import { correctFutureTimes, prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
+import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
-import { syncResource } from './sync-resource.ts';
 import { notSynced } from './scan/resume-scan.ts';
+import { syncResource } from './sync-resource.ts';
+
+// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 
 /**
  * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile
@@ -151,7 +129,7 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
     for (let attempts = 1; ; attempts += 1) {
       try {
         const runContext = { ...part.context, run: part.run, progress, watcher: options.watcher };
-        return await attempt(runContext, part, options, startedAt);
+        return await runAttempt(runContext, part, options, startedAt);
       } catch (error) {
         const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
         if (attempts > MAX_SET_BACKS || !isSetBack) throw error;
@@ -161,7 +139,7 @@ function runResource(options: RunOptions, prepared: PreparedResource): Promise<R
   });
 }
 
-async function attempt(
+async function runAttempt(
   context: RunContext,
   part: PreparedResource,
   options: RunOptions,
@@ -173,7 +151,7 @@ async function attempt(
   let end = await runEnd(context, stop);
   const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
   // A run is stored as complete only under the lease.
-  const error = stop ?? (await refusal(() => warehouse.apply(statements(), owned.lease())));
+  const error = stop ?? (await catchLostLease(() => warehouse.apply(statements(), owned.lease())));
   if (error !== null) {
     if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(context, error);
@@ -219,7 +197,7 @@ async function syncError(context: RunContext, { plan, stopped, warnings }: Prepa
     await syncResource(context, plan, warnings.length === 0);
     return null;
   } catch (error) {
-    await learnFrom(context, plan, error);
+    await storeConsequence(context, plan, error);
     return error;
   } finally {
     Object.assign(context.progress.figures, countsOf(context.meter));
@@ -227,7 +205,7 @@ async function syncError(context: RunContext, { plan, stopped, warnings }: Prepa
 }
 
 /** Returns `lease_lost` if `work` throws it, else null. Throws anything else. */
-async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
+async function catchLostLease(work: () => Promise<void>): Promise<SyncError | null> {
   try {
     await work();
     return null;
@@ -238,16 +216,16 @@ async function refusal(work: () => Promise<void>): Promise<SyncError | null> {
 }
 
 /** Stores what an error means for the next run, in this process or another one. */
-async function learnFrom({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
-  let lesson: Partial<CheckpointRow>;
-  if (error instanceof DeferredError) lesson = { due_at: timestampText(error.until) };
+async function storeConsequence({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
+  let change: Partial<CheckpointRow>;
+  if (error instanceof DeferredError) change = { due_at: timestampText(error.until) };
   // A scan in circles has to begin again, because it may have skipped what came before.
-  else if (error instanceof SyncError && error.code.startsWith('guard_')) lesson = NO_SCAN;
+  else if (error instanceof SyncError && error.code.startsWith('guard_')) change = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.
-  const forgotten = lesson.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...lesson }), ...forgotten], owned.lease());
+  const forgotten = change.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten], owned.lease());
 }
 
 /** How a resource's part of a run has ended, with its warnings. */
@@ -267,7 +245,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
     ...itemWarnings(proof, scrub),
     ...sharedKeyWarnings(progress),
     ...(error === null ? await columnWarnings(context) : []),
-    ...lifetimeWarnings(context),
   ];
   const warnings = withAccepted(found, profile.accept);
   let status: RunStatus = 'failed';
@@ -276,17 +253,6 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
   const report = error === null ? null : errorReport(error, scrub);
   return { status, figures, error: report, warnings, outcomes: meter.outcomes };
-}
-
-/** For this long a notice that this process has received still holds. */
-const NOTICE_LASTS_MS = 3_600_000;
-
-/** Reported while the service announces the end of its API: nothing is wrong with the copy yet. */
-function lifetimeWarnings({ notices, clock, scrub }: ResourceContext): Warning[] {
-  const lifetime = mergeNotices(notices.since(clock.now() - NOTICE_LASTS_MS));
-  if (lifetime === null) return [];
-  const { what, next, isEnding } = describeApiLifetime(lifetime, clock.now());
-  return isEnding ? [{ code: 'api_deprecated', message: scrub(what), hint: scrub(next) }] : [];
 }
 
 /** Reported in every run after an individually fetched record differed from the listed one. */

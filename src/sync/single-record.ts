@@ -1,5 +1,6 @@
-import { compareAlone, recordIn } from '../checks/item.ts';
-import { askedFor, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
+// Loads a record that was fetched individually, once it is known to equal the record in the listing.
+import { compareWithItem, recordIn } from '../checks/item.ts';
+import { withPartition, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -121,7 +122,7 @@ async function compareWithListed(
   const own = recordIn(records, profile, key);
   for (const each of [...(own === undefined ? [] : [own]), ...chooseControls(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
-    const found = await compareAlone(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
+    const found = await compareWithItem(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
     if (found.is === 'other' || found.is === 'more') {
       const isMore = found.is === 'more';
       const what = isMore ? 'has further fields' : 'is not the listed one';
@@ -154,7 +155,7 @@ async function listChangedSince(
   const { incremental } = profile;
   const since =
     incremental === null || updated === null ? null : sinceValue(updated, incremental, null, updatedZone(profile));
-  const extraQuery = askedFor(profile, key, filterQuery(profile, since));
+  const extraQuery = withPartition(profile, key, filterQuery(profile, since));
   for await (const { records } of scanPages(listingScan(context, lane, extraQuery))) {
     return { records: records.filter(({ value }) => tombstoneOf(value, profile) === null), extraQuery };
   }
@@ -165,7 +166,7 @@ async function listChangedSince(
 const MAX_PAGES = 5;
 
 /** Whether the listing shows a record. `stated`: as deleted. `unknown`: the listing is too long to look for it now. */
-export type ListingAnswer =
+export type ListingLookup =
   | { is: 'listed' | 'stated'; record: SourceRecord; requestedAt: number }
   | { is: 'unlisted' | 'unknown' };
 
@@ -174,11 +175,11 @@ export type ListingAnswer =
  * is the time of change of its row as the service wrote it, or null: a listed record was changed then or later, so that a
  * filtered listing shows it as well. Throws what keeps the service from responding at all.
  */
-export async function askListing(
+export async function findInListing(
   context: ResourceContext,
   { key, updated, after }: { key: string; updated: string | null; after: number },
   lane: Lane,
-): Promise<ListingAnswer> {
+): Promise<ListingLookup> {
   const since = await lookupSince(context, updated);
   if (since === undefined) return { is: 'unknown' };
   const { records, tombstones, requestedAt, isWhole } = await sharedLookup(context, { key, since, after }, lane);
@@ -236,7 +237,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
   let isKeyed = true;
   try {
     for await (const page of scanPages(
-      listingScan(context, lane, askedFor(profile, key, filterQuery(profile, since))),
+      listingScan(context, lane, withPartition(profile, key, filterQuery(profile, since))),
     )) {
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of recordsPassingFilter(page.records)) {

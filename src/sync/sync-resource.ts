@@ -1,3 +1,4 @@
+// Syncs one resource: reads the changes, then verifies deletes, warns, and cleans up.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
 import { maintainKeys, refreshViews } from '../load/grow-shape.ts';

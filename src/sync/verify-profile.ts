@@ -1,16 +1,18 @@
-import { hiddenText, requestBare } from '../checks/listing.ts';
+import { describeHidden, requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { RecordMask } from '../config/profile/record-fields.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { fieldMask, keyMark } from '../rows/mask-fields.ts';
+import { fieldMask, hashKeyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './scan/resume-scan.ts';
 import type { WholeScan } from './scan/scan-until-complete.ts';
+
+// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
 
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
@@ -23,17 +25,17 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
   const { partitions } = profile;
   const partition = partitions === null ? null : (await partitionsOf(context, partitions, before)).values[0];
   if (partition === undefined) return;
-  const bare = await requestBare({ ...context, partition });
+  const bare = await requestWithoutParameters({ ...context, partition });
   if (bare.is === 'hidden') {
     const { last_full_at, last_success_at } = before;
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
     await warehouse.apply([saveCheckpoint(warehouse.own, reset)], owned.lease());
-    const { message, hint } = hiddenText(bare);
+    const { message, hint } = describeHidden(bare);
     throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
   }
   if (bare.is === 'filtered') {
-    progress.warnings.push({ code: 'listing_filtered', ...hiddenText(bare) });
+    progress.warnings.push({ code: 'listing_filtered', ...describeHidden(bare) });
     return;
   }
   progress.warnings.push({
@@ -116,5 +118,5 @@ function maskOf({ fields }: ResourceProfile, key: string | undefined): RecordMas
     const hint = 'set hash_key of the source to a secret of its own, such as the output of: openssl rand -hex 32';
     throw new ConfigError('settings_invalid', 'the profile hashes fields, and the source has no hash_key', { hint });
   }
-  return Object.assign(fieldMask(fields, key), { mark: keyMark(key) });
+  return Object.assign(fieldMask(fields, key), { mark: hashKeyMark(key) });
 }

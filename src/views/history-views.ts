@@ -7,7 +7,15 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
 import { finalColumn } from './summary-views.ts';
-import { ownColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+import {
+  ownColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /** Computed columns whose names a field of the source does not take. */
 const COMPUTED: ReadonlySet<string> = new Set(['version', 'valid_from', 'valid_to', 'is_current', 'is_deleted']);

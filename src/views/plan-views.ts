@@ -6,7 +6,17 @@ import { changesViews, historyViews, publishedColumn, statesViews } from './hist
 import { planView } from './planned-view.ts';
 import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
 import { finalColumn, summaryViews, windowViews } from './summary-views.ts';
-import { cutName, type ExistingColumn, ownColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  ownColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
@@ -51,11 +61,11 @@ export function planViews(
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
       // A view under a preferred name may be another managed view, which keeps it.
-      const stood = namesBefore(view.name, name).filter((each) => columns.has(each) && !names.has(each));
-      const [former] = columns.has(name) ? [] : stood;
+      const existingNames = preferredNames(view.name, name).filter((each) => columns.has(each) && !names.has(each));
+      const [former] = columns.has(name) ? [] : existingNames;
       names.add(name);
       const existing = columns.get(former ?? name) ?? [];
-      const whole = planView(named(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
+      const whole = planView(withName(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
       planned.set(view.name, former === undefined ? whole : { ...whole, former });
     }
   }
@@ -63,7 +73,7 @@ export function planViews(
 }
 
 /** Functions have a namespace of their own. */
-function named(view: View, name: string): View {
+function withName(view: View, name: string): View {
   return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
 }
 
@@ -74,9 +84,9 @@ export function isNameOf(name: string, wanted: string): boolean {
 }
 
 /** The names that a view would prefer to `name`, the best first. */
-function namesBefore(wanted: string, name: string): string[] {
+function preferredNames(wanted: string, name: string): string[] {
   const cut = cutName(wanted);
-  return cut === name ? [] : [cut, ...namesBefore(`${cut}_view`, name)];
+  return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];
 }
 
 /** Shortens the name if it is too long, and adds `_view` if a table or an external object has it. */
@@ -91,14 +101,14 @@ function liveViews(model: ViewModel): View[] {
     resource.tables.map((table) => ({
       name: `${table.name}_live`,
       resource: resource.resource,
-      description: descriptionOf(resource, table),
+      description: describeTable(resource, table),
       columns: liveColumns(model, resource, table),
-      from: fromOf(model, resource, table),
+      from: fromClause(model, resource, table),
     })),
   );
 }
 
-function descriptionOf({ resource, profile }: ViewedResource, { path }: TableShape): string {
+function describeTable({ resource, profile }: ViewedResource, { path }: TableShape): string {
   const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
   if (ofList !== undefined) return ofList;
   if (path.length > 0)
@@ -143,7 +153,7 @@ function referenceOf({ relations, resources }: ViewModel, table: TableShape, nam
 }
 
 /** A deleted record has no child rows. */
-function fromOf({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
+function fromClause({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
   const [own] = tables;
   const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;
   if (own === undefined || own === table) return `${from} WHERE ${ROW}.${dialect.id('_deleted_at')} IS NULL`;

@@ -151,49 +151,36 @@ function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDial
   return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };
 }
 
-// Plans the indexes and foreign keys of the tables of a resource.
-
-type KeyReferences = KeyPlan['references'];
-
-/**
- * Plans references and indexes of a resource's tables; `shapes` are those of all resources. A declared reference gets its
- * index before the other resource has a table.
- */
-export function planKeys(
-  { tables }: ResourceShape,
-  profile: ResourceProfile,
-  relations: Relations,
-  shapes: readonly ResourceShape[],
-): KeyPlan {
-  const references = referencesOf(tables, relations, shapes);
-  return { tables, references, indexes: indexesOf(tables, profile, references) };
+/** Plans the indexes of a resource's tables. A declared reference gets its index before the other resource has a table. */
+export function planKeys({ tables }: ResourceShape, profile: ResourceProfile, relations: Relations): KeyPlan {
+  return { tables, indexes: planIndexes(tables, profile, findReferences(tables, relations)) };
 }
 
-function referencesOf(
-  tables: readonly TableShape[],
-  relations: Relations,
-  shapes: readonly ResourceShape[],
-): KeyReferences {
-  return Object.entries(relations).flatMap(([source, target]) => {
+/** The columns of these tables that hold the key of a resource. */
+function findReferences(tables: readonly TableShape[], relations: Relations): KeyReference[] {
+  return Object.keys(relations).flatMap((source) => {
     const [from = '', column = ''] = source.split('.');
-    const [name = '', key = ''] = target.split('.');
     const table = tables.find((each) => each.name === from);
     if (table === undefined || ![...table.columns.map((each) => each.name), ...table.key].includes(column)) return [];
-    const isThere = shapes.some(({ tables: [own] }) => own?.name === name && own.key[0] === key);
-    return [{ table, column, to: isThere ? { table: name, column: key } : null }];
+    return [{ table, column }];
   });
 }
 
-function indexesOf(
+interface KeyReference {
+  table: TableShape;
+  column: string;
+}
+
+function planIndexes(
   tables: readonly TableShape[],
   { updated, indexes, windows }: ResourceProfile,
-  references: KeyReferences,
+  references: readonly KeyReference[],
 ): ColumnIndex[] {
   if (indexes === 'none') return [];
   if (indexes !== 'auto') return indexes.flatMap((text) => chosenIndex(text, tables) ?? []);
   const [own] = tables;
   if (own === undefined) return [];
-  const columns = [...updatedColumns(own.columns, { updated }), ...published(own)];
+  const columns = [...updatedColumns(own.columns, { updated }), ...publishedColumns(own)];
   const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
   const window = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field }).filter(isDated);
   for (const { name } of window) names.delete(name);
@@ -215,10 +202,10 @@ function isDated({ type }: Column): boolean {
 /** Types for range queries; a text may be too long for an index. */
 const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
 const MOMENTS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
-const PUBLISHED = /(^|_)published(_|$)/;
+const PUBLISHED = /(^|_)publishedColumns(_|$)/;
 
 /** The first column with the time of publishing. */
-function published({ columns }: TableShape): Column[] {
+function publishedColumns({ columns }: TableShape): Column[] {
   return columns.filter(({ name, type }) => MOMENTS.has(type) && PUBLISHED.test(name)).slice(0, 1);
 }
 

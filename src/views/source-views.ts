@@ -205,15 +205,15 @@ function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
     const { key, name } = own ?? { key: [], name: '' };
     return [
-      ...keyed([name, viewName(`${name}_live`), viewName(`${name}_summary`)], key),
-      ...keyed([viewName(`${resource}_history`)], [...key, 'version']),
-      ...lists.flatMap((list) => keyed([list.name, viewName(`${list.name}_live`)], list.key)),
+      ...qualifiedColumns([name, viewName(`${name}_live`), viewName(`${name}_summary`)], key),
+      ...qualifiedColumns([viewName(`${resource}_history`)], [...key, 'version']),
+      ...lists.flatMap((list) => qualifiedColumns([list.name, viewName(`${list.name}_live`)], list.key)),
     ];
   });
 }
 
 /** Combines each table or view with each column. */
-function keyed(names: readonly (string | undefined)[], key: readonly string[]): string[] {
+function qualifiedColumns(names: readonly (string | undefined)[], key: readonly string[]): string[] {
   return names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
 }
 

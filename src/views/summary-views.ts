@@ -5,7 +5,19 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { findColumn } from './planned-view.ts';
-import { cutName, type ExistingColumn, ownColumn, type PlannedColumn, type PlannedView, type PlannedViews, type Relation, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  ownColumn,
+  type PlannedColumn,
+  type PlannedView,
+  type PlannedViews,
+  type Relation,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 // The view `_summary`: each live record with counts, sums and texts of related rows.
 

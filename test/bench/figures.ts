@@ -20,6 +20,15 @@ export function figureLine(figure: Figure): string {
   return parts.join(', ');
 }
 
+/** A Markdown table of the figures. */
+export function figureTable(figures: readonly Figure[]): string {
+  const cell = (wanted: number | undefined): string => (wanted === undefined ? '' : String(wanted));
+  const rows = figures.map(({ name, value, unit = '', floor, aim }) =>
+    [name, `${numberText(value)} ${unit}`.trim(), cell(floor), cell(aim)].join(' | '),
+  );
+  return ['figure | value | floor | aim', '--- | --- | --- | ---', ...rows].map((row) => `| ${row} |`).join('\n');
+}
+
 function reaches({ value, better }: Figure, wanted: number): boolean {
   return better === 'more' ? value >= wanted : value <= wanted;
 }

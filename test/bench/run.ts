@@ -1,18 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BackfillBench, CASES, runCase } from './backfills.ts';
 import { type BenchDatabase, OPEN_DATABASE } from './databases.ts';
-import { failed, type Figure, figureLine } from './figures.ts';
+import { failed, type Figure, figureLine, figureTable } from './figures.ts';
 import { benchSizes } from './growth.ts';
 import { benchWaiting } from './latency.ts';
 import { productMain } from './product.ts';
 
 /**
  * `npm run bench`: the product, as it is built, against the raw loop, by turns, on the same service and data; then
- * memory and growth by size, and what waiting costs. On SQLite and on Postgres, or with `--database` on one of them. `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. At the
- * end all figures with their floors and aims; `--check` ends with 1 where one is below its floor.
+ * memory and growth by size, and what waiting costs. On SQLite and on Postgres, or with `--database` on one of them.
+ * `--only` names one part, see `PARTS`. `--ts` runs the sources instead of the build. It prints all figures with their
+ * floors and aims; `--write` also puts them into RESULTS.md, `--check` ends with 1 where one is below its floor.
  */
 const { values: options } = parseArgs({
   options: {
@@ -22,6 +23,7 @@ const { values: options } = parseArgs({
     database: { type: 'string' },
     only: { type: 'string' },
     ts: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
   },
 });
@@ -67,8 +69,19 @@ async function runAll(): Promise<Figure[]> {
   return figures;
 }
 
+/** Replaces the section of the last run. */
+function writeResults(figures: readonly Figure[]): void {
+  const file = path.join(import.meta.dirname, 'RESULTS.md');
+  const [before = '', after = ''] = readFileSync(file, 'utf8')
+    .split(/<!-- (?:begin|end) -->/)
+    .filter((_, at) => at !== 1);
+  const title = `${new Date().toISOString().slice(0, 10)}: ${bench.records} records, ${bench.rounds} rounds, Node ${process.versions.node}`;
+  writeFileSync(file, `${before}<!-- begin -->\n\n${title}\n\n${figureTable(figures)}\n\n<!-- end -->${after}`);
+}
+
 try {
   const figures = await runAll();
+  if (options.write) writeResults(figures);
   process.stdout.write(`${figures.map(figureLine).join('\n')}\n`);
   if (options.check && failed(figures).length > 0) process.exitCode = 1;
 } finally {

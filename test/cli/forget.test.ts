@@ -63,6 +63,26 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
     const again = await stage.command('forget', 'content', '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ outcome: 'erased', records: 0 });
   });
+
+  it.each([
+    ['a number in a body', '{"url":"/content","values":{"body.after":2}}'],
+    ['a value of an earlier version', `/content#${encodeURIComponent('{"body.after":"2"}')}`],
+  ])('erases positions and the doubt about a filter: %s', async (_, position) => {
+    const stage = await open(database);
+    await stage.write(
+      "UPDATE _sync_checkpoints SET walk_mode = 'full', walk_position = ?, filter_doubt = ?",
+      position,
+      JSON.stringify({ filter: 'x', since: '2024-01-02', keys: ['2', '3'] }),
+    );
+    await stage.command('forget', 'content', '2', '--yes');
+    expect(await stage.rows('SELECT walk_mode, walk_position, filter_doubt FROM _sync_checkpoints')).toEqual([
+      {
+        walk_mode: null,
+        walk_position: null,
+        filter_doubt: JSON.stringify({ filter: 'x', since: '2024-01-02', keys: ['***', '3'] }),
+      },
+    ]);
+  });
 });
 
 describe('content-sync forget beside what a killed restore has left', () => {

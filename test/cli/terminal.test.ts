@@ -40,22 +40,6 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(shown).toMatch(/content +ok \(full\): 400 new, 0 changed, 0 unchanged, 5 requests, \d+s\r\n/);
   });
 
-  it('the log takes the place of the live lines where it is asked for', async () => {
-    const blog = await journey({ sandbox: { generate: RECORDS } });
-    const { code, shown } = await onTerminal(
-      blog.folder,
-      'sync',
-      'images',
-      '--config',
-      blog.config,
-      '--log-level',
-      'info',
-    );
-    expect(code).toBe(0);
-    expect(shown).toContain('"msg":"scan ok"');
-    expect(shown).not.toContain('\x1b[J');
-  });
-
   it('an error is a sentence with what to do next', async () => {
     const fault = { fault: 'status', status: 403, resource: 'images' } as const;
     const blog = await journey({ sandbox: { generate: RECORDS, fault: [fault] } });

@@ -53,9 +53,9 @@ describe('the command line', () => {
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
     const listed =
-      'init check plan backfill sync serve worker control status runs verify files warehouse forget deletes deliveries webhooks export config explain demo';
+      'init check backfill sync serve worker control status runs verify files warehouse forget deletes deliveries export config explain demo';
     expect(names.join(' ')).toBe(listed);
-    const grouped = 'probe health pause resume retry dictionary grants rebuild alerts backup restore copy sandbox';
+    const grouped = 'probe health pause resume retry grants rebuild alerts backup restore copy sandbox';
     names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

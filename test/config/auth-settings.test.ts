@@ -28,10 +28,8 @@ describe('the secrets for the scheme of a profile', () => {
     [null, '{ type: none }'],
     [null, '[{ type: none }, { type: bearer }]'],
     ['{ type: bearer, token: t }', '[{ type: none }, { type: bearer }]'],
-    ['{ type: basic, username: jo, password: "pä ss" }', '{ type: basic }'],
     ['{ type: headers, headers: { x-app: a, X-Key: b } }', '{ type: headers, names: [X-App, X-Key] }'],
     ['{ type: oauth, client_id: a, refresh_token: r }', '{ type: oauth, grant: refresh_token }'],
-    ['{ type: oauth, username: a, password: r, scope: x }', '{ type: oauth, grant: password }'],
     ['{ type: jwt, key: "a:b" }', '{ type: jwt, key_format: "id:secret" }'],
     ['{ type: session, username: a, password: b }', SESSION],
   ])('%s for %s', (auth, scheme) => {
@@ -65,13 +63,6 @@ describe('the secrets for the scheme of a profile', () => {
       '{ type: oauth, client_id: a }',
       '{ type: oauth, grant: refresh_token }',
       'sources.blog.auth.refresh_token',
-      /needs it/,
-    ],
-    ['{ type: session, username: canary-4711 }', SESSION, 'sources.blog.auth.password', /needs it/],
-    [
-      '{ type: headers, headers: { X-App: canary-4711 } }',
-      '{ type: headers, names: [X-App, X-Key] }',
-      'sources.blog.auth.headers.x-key',
       /needs it/,
     ],
     [

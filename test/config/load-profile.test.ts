@@ -25,17 +25,6 @@ describe('the profiles that come with the package', () => {
       ['content-service-reports', ['cursor', 'cursor', 'cursor', 'cursor']],
     ]);
   });
-
-  it('differ in the page style only, but for the report of one', () => {
-    const [base, ...others] = DOCUMENTED.map((name) => {
-      const profile = profileOf(load({ 'config.yaml': withProfile(name) }));
-      const text = JSON.stringify(profile, (key, value: unknown) =>
-        ['page', 'extends', 'about', 'traffic'].includes(key) ? undefined : value,
-      );
-      return text;
-    });
-    expect(new Set(others)).toEqual(new Set([base]));
-  });
 });
 
 describe("a profile of one's own", () => {
@@ -122,11 +111,6 @@ resources: { a: { updated: at }, b: {}, c: { extends: a } }
       Array.from({ length: 3 }, () => ({ path: '/x', id: 'key', updated: 'at', page })),
     );
   });
-
-  it('take numbers from the environment', () => {
-    const profile = 'defaults: { path: /x, page: { style: page, size: "${SIZE}" } }\nresources: { a: {} }\n';
-    expect(resourcesOf({ 'p.yaml': profile }, { SIZE: '12' })).toMatchObject({ a: { page: { size: 12 } } });
-  });
 });
 
 it('a value from the environment is masked in whatever inherits it', () => {
@@ -157,12 +141,6 @@ const rows: Row[] = [
     /one of style, page_param, first, next_page, end, size_param.*, got the unknown key "cursor_param"/,
   ],
   [
-    'a circle',
-    { 'p.yaml': 'extends: ./b.yaml\n', 'b.yaml': 'extends: ‸./p.yaml\n' },
-    'b.yaml',
-    /extends: expected profiles that do not extend each other in a circle/,
-  ],
-  [
     'a fault in the defaults',
     { 'p.yaml': 'defaults: { path: /x, page: { style: page, size: ‸0 } }\nresources: { a: {}, b: {} }\n' },
     'p.yaml',
@@ -184,25 +162,12 @@ const rows: Row[] = [
     /resources.more.extends: expected one of content, analytics, imagery, got "image"/,
   ],
   [
-    'resources that extend each other',
-    { 'p.yaml': `resources: { a: { extends: b }, b: { extends: ‸a } }\n` },
-    'p.yaml',
-    /resources.b.extends: expected resources that do not extend each other in a circle, got "a" again/,
-  ],
-  [
     'defaults that extend a resource',
     { 'p.yaml': `${base}defaults: { ‸extends: content }\n` },
     'p.yaml',
     /defaults.extends: expected no extends/,
   ],
   ['itself as base', { 'p.yaml': 'extends: ‸./p.yaml\n' }, 'p.yaml', /circle/],
-  [
-    'a base that does not exist',
-    { 'p.yaml': 'extends: ‸content-servis\n' },
-    'p.yaml',
-    /extends: expected one of .*content-service/,
-  ],
-  ['no map', { 'p.yaml': '‸[]\n' }, 'p.yaml', /a map with the fields of a profile/],
   [
     'a header with a line break',
     { 'p.yaml': `${base}headers: { X-A: ‸"canary-4711\\r\\nX-B: 1" }\n` },

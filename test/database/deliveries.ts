@@ -1,4 +1,4 @@
-import type { DeliveryState, NewDelivery, Settlement } from '../../src/database/inbox.ts';
+import type { DeliveryState, NewDelivery, DeliveryUpdate } from '../../src/database/inbox.ts';
 
 /** So many seconds into the minute in which all of it happens. */
 export function moment(second: number): string {
@@ -10,7 +10,7 @@ export function delivery(id: string, changes: Partial<NewDelivery> = {}): NewDel
   return { delivery_id: id, is_id_sent: true, received_at: moment(0), headers: '{}', body, ...changes };
 }
 
-export function settlement(seq: number, state: DeliveryState, changes: Partial<Settlement> = {}): Settlement {
+export function settlement(seq: number, state: DeliveryState, changes: Partial<DeliveryUpdate> = {}): DeliveryUpdate {
   const finished_at = state === 'waiting' ? null : moment(30);
   const found = { kind: 'content.updated', resource: 'content', record_id: '1' };
   return { seq, state, attempts: 1, due_at: null, finished_at, reason: null, ...found, readEvents: null, ...changes };

@@ -165,12 +165,6 @@ describe.for(DATABASES)('a body under the id of another one on $name', (database
       ]),
     );
   });
-
-  it('is none where only the headers are others', async () => {
-    const { inbox } = await tempInbox(database);
-    const effects = await inbox.write([delivery('a'), delivery('a', { headers: '{"x-kind":"content.deleted"}' })]);
-    expect(effects).toEqual(['new', 'repeat']);
-  });
 });
 
 describe.for(DATABASES)('what waits in an inbox on $name', (database) => {

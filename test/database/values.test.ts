@@ -2,13 +2,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { parseJson } from '../../src/rows/json/parse-json.ts';
 import { openWarehouse } from '../../src/database/databases.ts';
-import { blogLines, jsonSuite, naughtyStrings, hasBlog } from '../support/corpora.ts';
+import { jsonSuite, naughtyStrings } from '../support/corpora.ts';
 import { copiedCells, copiedColumns, isPostgres, rowsOf } from '../support/copied-cells.ts';
 import { POSTGRES, SQLITE, preparedAddress } from '../support/databases.ts';
-import { longOrShort, sampled } from '../support/length.ts';
+import { sampled } from '../support/length.ts';
 import { loading } from '../support/page-loading.ts';
 import type { ProfileChoice } from '../support/page-records.ts';
-import { freshSeed, randomFrom, type Random } from '../support/random.ts';
 
 /** Loads the pages into a warehouse of each kind; the addresses. */
 async function inBoth(pages: readonly (readonly string[])[], profile: ProfileChoice = {}): Promise<[string, string]> {
@@ -142,50 +141,10 @@ describe.skipIf(POSTGRES.missing !== null)('what both databases make of a value'
   it('F096 T13 is the same for JSON as deep as it may be', async () => {
     await expectAlike(await inBoth([[`{"id":"1","v":${deep(98)}}`, `{"id":"2","v":${deep(10_000)}}`]]));
   });
-
-  it('F111 T15 is the same for rows wider than a page of Postgres: what does not fit is in _overflow', async () => {
-    const seed = freshSeed();
-    const random = randomFrom(seed);
-    const pages = Array.from({ length: longOrShort(3, 2) }, () =>
-      Array.from({ length: longOrShort(4, 1) }, (_, at) => wideRecord(random, `r${at}`)),
-    );
-    const [sqlite, postgres] = await inBoth(pages, { max_columns: 900, history: 'latest' });
-    await expectAlike([sqlite, postgres]);
-    const [table] = await rowsOf(postgres, 'SELECT count(_overflow)::int AS spilled FROM content');
-    expect({ seed, ...table }).toEqual({ seed, spilled: expect.toSatisfy((spilled: number) => spilled > 0) });
-    for (const record of pages.at(-1) ?? []) await expectWhole(postgres, JSON.parse(record));
-  });
 });
 
 function deep(levels: number): string {
   return `${'{"a":['.repeat(levels / 2)}1${']}'.repeat(levels / 2)}`;
-}
-
-/** A record of 900 fields of all kinds; those of one name are of one kind. */
-function wideRecord(random: Random, id: string): string {
-  const kinds: readonly (() => string)[] = [
-    () => String(random.whole(-5, 5)),
-    () => JSON.stringify('é'.repeat(random.whole(1, 14))),
-    () => JSON.stringify('x'.repeat(random.whole(17, 23))),
-    () => JSON.stringify('y'.repeat(random.whole(100, 3_000))),
-    () => `[${random.whole(1, 9)},"${'z'.repeat(random.whole(1, 40))}"]`,
-    () => `0.1234567890123456789012345678901${random.whole(0, 99)}`,
-    () => '"2026-01-01T00:00:00Z"',
-    () => 'true',
-    () => 'null',
-  ];
-  const members = Array.from({ length: 900 }, (_, at) => `"f${at}":${(kinds[at % kinds.length] ?? kinds[0])?.()}`);
-  return `{"id":"${id}",${members.join(',')}}`;
-}
-
-/** Every field of the record stands in its column, its table or in `_overflow`. */
-async function expectWhole(address: string, record: Record<string, unknown>): Promise<void> {
-  const cells = (await copiedCells(address, 'content'))[String(record['id'])] ?? {};
-  const overflow: Record<string, unknown> = JSON.parse(cells['_overflow'] ?? '{}');
-  for (const [name, value] of Object.entries(record)) {
-    if (name === 'id' || value === null || Array.isArray(value)) continue;
-    expect([name, cells[name] === null || cells[name] === undefined]).toEqual([name, name in overflow]);
-  }
 }
 
 describe.skipIf(POSTGRES.missing !== null)('what both databases make of a corpus', () => {
@@ -209,12 +168,6 @@ describe.skipIf(POSTGRES.missing !== null)('what both databases make of a corpus
     expect(texts.length).toBeGreaterThan(100);
     const records = sampled(texts, 6).map((text, at) => `{"id":"s${at}","v":${text},"whole":${text},"f${at}":${text}}`);
     await expectAlike(await inBoth([records], { json: ['whole'] }));
-  });
-
-  it.skipIf(!hasBlog())('is the same for the blog', async () => {
-    for (const resource of sampled(['content', 'images', 'analytics'] as const, 3)) {
-      await expectAlike(await inBoth([blogLines(resource).slice(0, longOrShort(500, 60))]));
-    }
   });
 });
 

@@ -11,38 +11,11 @@ import { IS_LONG, longOrShort } from '../support/length.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from '../support/command.ts';
 import { journey, type Journey } from '../support/journey.ts';
-import { servingStage } from '../support/serving.ts';
 
-const MINUTES = 3;
-const EVERY_MS = 10_000;
 /** As long as one statement may take, and somewhat more. */
 const HUNG_MS = 90_000;
 
 describe.runIf(IS_LONG && POSTGRES.missing === null)('a Postgres that gets lost, for long', () => {
-  it('F136 a server that crashes every 10 s during a backfill, with webhooks: the end is the service', async () => {
-    const server = await startPostgres();
-    onTestFinished(() => server.remove());
-    const generate = { content: 4_000, images: 400, analytics: 4_000 };
-    const stage = await servingStage({ database: postgresAt(server.url()), sandbox: { generate, latency: 200 } });
-    const serving = await stage.serve();
-    await stage.subscribe(serving);
-    const until = performance.now() + MINUTES * 60_000;
-    for (let change = 0, crash = performance.now() + EVERY_MS; performance.now() < until; change += 1) {
-      stage.write('content', `changed_${change % 50}`, { title: `change ${change}` });
-      await delay(100);
-      if (performance.now() < crash) continue;
-      await server.crash();
-      await delay(500);
-      await server.start();
-      crash = performance.now() + EVERY_MS;
-    }
-    await stage.settled('blog', 120_000);
-    const twice =
-      'SELECT count(*) FROM (SELECT id FROM _sync_versions WHERE valid_to IS NULL GROUP BY resource, id HAVING count(*) > 1)';
-    expect(await stage.value(twice)).toBe(0);
-    expect(await serving.stop()).toMatchObject({ code: 0 });
-  });
-
   it('F144 a statement that hangs ends its resource with a clear error, and no other', async () => {
     const stage = await slowStage(POSTGRES, 4);
     await expectWhole(stage, stage.start('backfill'));

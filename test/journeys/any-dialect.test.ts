@@ -6,7 +6,7 @@ import { endOf, isExcused, type Outcome, requireKept, tellDialect } from '../sup
 const MOST_UNSURE = 0.25;
 const MOST_UNEXCUSED = 0.01;
 
-describe('a service that speaks any dialect of the grammar', () => {
+describe('G14 a service that speaks any dialect of the grammar', () => {
   const outcomes: Outcome[] = [];
 
   // 35 is on Postgres; 11, 38 and 55 have a wrong profile, 38, 44 and 55 replicas that lag.

@@ -8,7 +8,7 @@ import { resourceIn, servingStage, until } from '../support/serving.ts';
 it.skipIf(POSTGRES.missing !== null)(
   'does what commands on other machines ask for, by way of the database',
   async () => {
-    const generate = { content: 400, images: 20, analytics: 20 };
+    const generate = { content: 1_200, images: 20, analytics: 20 };
     const stage = await servingStage({ database: POSTGRES, sandbox: { generate, rate: 3, burst: 3 } });
     const serving = await stage.serve({ isInside: true });
     // Settings without a socket: as on a machine on which nothing runs.

@@ -10,7 +10,7 @@ import { asOther } from '../support/temp-warehouse.ts';
 const GENERATED = { content: 80, images: 10, analytics: 20 };
 
 /** To be copied while it is killed. */
-const RECORDS = longOrShort(3_000, 1_500);
+const RECORDS = longOrShort(3_000, 800);
 
 /** A warehouse on SQLite with all that a sync leaves, and where it is to go. */
 async function stage(): Promise<{ story: Journey; to: string; schema: string }> {

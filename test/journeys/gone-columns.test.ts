@@ -167,14 +167,4 @@ describe.for(EITHER)('$name: columns without values in a run', (database) => {
     await service.run('sync');
     expect(await service.log()).toEqual(log);
   });
-
-  it('are named by runs', async () => {
-    const service = await changingService(database, 8);
-    await service.run('backfill');
-    service.edit(0, ({ title, ...rest }) => ({ ...rest, headline: title }));
-    await service.run('backfill');
-    const id = JSON.parse((await service.stage.command('runs', '--json', '--limit', '1')).stdout).runs[0].run_id;
-    const shown = await service.stage.command('runs', 'show', id);
-    expect(shown.stdout).toContain('report.title: no values any more');
-  });
 });

@@ -147,9 +147,10 @@ const moves = (what: string, dialects: Dialects, move: (listing: MovingListing) 
 
 describe.for([USUAL])('a listing by page numbers that moves while it is read, on $name', (database) => {
   it.for([
-    ...moves('one moved to its end', sampled(BY_UPDATED, 3), (listing) => listing.change(5)),
+    ...moves('F046 one moved to its end', sampled(BY_UPDATED, 3), (listing) => listing.change(5)),
     ...moves('one before was deleted', sampled(BY_ID, 3, 1), (listing) => listing.remove(5)),
     ...moves('one to come moved to its head', BY_NEWEST, (listing) => listing.change(3)),
+    ...moves('F044 one is created at its head', BY_NEWEST.slice(0, 1), (listing) => listing.change(41)),
     ...moves(
       'one moved from the page before',
       [['two pages and a filter', { style: 'link-pages', order: 'updated', filter: true }]],

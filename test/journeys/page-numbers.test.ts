@@ -50,7 +50,7 @@ function endOf({ resources }: RunReport): string {
 }
 
 describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered listing, on $name', (database) => {
-  it.for([3, SIZE, 20])('is not page 1 of a service that counts from 0: %i records', async (count) => {
+  it.for([3, 20])('is not page 1 of a service that counts from 0: %i records', async (count) => {
     const stage = await stageOf(database, { from: 0, count });
     for (const command of ['backfill', 'sync'] as const) {
       const report = await stage.run(command);
@@ -64,7 +64,6 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
 
   const zeros: [what: string, zero: Numbering['zero']][] = [
     ['the first page', firstAgain],
-    ['the whole listing', (records) => ({ body: { data: records } })],
     ['something else', () => ({ body: { message: 'pages begin at 1' } })],
     ['a 404', () => ({ status: 404 })],
   ];

@@ -234,14 +234,6 @@ describe.for(eitherDatabase(import.meta.filename))('the same listing for several
     );
   });
 
-  it('sets a record aside that says to be of another listing', async () => {
-    const { docs, stage } = await locales('cursor');
-    docs.get('de')?.push({ id: 'x', title: 'x', locale: 'en', updated_at: MOMENT(9) });
-    docs.get('de')?.push({ id: 'y', title: 'y', locale: 'de', updated_at: MOMENT(9) });
-    expect((await stage.run('backfill')).resources[0]).toMatchObject({ status: 'partial', inserted: 13, rejected: 1 });
-    expect(await rows(stage, 'SELECT reason FROM _sync_rejects')).toEqual(['partition_other']);
-  });
-
   it('reads a single record in its own listing', async () => {
     const { docs, stage, service } = await locales('cursor', { incremental: null });
     await stage.run('backfill');

@@ -89,8 +89,7 @@ describe.for([USUAL])(
       expect(JSON.parse(listed.stdout).deletes.length).toBeGreaterThanOrEqual(4);
       const confirmed = await stage.run('deletes', 'confirm', 'images');
       expect(confirmed).toMatchObject({ code: 0 });
-      // By whoever comes first: at rest nobody owns the resource.
-      expect(confirmed.stdout).toMatch(/by the process at work|deleted by now/);
+      expect(confirmed.stdout).toMatch(/confirmed, 0 deleted by now; .*the running serve does it/);
       await stage.settled();
       // The page may be a moment old.
       await until('none held', async () => (await heldImages(serving)) === 0 || heldImages(serving));

@@ -128,7 +128,7 @@ export async function handsOver(plan: WorkersPlan): Promise<void> {
 }
 
 /** Starts a worker beside what the stage runs; resolves once it takes work. */
-export async function startWorker(stage: ServingStage, ...options: string[]): Promise<Command> {
+async function startWorker(stage: ServingStage, ...options: string[]): Promise<Command> {
   const config = ['--config', `${stage.folder}/content-sync.yaml`];
   const command = startCommand(['worker', ...config, '--port', '0', ...options], stage.folder);
   const hasEnded = command.ended.then(({ stderr }) => Promise.reject(new Error(`the worker ended: ${stderr}`)));
@@ -149,7 +149,7 @@ interface Walk {
 }
 
 /** All walks that were begun, in the order of their resources. */
-export const walksOf = (stage: ServingStage): Promise<Walk[]> =>
+const walksOf = (stage: ServingStage): Promise<Walk[]> =>
   stage.all<Walk>('SELECT resource, mode, status FROM _sync_runs ORDER BY resource, started_at');
 
 const FIRST_WALKS: readonly Walk[] = ['analytics', 'content', 'images'].map((resource) => ({
@@ -158,10 +158,10 @@ const FIRST_WALKS: readonly Walk[] = ['analytics', 'content', 'images'].map((res
   status: 'ok',
 }));
 
-export const isWhole = ({ status }: Walk): boolean => status === 'ok';
+const isWhole = ({ status }: Walk): boolean => status === 'ok';
 
 /** Who holds leases just now. */
-export const ownersIn = (stage: ServingStage): Promise<string[]> =>
+const ownersIn = (stage: ServingStage): Promise<string[]> =>
   stage.column<string>("SELECT owner FROM _sync_leases WHERE expires_at > '2000'");
 
 /** Pages that were asked for more than once. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StoredRow } from '../../src/database/warehouse.ts';
 import { keyRecords } from '../../src/load/key-records.ts';
-import { difference } from '../../src/load/prepare-page.ts';
+import { compareRecords } from '../../src/load/prepare-page.ts';
 import type { JsonValue } from '../../src/model/json.ts';
 import { canonicalHash } from '../../src/rows/records/record-key.ts';
 import { profileWith, recordsOf } from '../support/page-records.ts';
@@ -36,7 +36,7 @@ function judged(
   const { keyed } = keyRecords(recordsOf([JSON.stringify({ id: '1', updated_at: updatedAt })]), profileWith());
   const rows = new Map(stored === null ? [] : [['1', { ...STORED, ...stored }]]);
   const reading = READINGS[how]({ id: '1', updated_at: updatedAt });
-  const found = difference(keyed, rows, requestedAt, reading, now);
+  const found = compareRecords(keyed, rows, requestedAt, reading, now, new Map());
   const { inserts, updates, unchanged, older, wentBack, stampedAt } = found;
   const left = older.length === 1 ? 'doubt' : unchanged === 1 ? 'leave' : 'lose';
   return {
@@ -47,7 +47,7 @@ function judged(
   };
 }
 
-describe('difference', () => {
+describe('compareRecords', () => {
   it.each([
     ['insert', 'a record never seen', '2026-11-20T09:00:00Z', null, 'looked up'],
     ['update', 'a newer one', '2026-11-20T09:00:01Z', {}, 'listed'],
@@ -106,7 +106,7 @@ describe('difference', () => {
   it('leaves the very same source alone, whatever its time says', () => {
     const { keyed } = keyRecords(recordsOf(['{"id":"1"}']), profileWith());
     const stored = new Map([['1', { ...STORED, hash: keyed[0]?.hash ?? '' }]]);
-    expect(difference(keyed, stored, LATER, { acceptsOlder: true }, NOW)).toMatchObject({
+    expect(compareRecords(keyed, stored, LATER, { acceptsOlder: true }, NOW, new Map())).toMatchObject({
       inserts: [],
       updates: [],
       unchanged: 1,

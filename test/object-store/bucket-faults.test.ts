@@ -127,7 +127,7 @@ describe('a bucket that does not do as it should', () => {
       } else response.end(`<R><IsTruncated>false</IsTruncated>${upload('p/c', 3 * hour)}</R>`);
     });
     const store = await storeWith(env);
-    expect(await store.sweepUnfinished(hour)).toBe(2);
+    expect(await store.removeUnfinished(hour)).toBe(2);
     expect(asked.filter((each) => each.startsWith('DELETE'))).toEqual([
       `DELETE /${BUCKET}/p/a`,
       `DELETE /${BUCKET}/p/c`,

@@ -131,10 +131,10 @@ describe.each(STORES)('$name as a store', ({ place }) => {
     expect(second.spool).toBe(first.spool);
     expect(await text(await second.read(sha256))).toBe('kept');
     expect(readdirSync(second.spool)).toContain(path.basename(file));
-    expect(await second.sweepUnfinished(3_600_000)).toBe(0);
+    expect(await second.removeUnfinished(3_600_000)).toBe(0);
     const old = Date.now() / 1_000 - 7_200;
     utimesSync(file, old, old);
-    expect(await second.sweepUnfinished(3_600_000)).toBe(1);
+    expect(await second.removeUnfinished(3_600_000)).toBe(1);
     expect(existsSync(file)).toBe(false);
   });
 });

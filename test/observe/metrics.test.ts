@@ -42,8 +42,8 @@ it('the metrics are valid Prometheus text with conventional names', async () => 
   const own = [...families].filter(([name]) => name.startsWith('content_sync_'));
   const expected = `build_info log_lines_lost_total requests_total request_duration_seconds pages_total rows_total
     run_duration_seconds webhook_delay_seconds webhooks_total webhook_ack_seconds page_refusals_total
-    alert_messages_total file_fetches_total file_fetched_bytes_total api_deprecated
-    api_sunset_timestamp_seconds warehouse_up warehouse_bytes warehouse_wal_bytes
+    alert_messages_total file_fetches_total file_fetched_bytes_total
+    warehouse_up warehouse_bytes warehouse_wal_bytes
     limit_requests_per_second limit_share_ratio limit_pause_seconds inbox_waiting inbox_full_ratio
     inbox_different inbox_oldest_age_seconds files_stopped dead_letters freshness_seconds
     last_success_timestamp_seconds overdue running live_rows deleted_rows files_bytes held_deletes

@@ -14,7 +14,7 @@ const clock: Clock = {
   sleep: (ms, signal) => sleep(ms, undefined, { signal }),
 };
 
-const NO_FIGURES = {
+const NO_COUNTERS = {
   requests: 0,
   limited: 0,
   allowedPerSecond: null,
@@ -24,7 +24,7 @@ const NO_FIGURES = {
 /** Lets every request through at once. */
 const openGate: RateLimiter = {
   run: async (_lane, attempt) => (await attempt(rateDialectSchema.parse('auto'))).result,
-  figures: () => NO_FIGURES,
+  figures: () => NO_COUNTERS,
   state: () => '{}',
   forgetWaits: async () => {},
   close: () => {},

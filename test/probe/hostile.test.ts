@@ -111,20 +111,6 @@ describe('a service that gives little or lies', () => {
     await expect(probed(url.href, { paths: ['/posts'] })).rejects.toMatchObject({ code: 'deferred' });
   });
 
-  it('is slow and sends large pages: no more is asked than was announced', async () => {
-    const service = await startListing(
-      posts((query) => {
-        const size = Math.min(300, Number(query.get('limit') ?? 300));
-        const data = some(0, size).map((each) => Object.assign(each, { text: 'x'.repeat(4_000) }));
-        return { data, total: 300 };
-      }),
-    );
-    service.delay = 30;
-    const result = await probed(service.url.href, { paths: ['/posts'], maxRequests: 20 });
-    expect(service.requests.length).toBeLessThanOrEqual(20);
-    expect(profileSchema.safeParse(result.fields).success).toBe(true);
-  });
-
   it('puts the credential into its links and refusals: it is in no line of the profile', async () => {
     const secret = 'secret-of-this-test-51';
     const { url } = await startListing((asked) => {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { toYaml } from '../../src/probe/profile.ts';
 import { type FakeRecord, SECRET, USER } from './imitations/imitation.ts';
 import { directus } from './imitations/directus.ts';
-import { strapi } from './imitations/strapi.ts';
 import { wordPress } from './imitations/word-press.ts';
 import { copyBy, probed } from './probed.ts';
 
@@ -15,7 +14,6 @@ const SERVICES = [
     resources: ['posts', 'tags'],
     guesses: ['times.date', 'times.modified'],
   },
-  { name: 'Strapi', open: strapi, user: undefined, paths: [], resources: ['articles', 'tags'] },
   { name: 'Directus', open: directus, user: undefined, paths: [], resources: ['articles', 'tags'] },
   {
     name: 'Directus by its paths',

@@ -3,7 +3,7 @@ import { ConfigError, DeferredError, SyncError } from '../../src/model/errors.ts
 import type { RunStatus } from '../../src/model/vocabulary.ts';
 import { createLog } from '../../src/observe/log.ts';
 import type { PingSettings } from '../../src/config/settings.ts';
-import { NO_FIGURES } from '../../src/database/state/runs.ts';
+import { NO_COUNTERS } from '../../src/database/state/runs.ts';
 import { overallStatus, type RunReport } from '../../src/sync/report.ts';
 import { createPings, type PingLimits } from '../../src/server/ping.ts';
 import { collector } from '../support/collector.ts';
@@ -19,7 +19,7 @@ const all = (url: string, end = ''): PingSettings => ({
 
 function report(ends: Record<string, RunStatus>): RunReport {
   const resources = Object.entries(ends).map(([resource, status]) =>
-    Object.assign({ resource, mode: 'full' as const, status, seconds: 1 }, NO_FIGURES),
+    Object.assign({ resource, mode: 'full' as const, status, seconds: 1 }, NO_COUNTERS),
   );
   return { source: 'blog', run_id: 'run', status: overallStatus(Object.values(ends)), resources };
 }

@@ -39,14 +39,10 @@ export async function eventsFor(
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const { profile, deletes } = source;
   const parts = { warehouse, ownedResources, client, listing, clock, credential, deletes, profile, runId: 'serve' };
-  const context = resourceContext(
-    { ...parts, scrub: (text) => text, notices: { since: () => [] }, proofs: new Map() },
-    owned,
-    {
-      meter: newMeter(),
-      signal,
-    },
-  );
+  const context = resourceContext({ ...parts, scrub: (text) => text, proofs: new Map() }, owned, {
+    meter: newMeter(),
+    signal,
+  });
   return {
     context,
     softDelete: (gone, source = 'none') => softDelete(context, gone, { source, reason: 'event', isReleased: false }),

@@ -134,7 +134,7 @@ function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Dr
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
     const { ownedResources } = app;
     const parts = { warehouse, ownedResources, profile, listing, client, clock, credential, deletes, runId: 'serve' };
-    return resourceContext({ ...parts, scrub: (text) => text, notices: { since: () => [] }, proofs }, owned, {
+    return resourceContext({ ...parts, scrub: (text) => text, proofs }, owned, {
       meter: newMeter(),
       signal,
     });

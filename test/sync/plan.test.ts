@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CheckpointRow, RunRow } from '../../src/database/own-tables.ts';
 import { freshCheckpoint } from '../../src/database/state/checkpoints.ts';
-import { NO_FIGURES } from '../../src/database/state/runs.ts';
+import { NO_COUNTERS } from '../../src/database/state/runs.ts';
 import { type PlanInput, planScan } from '../../src/sync/plan.ts';
 import { type ProfileChoice, profileWith } from '../support/page-records.ts';
 
@@ -47,7 +47,7 @@ function run(fields: Partial<RunRow>): RunRow {
     command: 'backfill',
     mode: 'full',
     status: 'interrupted',
-    ...NO_FIGURES,
+    ...NO_COUNTERS,
     started_at: '2026-11-20 10:00:00.000',
     finished_at: null,
     warnings: null,

@@ -81,14 +81,4 @@ describe.for(DATABASES)('relations between records with whole numbers as ids on 
     expect(await documented(stage)).toEqual(Object.keys(RELATIONS).toSorted());
     expect(await stage.command('verify')).toMatchObject({ code: 0 });
   });
-
-  it('keep a type that the profile sets', async () => {
-    const fields = { content_id: { type: 'bigint' } };
-    const stage = await blog(database, { relations: RELATIONS, resources: { analytics: { fields } } });
-    await stage.run('backfill');
-    expect(
-      (await answer(stage, 'SELECT content_id + 1 AS next FROM analytics')).map(({ next }) => Number(next)),
-    ).toEqual([2]);
-    expect((await answer(stage, SUMMARY)).map((row) => Object.values(row).map(Number))).toEqual([[3, 1]]);
-  });
 });

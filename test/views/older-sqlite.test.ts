@@ -1,21 +1,18 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
 import { VIEW_DIALECT } from '../../src/database/sqlite/views/dialect.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/model/vocabulary.ts';
 import { hasBlog } from '../support/corpora.ts';
 import { SQLITE } from '../support/databases.ts';
 import { fileRow, putFiles } from '../support/file-rows.ts';
-import { ownService } from '../support/own-service.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
-import { typedRecords } from './history/typed-records.ts';
-import { reportStage } from './reports/report-stage.ts';
 import { addDrifter, driftSteps } from './story/drifts.ts';
 import { oddRecords } from './story/odd-records.ts';
 import { blogStory } from './story/story.ts';
 import { telling } from './story/told.ts';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import Database from 'better-sqlite3';
 
 /** One row, cell by cell: the type that SQLite has stored and the value. */
 type TypedRow = readonly unknown[];
@@ -72,32 +69,8 @@ function asBuffer(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 }
 
-/** Each makes a file by real runs. */
-const FILES: Readonly<Record<string, () => Promise<string>>> = {
-  'reports with history': async () => {
-    const stage = await reportStage(SQLITE, '2026-02-22', '2026-02-27T12:00:00.000Z');
-    for (const command of ['backfill', 'sync', 'sync'] as const) {
-      expect((await stage.run(command, { clock: stage.clock })).status).toBe('ok');
-      stage.clock.push(86_400_000);
-    }
-    return stage.file;
-  },
-  'values of every type': async () => {
-    let sent = typedRecords();
-    const fields = { updated: null, incremental: null, item: null, history: 'all', depth: 4 };
-    const zones = { times: { at: 'Europe/Zurich', almost: '-03:30' } };
-    const stage = await ownService(SQLITE, { ...fields, ...zones }, () => ({
-      body: `{"data":[${sent.join(',')}],"next_cursor":null}`,
-    }));
-    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
-    sent = sent.map((text) => text.replace(/\}$/, ',"later":"1"}'));
-    expect(await stage.run('backfill')).toMatchObject({ status: 'ok' });
-    return stage.file;
-  },
-};
-
-/** As `FILES`, of the blog of the corpora. */
-const BLOGS: typeof FILES = {
+/** Each makes a file of the blog of the corpora by real runs. */
+const BLOGS: Readonly<Record<string, () => Promise<string>>> = {
   'a blog whose records take other forms, with files': async () => {
     const { records, steps } = blogStory(25);
     addDrifter(records);
@@ -163,7 +136,7 @@ function asText(row: readonly unknown[]): string {
   return JSON.stringify(row.map((cell) => (typeof cell === 'number' ? Number(cell.toPrecision(13)) : cell)));
 }
 
-describe.each(Object.entries({ ...FILES, ...(hasBlog() ? BLOGS : {}) }))('a file of %s', (_, make) => {
+describe.skipIf(!hasBlog()).each(Object.entries(BLOGS))('a file of %s', (_, make) => {
   it('reads the same in older versions of SQLite', async () => {
     const file = await make();
     const newest = openWithNewest(file);

@@ -24,7 +24,7 @@ export async function findWarehouse(
     ...(hint === undefined ? {} : { hint }),
   });
   try {
-    const reader = await database.lookForWarehouse(clock);
+    const reader = await database.openExistingWarehouse(clock);
     if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
     const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
     const foreign = foreignTables(resources, (await reader.rows.tableNames()).difference(new Set(managed)));
@@ -48,7 +48,7 @@ async function missing(
   found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
   try {
-    const foreign = foreignTables(resources, await database.refuseMaking(clock));
+    const foreign = foreignTables(resources, await database.assertWritable(clock));
     if (foreign !== null) return found('fail', ...foreign);
     return found('ok', ', not there yet: the first run makes it');
   } catch (error) {

@@ -234,6 +234,7 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['memory', 'take it out: it had no effect'],
   ['worker.range_pages', 'take it out: it had no effect'],
   ['auth.reuse', 'take it out: a JWT is used for most of its lifetime'],
+  ['auth.*.reuse', 'take it out: a JWT is used for most of its lifetime'],
   ['version.prefix', 'write it as version_prefix'],
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];

@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { OUTCOMES } from '../../model/vocabulary.ts';
-import { byteSize, documented, duration, fieldPath, isOwnHeader, placeOf, requestPlace, templateSchema, variablesIn, withExamples } from './basic-fields.ts';
+import {
+  byteSize,
+  documented,
+  duration,
+  fieldPath,
+  isOwnHeader,
+  placeOf,
+  requestPlace,
+  templateSchema,
+  variablesIn,
+  withExamples,
+} from './basic-fields.ts';
 import type { FieldSettings } from './record-fields.ts';
 
 /** Fields of a resource about its requests: path, query, headers, body and partitions. */
@@ -12,7 +23,9 @@ const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as cons
 
 const template = templateSchema(LISTING_VARIABLES);
 
-export const headerName = z.string().refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
+export const headerName = z
+  .string()
+  .refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
 const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
 /** JSON whose texts are templates; its keys are not. */
@@ -317,7 +330,7 @@ export function isVersionDeclared({ version: { header, query } }: Versioned): bo
   return header !== null || Object.keys(query).length > 0;
 }
 
-/** The version as text, such as `/v1, accept-version: v6.0`; also the key of what is stored about a service. */
+/** The version as text, such as `/v1, accept-version: v6.0`. */
 export function versionText(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);
   const parts = [

@@ -9,31 +9,13 @@ import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts
 import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import type { PostgresAddress } from './address.ts';
-import {
-  checkServer,
-  cleanTables,
-  INBOX_TABLES,
-  OPEN_TIMEOUT_MS,
-  type OpenDatabase,
-  openDatabase,
-  stepsDone,
-  type TableSet,
-  WAREHOUSE_TABLES,
-} from './connection/open-database.ts';
+import { checkServer, cleanTables, INBOX_TABLES, OPEN_TIMEOUT_MS, type OpenDatabase, openDatabase, stepsDone, type TableSet, WAREHOUSE_TABLES } from './connection/open-database.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { grantReading, refuseWithoutCreate, revokeReading } from './connection/schema-rights.ts';
 import { asStep, type Session } from './connection/session.ts';
-import {
-  COMMIT_MARKS,
-  COMMON_SCHEMA,
-  type Database,
-  databaseNow,
-  execute,
-  executeInUtc,
-  transact,
-} from './connection/transact.ts';
-import { maintainKeys, withoutTooLongIndexes } from './keys/maintain-keys.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, type Database, databaseNow, execute, executeInUtc, transact } from './connection/transact.ts';
+import { maintainKeys, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
@@ -69,7 +51,7 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     commit: ({ rows, lease, statements }) => {
       const steps = [...writePage(rows), ...statements.map(asStep)];
       const write = async (session: Session): Promise<void> => void (await session.runAll(steps));
-      return withoutTooLongIndexes(database, rows.resource, () => underLease(lease, write));
+      return retryWithoutLongIndexes(database, rows.resource, () => underLease(lease, write));
     },
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
     apply: (queries, lease) => underLease(lease, async (session) => void (await session.runAll(queries.map(asStep)))),
@@ -189,7 +171,7 @@ export async function changeReaders(address: PostgresAddress, clock: Clock, requ
   const { schema } = database;
   try {
     return await transact(database, (session) =>
-      request.revoke ? revokeReading(session, schema, request.role) : grantReading(session, schema, request),
+      request.revoke ? revokeReading(session, schema, request.role) : grantReading(session, schema, request.role),
     );
   } finally {
     await close();

@@ -308,8 +308,10 @@ function processAgain(inbox: Database.Database, processed: string): number | nul
     return inbox.prepare<[string]>(PROCESS_AGAIN).run(processed).changes;
   } catch (error) {
     // Damaged, or written by a version with other columns.
-    if (hasErrorCode(error, /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/)) return null;
-    throw error;
+    if (!hasErrorCode(error, /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/)) throw error;
+    // Its journal must not be left next to the file that replaces it.
+    if (inbox.inTransaction) inbox.exec('ROLLBACK');
+    return null;
   }
 }
 

@@ -26,16 +26,16 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     file,
     shared: null,
     openWarehouse: (clock) => openWarehouse(file, clock),
-    lookForWarehouse: () => openExistingWarehouse(file),
+    openExistingWarehouse: () => openExistingWarehouse(file),
     openSnapshot: async (_, isShared) => {
       const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS, isShared);
       return opened === null ? null : snapshotReader(opened);
     },
-    refuseMaking: () => assertWritable(file),
+    assertWritable: () => assertWritable(file),
     inbox: `sqlite:${inbox}`,
     // For an inbox, `file` is the inbox itself.
     openInbox: (clock) => openInbox(file, clock),
-    lookForInbox: async () => {
+    openExistingInbox: async () => {
       const opened = await openExisting<InboxTables>(file, INBOX_MIGRATIONS);
       return opened === null ? null : inboxQueries(opened.own, opened.close);
     },
@@ -61,7 +61,7 @@ async function openExistingWarehouse(file: string): Promise<WarehouseReader | nu
     own,
     rows: rowsIn(own),
     dialect: VIEW_DIALECT,
-    isWritable: () => Promise.resolve(mayWrite(file) && mayWrite(path.dirname(file))),
+    isWritable: () => Promise.resolve(isWritable(file) && isWritable(path.dirname(file))),
     server: () => Promise.resolve(null),
     close,
   };
@@ -70,9 +70,9 @@ async function openExistingWarehouse(file: string): Promise<WarehouseReader | nu
 /** Returns the names of external tables in the file. Throws `ConfigError` if this user may not create the file. */
 async function assertWritable(file: string): Promise<ReadonlySet<string>> {
   const folder = existingFolder(path.dirname(file));
-  if (statSync(folder).isDirectory() && mayWrite(folder)) {
+  if (statSync(folder).isDirectory() && isWritable(folder)) {
     if (!existsSync(file)) return new Set();
-    if (mayWrite(file)) {
+    if (isWritable(file)) {
       const { own, close } = openReadOnly<OwnTables>(file);
       return tableNames(own).finally(close);
     }
@@ -108,7 +108,7 @@ async function openExisting<Tables>(
   return null;
 }
 
-function mayWrite(place: string): boolean {
+function isWritable(place: string): boolean {
   try {
     accessSync(place, constants.W_OK);
     return true;

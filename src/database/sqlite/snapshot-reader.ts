@@ -3,7 +3,7 @@ import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
 import {
   type DecimalSpan,
-  misfit,
+  typeMismatch,
   type ReadColumn,
   selectText,
   type SnapshotReader,
@@ -50,7 +50,7 @@ const id = (name: string): string => VIEW_DIALECT.id(name);
 function toCell(value: SQLOutputValue, column: ReadColumn): ViewCell {
   if (value === null) return null;
   const cell = CELLS[column.type](value);
-  if (cell === undefined) throw misfit(value, column);
+  if (cell === undefined) throw typeMismatch(value, column);
   return cell;
 }
 

@@ -15,11 +15,11 @@ const pathSchema = z.array(z.string());
 
 /**
  * Returns the stored tables and columns of a resource, in their order; null if it has none yet. Throws
- * `ConfigError('state_invalid')` if the stored data is damaged, or a stored table does not exist.
+ * `ConfigError('state_invalid')` if the stored data is catalogDamaged, or a stored table does not exist.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
-  const shape = rows.length === 0 ? null : shapeOf(resource, rows);
+  const shape = rows.length === 0 ? null : toShape(resource, rows);
   const names = await warehouse.rows.tableNames();
   const gone = shape?.tables.find(({ name }) => !names.has(name));
   if (gone === undefined) return shape;
@@ -30,12 +30,12 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
 
 /** Returns the tables and columns of all resources, sorted by name. Throws as `readTables` does. */
 export async function readShapes(own: Kysely<OwnTables>): Promise<ResourceShape[]> {
-  return shapesOf(await columnRows(own).execute());
+  return toShapes(await columnRows(own).execute());
 }
 
-function shapesOf(rows: readonly ColumnRow[]): ResourceShape[] {
+function toShapes(rows: readonly ColumnRow[]): ResourceShape[] {
   const byResource = Map.groupBy(rows, ({ resource }) => resource);
-  return [...byResource].map(([resource, own]) => shapeOf(resource, own)).toSorted(byName);
+  return [...byResource].map(([resource, own]) => toShape(resource, own)).toSorted(byName);
 }
 
 /** Returns the resources that have tables but are not in `copied`, sorted by name. */
@@ -54,7 +54,7 @@ export interface Catalogue {
 export async function readCatalogue(own: Kysely<OwnTables>): Promise<Catalogue> {
   const rows = await columnRows(own).execute();
   const comments = rows.map((row) => [commentKey(row.table_name, row.column_name), row.comment] as const);
-  return { shapes: shapesOf(rows), comments: new Map(comments) };
+  return { shapes: toShapes(rows), comments: new Map(comments) };
 }
 
 function byName(a: ResourceShape, b: ResourceShape): number {
@@ -65,8 +65,8 @@ function columnRows(own: Kysely<OwnTables>) {
   return own.selectFrom('_sync_columns').selectAll().orderBy('table_name').orderBy('role').orderBy('position');
 }
 
-function shapeOf(resource: string, rows: readonly ColumnRow[]): ResourceShape {
-  const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(tableOf);
+function toShape(resource: string, rows: readonly ColumnRow[]): ResourceShape {
+  const tables = [...Map.groupBy(rows, (row) => row.table_name).values()].map(toTable);
   // The table of the resource first, parents before their children.
   tables.sort((a, b) => a.path.length - b.path.length || (a.name < b.name ? -1 : 1));
   return { resource, tables };
@@ -106,37 +106,37 @@ export function rememberShape(
   ];
 }
 
-function tableOf(rows: ColumnRow[]): TableShape {
+function toTable(rows: ColumnRow[]): TableShape {
   const [first] = rows;
   if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
   return {
     name: first.table_name,
-    path: pathOf(first, first.table_path),
+    path: parsePath(first, first.table_path),
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
-    columns: columnsOf(rows),
+    columns: sourceColumns(rows),
   };
 }
 
-function columnsOf(rows: readonly ColumnRow[]): Column[] {
+function sourceColumns(rows: readonly ColumnRow[]): Column[] {
   const found = rows.filter((row) => row.role === 'source');
-  return found.map((row) => ({ name: row.column_name, path: pathOf(row, row.source_path), type: typeOf(row) }));
+  return found.map((row) => ({ name: row.column_name, path: parsePath(row, row.source_path), type: parseType(row) }));
 }
 
-function pathOf(row: ColumnRow, text: string): string[] {
+function parsePath(row: ColumnRow, text: string): string[] {
   try {
     return pathSchema.parse(JSON.parse(text));
   } catch (cause) {
-    throw damaged(row, cause);
+    throw catalogDamaged(row, cause);
   }
 }
 
-function typeOf(row: ColumnRow): Column['type'] {
+function parseType(row: ColumnRow): Column['type'] {
   if (COLUMN_TYPES.includes(row.type)) return row.type;
-  throw damaged(row);
+  throw catalogDamaged(row);
 }
 
-function damaged(row: ColumnRow, cause?: unknown): ConfigError {
-  return new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
+function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
+  return new ConfigError('state_invalid', `_sync_columns is catalogDamaged at ${row.table_name}.${row.column_name}`, {
     hint: `start it over: content-sync backfill ${row.resource} --restart`,
     cause,
   });
@@ -249,7 +249,7 @@ export function commentsOf({ resource, tables }: ResourceShape, descriptions: Fi
     const base = tableBase(resource, table);
     const text = path.length === 0 ? descriptions.description : describePath(path, descriptions);
     return [
-      { table: name, column: null, base, comment: visibleText(joined(text, base)) },
+      { table: name, column: null, base, comment: visibleText(joinSentences(text, base)) },
       ...key.map((column, at) => ({
         table: name,
         column,
@@ -274,7 +274,7 @@ function tableBase(resource: string, { path }: TableShape): string {
 function keyComment(resource: string, at: number, descriptions: FieldDescriptions): string {
   const { id } = descriptions;
   const text = at === 0 && typeof id === 'string' ? describeField(fieldPathText(id), descriptions) : undefined;
-  return visibleText(joined(text, keyBase(resource, at)));
+  return visibleText(joinSentences(text, keyBase(resource, at)));
 }
 
 function keyBase(resource: string, at: number): string {
@@ -288,13 +288,13 @@ function columnComment(
   column: Column,
   descriptions: FieldDescriptions,
 ): string {
-  return visibleText(joined(describePath(column.path, descriptions), columnBase(resource, tablePath, column)));
+  return visibleText(joinSentences(describePath(column.path, descriptions), columnBase(resource, tablePath, column)));
 }
 
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
-  if (within.length === 0) return `${capital(list)}the ${resource} record.`;
+  if (within.length === 0) return `${capitalize(list)}the ${resource} record.`;
   if (within[0] === OVERFLOW) return `Fields of ${list}the ${resource} record for which there is no column left.`;
   return `Field ${pathText(within)} of ${list}the ${resource} record.`;
 }
@@ -309,7 +309,7 @@ function describeField(field: string, { fields }: FieldDescriptions): string | u
   return parts.length === 0 ? undefined : parts.map(asSentence).join(' ');
 }
 
-function joined(descriptions: string | undefined, base: string): string {
+function joinSentences(descriptions: string | undefined, base: string): string {
   return descriptions === undefined ? base : `${asSentence(descriptions)} ${base}`;
 }
 
@@ -317,7 +317,7 @@ function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-function capital(text: string): string {
+function capitalize(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 

@@ -41,7 +41,7 @@ export async function referencesAfter(
 }
 
 /** Those of these contents of a store that rows of the table name. */
-export async function contentsAmong(
+export async function knownContents(
   own: Kysely<OwnTables>,
   table: '_sync_files' | '_sync_file_objects',
   store: string,
@@ -59,7 +59,7 @@ export async function contentsAmong(
 export type ContentUse = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
 
 /** Files that name a content, current ones first. */
-export function filesShowing(
+export function filesWithContent(
   own: Kysely<OwnTables>,
   store: string,
   sha256: string,
@@ -105,7 +105,7 @@ export function refetchContents(
 }
 
 /** Notes that contents are intact. */
-export function foundObjects(
+export function markObjectsIntact(
   own: Kysely<OwnTables>,
   store: string,
   hashes: readonly string[],
@@ -139,23 +139,23 @@ export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: 
 }
 
 /** Contents that no file names. */
-export function unnamedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
-  return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnnamed).execute();
+export function unreferencedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
+  return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnreferenced).execute();
 }
 
 /** Deletes contents of a store that no file names. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
-  const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnnamed);
+  const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnreferenced);
   return inParts(hashes).map((part) => unnamed.where('sha256', 'in', part).compile());
 }
 
 /** Deletes old contents that no file names, whether they are still in their store or not. */
-export function forgetUnnamed(own: Kysely<OwnTables>, store: string, before: TimestampText): CompiledQuery[] {
+export function forgetOldUnreferenced(own: Kysely<OwnTables>, store: string, before: TimestampText): CompiledQuery[] {
   const old = own.deleteFrom('_sync_file_objects').where('store', '=', store).where('stored_at', '<', before);
-  return [old.where(isUnnamed).compile()];
+  return [old.where(isUnreferenced).compile()];
 }
 
-function isUnnamed(where: ExpressionBuilder<OwnTables, '_sync_file_objects'>): Expression<SqlBool> {
+function isUnreferenced(where: ExpressionBuilder<OwnTables, '_sync_file_objects'>): Expression<SqlBool> {
   const naming = where
     .selectFrom('_sync_files')
     .select('_sync_files.resource')

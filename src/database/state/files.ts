@@ -11,12 +11,12 @@ const FILES_PER_STATEMENT = 40;
 export const FILES_LEASE = 'files:';
 
 /** Identifies a file of a resource. */
-type FilePlace = Pick<FileRow, 'record_id' | 'field' | 'position'>;
+type FileId = Pick<FileRow, 'record_id' | 'field' | 'position'>;
 /** Identifies one of its contents. */
-type FileKey = FilePlace & Pick<FileRow, 'resource' | 'version'>;
+type FileKey = FileId & Pick<FileRow, 'resource' | 'version'>;
 
 /** A text that identifies a file of a resource. */
-export function placeText({ record_id, field, position }: FilePlace): string {
+export function fileKeyText({ record_id, field, position }: FileId): string {
   return JSON.stringify([record_id, field, position]);
 }
 
@@ -29,7 +29,7 @@ export async function lastFiles(
   const last = new Map<string, FileRow>();
   const rows = own.selectFrom('_sync_files').selectAll().where('resource', '=', resource).orderBy('version');
   for (const part of inParts(ids)) {
-    for (const row of await rows.where('record_id', 'in', part).execute()) last.set(placeText(row), row);
+    for (const row of await rows.where('record_id', 'in', part).execute()) last.set(fileKeyText(row), row);
   }
   return Map.groupBy(last.values(), ({ record_id }) => record_id);
 }
@@ -61,7 +61,7 @@ export async function nextDue(own: Kysely<OwnTables>, resources: readonly string
 }
 
 /** Ids of records with a current file, in order and after `after`. */
-export async function shownRecordsAfter(
+export async function recordsWithFilesAfter(
   own: Kysely<OwnTables>,
   resource: string,
   after: string,
@@ -180,7 +180,7 @@ interface FilesOfResource {
 }
 
 /** The resources whose files are copied, or were once. */
-export async function resourcesThatKeepFiles(
+export async function resourcesCopyingFiles(
   own: Kysely<OwnTables>,
   resources: Readonly<Record<string, FilesOfResource>>,
 ): Promise<ReadonlySet<string>> {
@@ -225,7 +225,7 @@ export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
 }
 
 /** The columns of a file that could not be fetched, for operators. */
-const TROUBLE = [
+const FAILURE_COLUMNS = [
   'resource',
   'record_id',
   'field',
@@ -238,17 +238,17 @@ const TROUBLE = [
   'due_at',
 ] as const;
 
-export type FileTrouble = Pick<FileRow, (typeof TROUBLE)[number]>;
+export type FileFailure = Pick<FileRow, (typeof FAILURE_COLUMNS)[number]>;
 
 /** Current files of these statuses, the oldest first; of all resources if `resources` is null. */
-export async function troubledFiles(
+export async function failedFiles(
   own: Kysely<OwnTables>,
   statuses: readonly FileStatus[],
   limit: number,
   resources: readonly string[] | null = null,
-): Promise<FileTrouble[]> {
+): Promise<FileFailure[]> {
   if (resources?.length === 0) return [];
-  const files = own.selectFrom('_sync_files').select(TROUBLE);
+  const files = own.selectFrom('_sync_files').select(FAILURE_COLUMNS);
   return (resources === null ? files : files.where('resource', 'in', resources))
     .where('valid_to', 'is', null)
     .where('status', 'in', statuses)

@@ -82,7 +82,7 @@ function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }:
 export type ForgetRequest = ForgottenRow & { record_id: string };
 
 /** Requests records to be erased; those that were erased before are erased again. */
-export function askToForget(
+export function requestErasure(
   own: Kysely<OwnTables>,
   { source, key }: { source: string; key: string },
   asked: { resource: string; ids: readonly string[]; version: string; at: TimestampText },
@@ -108,20 +108,20 @@ export function rememberForgotten(own: Kysely<OwnTables>, rows: readonly Forgott
 }
 
 /** Records that are not erased completely; with `erased_at`, only deliveries, log and free pages remain. */
-export async function openRequests(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
+export async function openErasures(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
   return all.where('cleaned_at', 'is', null).orderBy('fingerprint').execute();
 }
 
 /** Resources with records that are not erased completely. */
-export async function resourcesLeft(own: Kysely<OwnTables>): Promise<string[]> {
+export async function resourcesWithOpenErasures(own: Kysely<OwnTables>): Promise<string[]> {
   const open = own.selectFrom('_sync_forgotten').select('resource').distinct().where('cleaned_at', 'is', null);
   return (await open.orderBy('resource').execute()).map(({ resource }) => resource);
 }
 
 /** Records of which nothing was erased yet. */
-export async function unerased(own: Kysely<OwnTables>, resource: string): Promise<ForgetRequest[]> {
-  const rows = await openRequests(own, resource);
+export async function unerasedRecords(own: Kysely<OwnTables>, resource: string): Promise<ForgetRequest[]> {
+  const rows = await openErasures(own, resource);
   return rows.flatMap(({ record_id, ...row }) =>
     record_id === null || row.erased_at !== null ? [] : [{ ...row, record_id }],
   );
@@ -134,7 +134,7 @@ export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]
 }
 
 /** Updates the progress of an erased record. */
-export function noteForgotten(
+export function updateErasure(
   own: Kysely<OwnTables>,
   { resource, fingerprint }: ForgottenRow,
   noted: Partial<ForgottenRow>,

@@ -10,8 +10,8 @@ import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import { readFileSync, readlinkSync } from 'node:fs';
 
 /** A lease that is not renewed for this long is free again. */
-const LEASE_MS = 40_000;
-const RENEW_MS = 10_000;
+const LEASE_TTL_MS = 40_000;
+const RENEW_INTERVAL_MS = 10_000;
 
 /**
  * Exclusive ownership of a resource. The token grows with every owner, and each owner has its own fence, so that a process
@@ -41,19 +41,19 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
     name: resource,
     token,
     fence,
-    expiresAt: timestampText(time.now() + LEASE_MS),
+    expiresAt: timestampText(time.now() + LEASE_TTL_MS),
     commits: () => commits,
     committed: () => {
       commits += 1;
     },
   });
-  const renewal = keepUp(async () => {
+  const renewal = startRenewal(async () => {
     await time.read();
     await warehouse.apply([], proof());
   });
   return {
     proof,
-    isSetBack: async () => isBehind(await readLease(warehouse, resource), { token, fence, commits }),
+    isSetBack: async () => isEarlierState(await readLease(warehouse, resource), { token, fence, commits }),
     release: async () => {
       await renewal.stop();
       const free = { expires_at: timestampText(0) };
@@ -83,7 +83,7 @@ function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<vo
 }
 
 /** Renews at intervals until it is stopped; renewals do not overlap. */
-function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
+function startRenewal(renew: () => Promise<void>): { stop(): Promise<void> } {
   let current: Promise<void> | null = null;
   const timer = setInterval(() => {
     // The next commit reports a lost lease, and the next renewal retries a busy database.
@@ -92,7 +92,7 @@ function keepUp(renew: () => Promise<void>): { stop(): Promise<void> } {
       .finally(() => {
         current = null;
       });
-  }, RENEW_MS);
+  }, RENEW_INTERVAL_MS);
   timer.unref();
   return {
     stop: async () => {
@@ -107,7 +107,7 @@ function readLease({ own }: Warehouse, resource: string): Promise<LeaseRow | und
 }
 
 /** True if the stored lease is an earlier state of the owner's; false if a later owner has it. */
-function isBehind(
+function isEarlierState(
   stored: LeaseRow | undefined,
   { token, fence, commits }: { token: number; fence: string; commits: number },
 ): boolean {
@@ -125,7 +125,7 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
     host,
     pid: process.pid,
     acquired_at: timestampText(now),
-    expires_at: timestampText(now + LEASE_MS),
+    expires_at: timestampText(now + LEASE_TTL_MS),
   };
   for (;;) {
     const held = await readLease(warehouse, resource);
@@ -154,8 +154,8 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
 
 /** Shortens a lease whose owner had a clock that was ahead: an owner that is alive renews it in time. */
 async function shortenLease(own: Warehouse['own'], held: LeaseRow, now: number): Promise<void> {
-  if (timestampMs(held.expires_at) <= now + 2 * LEASE_MS) return;
-  const lease = own.updateTable('_sync_leases').set({ expires_at: timestampText(now + LEASE_MS) });
+  if (timestampMs(held.expires_at) <= now + 2 * LEASE_TTL_MS) return;
+  const lease = own.updateTable('_sync_leases').set({ expires_at: timestampText(now + LEASE_TTL_MS) });
   const { name, fence, expires_at } = held;
   await lease.where('name', '=', name).where('fence', '=', fence).where('expires_at', '=', expires_at).execute();
 }

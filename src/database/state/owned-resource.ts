@@ -117,7 +117,7 @@ export function ownResources(
     lingerMs,
   });
   return {
-    acquire: async (resource) => viewOf(await shared.acquire(resource), sourceViews),
+    acquire: async (resource) => createHandle(await shared.acquire(resource), sourceViews),
     readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
     close: () => shared.close(),
   };
@@ -179,7 +179,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
 }
 
 /** One user's view: after another user has renewed the lease, this one still has the lease under which it has read. */
-function viewOf(acquired: Acquired<Shared>, sourceViews: SourceViews): OwnedResource {
+function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): OwnedResource {
   const shared = acquired.value;
   const { facts, turns } = shared;
   let { lease } = shared;

@@ -8,7 +8,7 @@ import type { OwnTables, RejectRow, RunRow, TimestampText, VerificationRow } fro
 
 // The table of runs: begin, count, end, merge, and the history that users read.
 
-export const NO_FIGURES = {
+export const NO_COUNTERS = {
   pages: 0,
   requests: 0,
   records: 0,
@@ -24,7 +24,7 @@ export const NO_FIGURES = {
 } satisfies Partial<RunRow>;
 
 /** The counters of one resource's scan so far. */
-export type RunFigures = Pick<RunRow, keyof typeof NO_FIGURES | 'forgotten'>;
+export type RunCounters = Pick<RunRow, keyof typeof NO_COUNTERS | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
 type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
@@ -55,7 +55,7 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
     .set({ status: 'interrupted', finished_at: at, error_code: 'killed', error: 'the process ended without a word' })
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
-  const begun = { ...start, ...NO_FIGURES, ...NOT_ENDED, status: 'running', started_at: at } as const;
+  const begun = { ...start, ...NO_COUNTERS, ...NOT_ENDED, status: 'running', started_at: at } as const;
   return [interrupted.compile(), own.insertInto('_sync_runs').values(begun).compile()];
 }
 
@@ -65,7 +65,7 @@ function updateRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart, update
 }
 
 /** Stores the counters with the rows that they count, so that they are right after a kill. */
-export function saveFigures(own: Kysely<OwnTables>, run: RunPart, figures: RunFigures): CompiledQuery {
+export function saveCounters(own: Kysely<OwnTables>, run: RunPart, figures: RunCounters): CompiledQuery {
   return updateRun(own, run, figures);
 }
 
@@ -86,7 +86,7 @@ export function updateFinishedRun(
 
 export interface RunEnd {
   status: RunStatus;
-  figures: RunFigures;
+  figures: RunCounters;
   error: ErrorReport | null;
   warnings: readonly { accepted?: boolean | undefined }[];
   outcomes: OutcomeCounts;
@@ -105,9 +105,9 @@ export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise
 }
 
 /** States of a run that leaves its scan unfinished, for the next run to resume. */
-const UNFINISHED: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
+const UNFINISHED_STATUSES: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
 /** Consecutive runs that one scan may have taken. */
-const MAX_UNFINISHED = 100;
+const MAX_RUNS_PER_SCAN = 100;
 
 /**
  * A time at or before the start of the scan that ended at `endedAt`: the start of the first run that may have been part
@@ -124,12 +124,12 @@ export async function lastScanStart(
     .where('resource', '=', resource)
     .where((row) => row.fn.coalesce('first_started_at', 'started_at'), '<=', endedAt)
     .orderBy('started_at', 'desc')
-    .limit(MAX_UNFINISHED)
+    .limit(MAX_RUNS_PER_SCAN)
     .execute();
   const [last, ...before] = runs;
   if (last === undefined) return null;
-  const ended = before.findIndex(({ status }) => !UNFINISHED.has(status));
-  if (ended === -1 && runs.length === MAX_UNFINISHED) return null;
+  const ended = before.findIndex(({ status }) => !UNFINISHED_STATUSES.has(status));
+  if (ended === -1 && runs.length === MAX_RUNS_PER_SCAN) return null;
   const first = (ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last;
   // In a row of merged runs, one of them had begun by then.
   return first.started_at <= endedAt ? first.started_at : first.first_started_at;
@@ -154,7 +154,7 @@ export function endRun(
     request_id: end.error?.request_id ?? null,
     warnings: warningsText(end.warnings),
     outcomes: JSON.stringify(end.outcomes),
-    ...(before === null ? {} : mergedWith(before, end)),
+    ...(before === null ? {} : mergeRuns(before, end)),
   });
   if (before === null) return [ended];
   const merged = own.deleteFrom('_sync_runs').where('run_id', '=', before.run_id);
@@ -180,8 +180,8 @@ export function canMergeRuns(before: RunRow, run: RunStart, end: RunEnd): boolea
   return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
 }
 
-function mergedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
-  const former = outcomesOf(before);
+function mergeRuns(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
+  const former = parseOutcomes(before);
   const both = OUTCOMES.map((name) => [name, (former[name] ?? 0) + (outcomes[name] ?? 0)] as const);
   return {
     runs: before.runs + 1,
@@ -193,7 +193,7 @@ function mergedWith(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunR
 }
 
 /** Attempts of all runs of a row by outcome; empty if they were not counted. */
-function outcomesOf({ outcomes }: RunRow): OutcomeCounts {
+function parseOutcomes({ outcomes }: RunRow): OutcomeCounts {
   return outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes));
 }
 
@@ -255,7 +255,7 @@ interface StoredError {
  * One resource's part in a run, or in consecutive runs that changed nothing. Times are epoch milliseconds; counters and
  * times are those of the latest run, `all_*` and `outcomes` of all.
  */
-export interface RunRecord extends RunFigures, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
+export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
   started_at: number;
   /** Null while it runs. */
   finished_at: number | null;
@@ -317,12 +317,12 @@ interface RunReject extends Pick<RejectRow, 'reason' | 'record_id' | 'detail' | 
 
 export interface RunDetails extends RunRecord {
   schema_changes: RunSchemaChange[];
-  /** At most `MOST_REJECTS`; `rejected` counts all. */
+  /** At most `MAX_RUN_REJECTS`; `rejected` counts all. */
   rejects: RunReject[];
 }
 
 /** Rejects that are read of one run. */
-export const MOST_REJECTS = 50;
+export const MAX_RUN_REJECTS = 50;
 
 /** All resources' parts in one run, by name; none if there is no such run, or it was merged with a later one. */
 export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Promise<RunDetails[]> {
@@ -367,7 +367,7 @@ async function readRejects(
     )
     .orderBy('reason')
     .orderBy('record_id')
-    .limit(MOST_REJECTS)
+    .limit(MAX_RUN_REJECTS)
     .execute();
   return Array.from(rows, ({ resolved_at, ...reject }) => ({ ...reject, is_resolved: resolved_at !== null }));
 }
@@ -382,7 +382,7 @@ function toRecord(row: RunRow): RunRecord {
     first_started_at: timestampMs(first_started_at ?? row.started_at),
     all_requests: all_requests ?? row.requests,
     all_bytes: all_bytes ?? row.bytes,
-    outcomes: outcomesOf(row),
+    outcomes: parseOutcomes(row),
     error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint, request_id },
     warnings: warnings === null ? [] : storedWarnings.parse(JSON.parse(warnings)),
   };

@@ -1,13 +1,12 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
-import { type ApiLifetime, type HeardNotice, mergeNotices } from '../../model/service-notice.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { TokenStore } from '../coordination.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
 import { upsertRows } from './in-parts.ts';
 
-// State of `serve`: pauses, sent alerts, deprecation notices, tokens.
+// State of `serve`: pauses, sent alerts, tokens.
 
 /** Since when a resource is paused (epoch milliseconds), and by whom. */
 export interface Pause {
@@ -86,52 +85,6 @@ export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told
   };
   const columns = ['what', 'since', 'told_at', 'gone_at', 'over_at', 'returns'] as const;
   return upsertRows(own, '_sync_alerts', [row], ['channel', 'alert'], columns);
-}
-
-/** Deprecation notices that are kept, of all versions together. */
-const MAX_NOTICES = 100;
-/** Older notices are ignored. */
-const NOTICE_TTL_MS = 30 * 86_400_000;
-
-/** Stores deprecation notices of a version of the service's API. */
-export function keepNotices(own: Kysely<OwnTables>, version: string, notices: readonly HeardNotice[]): CompiledQuery[] {
-  if (notices.length === 0) return [];
-  const rows = notices.map(({ firstHeard, lastHeard, ...notice }) => ({
-    version,
-    ...notice,
-    first_heard: timestampText(firstHeard),
-    last_heard: timestampText(lastHeard),
-  }));
-  const oldestKept = own
-    .selectFrom('_sync_notices')
-    .select('last_heard')
-    .orderBy('last_heard', 'desc')
-    .limit(1)
-    .offset(MAX_NOTICES - 1);
-  return [
-    ...rows.flatMap((row) => upsertRows(own, '_sync_notices', [row], ['version', 'kind', 'value'], ['last_heard'])),
-    own.deleteFrom('_sync_notices').where('last_heard', '<', oldestKept).compile(),
-  ];
-}
-
-/** The lifetime of this version of the API, from recent notices; null if there are none. */
-export async function readLifetime(own: Kysely<OwnTables>, version: string, now: number): Promise<ApiLifetime | null> {
-  const rows = await own
-    .selectFrom('_sync_notices')
-    .selectAll()
-    .where('version', '=', version)
-    .where('last_heard', '>', timestampText(now - NOTICE_TTL_MS))
-    .orderBy('last_heard')
-    .execute();
-  return mergeNotices(
-    rows.map(({ kind, value, path, first_heard, last_heard }) => ({
-      kind,
-      value,
-      path,
-      firstHeard: timestampMs(first_heard),
-      lastHeard: timestampMs(last_heard),
-    })),
-  );
 }
 
 /**

@@ -78,7 +78,7 @@ export function noteMissingRecords(
 }
 
 /** A record that the service reports as deleted, and the service's time of the delete; null if it names none. */
-interface ReportedDelete {
+export interface ReportedDelete {
   key: string;
   at: TimestampText | null;
 }

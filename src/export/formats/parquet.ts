@@ -1,7 +1,7 @@
 // Parquet files, one row group at a time.
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
-import { misfit, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
+import { typeMismatch, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './format.ts';
 
@@ -43,7 +43,7 @@ const STORED: Readonly<Record<ColumnType, string>> = {
 async function begin(columns: readonly ExportColumn[], { compression }: FileForm): Promise<FileEncoder> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const writer = new ByteWriter();
-  const encodings = columns.map(encodingOf);
+  const encodings = columns.map(chooseEncoding);
   const parquet = new ParquetWriter({
     writer,
     schema: [
@@ -103,7 +103,7 @@ interface ColumnEncoding {
   value: (cell: Exclude<ViewCell, null>) => unknown;
 }
 
-function encodingOf(column: ExportColumn): ColumnEncoding {
+function chooseEncoding(column: ExportColumn): ColumnEncoding {
   const scale = /^DECIMAL\(\d+,(\d+)\)$/.exec(column.stored)?.[1];
   if (scale !== undefined) return decimalEncoding(Number(scale));
   return column.type === 'numeric' ? ENCODINGS.text(column) : ENCODINGS[column.type](column);
@@ -139,7 +139,7 @@ const TIMESTAMP = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?$/;
 function parseMicroseconds(text: string, column: ReadColumn): bigint {
   const [, day = '', time = '00:00:00', fraction = ''] = TIMESTAMP.exec(text) ?? [];
   const at = Date.parse(`${day}T${time}Z`);
-  if (Number.isNaN(at)) throw misfit(text, column);
+  if (Number.isNaN(at)) throw typeMismatch(text, column);
   return BigInt(at) * 1_000n + BigInt(fraction.padEnd(6, '0'));
 }
 

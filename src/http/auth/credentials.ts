@@ -23,6 +23,8 @@ export interface Credentials {
    * stop) if none can be obtained.
    */
   get(lane: Lane, signal: AbortSignal | undefined): Promise<SentCredential>;
+  /** What `get` would return at once; null if that has expired, as may happen in a long wait for a slot. */
+  current(): SentCredential | null;
   /** Query parameters that may hold the credential: they are removed from positions, links and messages. */
   readonly queryNames: readonly string[];
   /**
@@ -41,6 +43,7 @@ export type KeepSecret = (secret: string, expires?: boolean) => void;
 export function fixedCredentials(credential: SentCredential): Credentials {
   return {
     get: async () => credential,
+    current: () => credential,
     queryNames: Object.keys(credential.query),
     renew: () => false,
     retry: () => undefined,
@@ -142,6 +145,7 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
   let renewal: Promise<Token> | null = null;
   let refusal: { error: SyncError; until: number } | null = null;
   const now = (): number => clock.monotonic();
+  const validToken = (): Token | null => (token !== null && now() < token.expiresAt ? token : null);
 
   async function fetchToken(lane: Lane): Promise<Token> {
     if (refusal !== null && now() < refusal.until) throw refusal.error;
@@ -170,13 +174,13 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
 
   return {
     async get(lane, signal) {
-      if (token === null || now() >= token.expiresAt) {
-        return (await unlessAborted(renewToken(lane), signal)).credential;
-      }
+      const valid = validToken();
+      if (valid === null) return (await unlessAborted(renewToken(lane), signal)).credential;
       // In parallel with the requests; a failure is reported once the old token has expired.
-      if (now() >= token.renewAt) renewToken(lane).catch(() => undefined);
-      return token.credential;
+      if (now() >= valid.renewAt) renewToken(lane).catch(() => undefined);
+      return valid.credential;
     },
+    current: () => validToken()?.credential ?? null,
     queryNames: carrier.in === 'query' ? [nameOf(carrier)] : [],
     retry: () => void ([token, refusal] = [null, null]),
     renew(refused, wasRenewed) {

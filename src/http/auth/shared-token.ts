@@ -73,7 +73,9 @@ export function sharedToken({ store, seal, clock, request }: SharedTokenParts): 
     try {
       const isStillMine = async (): Promise<boolean> => (await store.claimToken(seal.name, version, claim)).isMine;
       const issued = await request({ lane, refreshToken, isStillMine });
-      const text = JSON.stringify({ access: issued.value, refresh: issued.refreshToken ?? refreshToken });
+      // Earlier versions, which may run beside this one, read no token without `isRefused`.
+      const tokens = { access: issued.value, refresh: issued.refreshToken ?? refreshToken, isRefused: false };
+      const text = JSON.stringify(tokens);
       pending = { version, text, endsAt: requestedAt + tokenLifetime(issued) };
     } catch (error) {
       // A claim that cannot be released expires, and must not hide the first error.

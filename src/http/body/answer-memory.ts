@@ -45,7 +45,7 @@ interface ExtraRoom {
 }
 
 /** Creates a memory of `limit` bytes. When it is full, one answer at a time may exceed it, in order. */
-export function createAnswerMemory(limit: number): AnswerMemory {
+function createAnswerMemory(limit: number): AnswerMemory {
   const extra: ExtraRoom = { owner: null, waiting: [] };
   let taken = 0;
 

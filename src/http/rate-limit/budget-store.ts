@@ -114,7 +114,7 @@ const sharedSchema = z.custom<StoredSharedBudget>(
 /** More than two readings of one clock may differ by. */
 const SET_BACK_MS = 1_000;
 
-export function sharedText(budget: Budget, at: number): string {
+function sharedText(budget: Budget, at: number): string {
   const { options: _, quotas, open, seen, ...plain } = budget;
   const stored: StoredSharedBudget = { format: 3, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
   return JSON.stringify(stored, (_key, value: unknown) =>
@@ -122,7 +122,7 @@ export function sharedText(budget: Budget, at: number): string {
   );
 }
 
-export function readShared(text: string | null, options: BudgetOptions, now: number): Budget {
+function readShared(text: string | null, options: BudgetOptions, now: number): Budget {
   const unknown = newBudget(options, now);
   const stored = readState(sharedSchema, text);
   if (stored === null) return unknown;
@@ -159,7 +159,7 @@ export function storeBudget(budget: Budget, now: number, wall: number): string {
 }
 
 /** The budget with what `storeBudget` wrote; unchanged if the text is absent or of another form. */
-export function restoreBudget(budget: Budget, text: string | undefined, now: number): Budget {
+function restoreBudget(budget: Budget, text: string | undefined, now: number): Budget {
   const stored = readState(restartSchema, text);
   if (stored === null) return budget;
   const { pausedUntil, refusals, due, peak } = stored;

@@ -25,11 +25,11 @@ import { shapeOf } from '../prepare-page.ts';
 /** Prefix of the staging tables, which are filled while the old tables are read. */
 const STAGED = '_sync_beside_';
 
-/** The effect of a rebuild, as counts. */
+/** The result of a rebuild, for the report. */
 export interface Rebuilt {
   /** Records with rows in the tables. */
   records: number;
-  /** Those without a stored body: they have the values of the columns that did not change. */
+  /** Live records without a stored body: they keep the values of unchanged columns. */
   bodiless: number;
   tables: string[];
   /** Columns that the new tables lack, as `table.column`. */
@@ -40,8 +40,8 @@ export interface Rebuilt {
 
 /**
  * Rebuilds the tables of a resource from the stored bodies in staging tables, and swaps them in with their views in one
- * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed, and the
- * next call begins again. Call it in a commit slot. `statements` run in the same transaction.
+ * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed. Call it in
+ * a commit slot. `statements` run in the transaction of the swap.
  */
 export async function rebuildTables(
   context: LoadContext,
@@ -57,9 +57,9 @@ export async function rebuildTables(
     names: stagedNames(rebuild),
     references: new Set(Object.keys(context.whole.relations)),
   });
-  await fill(context, rebuild);
-  const bodiless = await carryOver(context, rebuild);
-  await swap(context, rebuild, statements(after));
+  await fillStagedTables(context, rebuild);
+  const bodiless = await copyRowsWithoutBody(context, rebuild);
+  await swapStagedTables(context, rebuild, statements(after));
   owned.shape = after;
   const root = after.tables[0]?.name ?? owned.resource;
   return {
@@ -81,8 +81,8 @@ function stagedNames({ after, staged }: Rebuild): Map<string, string> {
   return new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]?.name ?? name]));
 }
 
-/** Writes the rows of all stored bodies whose records have rows, with the internal columns of these. */
-async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
+/** Fills the staged tables from the stored bodies; internal columns are copied from the old rows. */
+async function fillStagedTables(context: LoadContext, rebuild: Rebuild): Promise<void> {
   const { before, after, staged } = rebuild;
   const { warehouse, owned, clock } = context;
   const profile = lenientProfile(context.profile);
@@ -95,7 +95,7 @@ async function fill(context: LoadContext, rebuild: Rebuild): Promise<void> {
     const stored = await warehouse.rows.stored(old, keys, []);
     const known = bodies.filter(({ key }) => stored.has(key));
     const shaped = shapeRecords({ shape: after, profile, records: known });
-    if (shaped.shape !== after) throw new Error('a body that the tables were made for does not fit them');
+    if (shaped.shape !== after) throw new Error('a stored body does not fit the tables that were planned for it');
     const rejected = new Set(shaped.rejects.map(({ index }) => index));
     const records = known.flatMap(({ key, bytes }, index) => {
       const row = stored.get(key);
@@ -134,13 +134,17 @@ function markDeleted(
 }
 
 /** Swaps the tables; plans again if another resource has changed its own tables meanwhile. */
-async function swap(context: LoadContext, rebuild: Rebuild, statements: readonly CompiledQuery[]): Promise<void> {
+async function swapStagedTables(
+  context: LoadContext,
+  rebuild: Rebuild,
+  statements: readonly CompiledQuery[],
+): Promise<void> {
   const { before, after } = rebuild;
   const { warehouse, owned, profile, clock } = context;
   const { own } = warehouse;
   const at = timestampText(clock.now());
   for (;;) {
-    // Views keep their present types, so that what depends on them stays. They change afterwards, if they can.
+    // Views keep their types, so that external objects on them stay; `refreshViews` widens them afterwards.
     const held = new Set((await readViews(own)).keys());
     const { views, comments, claim, statements: planned } = await viewGrowth(context, after, { held });
     try {
@@ -193,13 +197,10 @@ interface Rebuild {
   staged: ResourceShape;
 }
 
-/** Internal columns that describe the record and not its tables. */
 const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
-/**
- * Records without a body keep their rows, as far as the tables still have their columns. Returns how many of them are
- * live.
- */
-async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
+
+/** Copies the rows of records without a stored body, in columns that did not change. Returns how many are live. */
+async function copyRowsWithoutBody({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
   const {
     own,
     rows: { named },
@@ -212,7 +213,7 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
     WHERE NOT EXISTS (SELECT 1 FROM ${named(made.name)} AS n WHERE n.${key} = o.${oldKey})`.execute(own);
   for (const part of inParts(rows)) {
     const ids = part.map(({ id }) => id);
-    const statements = rebuild.after.tables.flatMap((table, at) => carried(rebuild, table, at, named, ids));
+    const statements = rebuild.after.tables.flatMap((table, at) => copyStatements(rebuild, table, at, named, ids));
     await warehouse.apply(
       statements.map((statement) => statement.compile(own)),
       owned.lease(),
@@ -221,8 +222,8 @@ async function carryOver({ warehouse, owned }: LoadContext, rebuild: Rebuild): P
   return rows.filter(({ is_deleted }) => is_deleted === null).length;
 }
 
-/** Copies their rows of one table, as far as columns keep name and type. */
-function carried(
+/** Returns the statement that copies rows of one table, in columns that keep their name and type. */
+function copyStatements(
   { before, staged }: Rebuild,
   table: TableShape,
   at: number,
@@ -244,8 +245,8 @@ function carried(
 }
 
 /**
- * Computes the tables that a first backfill of the stored bodies would make, without writing anything. `taken` has the
- * names of other tables and views.
+ * Computes the tables that a backfill of the stored bodies would create, and writes nothing. `taken` has the names of
+ * other tables and views.
  */
 async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
   const { owned } = context;
@@ -263,7 +264,7 @@ async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): 
   return shape;
 }
 
-/** The integer columns that become double although they hold digits that a double would lose. */
+/** Returns the integer columns that become double although a double would lose digits of their values. */
 function numericColumns(before: ResourceShape, after: ResourceShape, exact: ReadonlySet<string>): Set<string> {
   const doubles = shapeChanges(before, after).filter(
     ({ from, column }) => from === 'integer' && column.type === 'double',
@@ -283,7 +284,6 @@ function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void
   }
 }
 
-/** A record of which a body is stored. */
 interface StoredRecord extends SourceRecord {
   key: string;
 }
@@ -291,7 +291,7 @@ interface StoredRecord extends SourceRecord {
 const RECORDS_PER_PAGE = 500;
 
 /**
- * All records of which a body is kept, deleted ones included, in the order of their ids and read under the current profile.
+ * Reads all records with a stored body, deleted ones included, in the order of their ids and under the current profile.
  * Throws the signal's reason between two pages.
  */
 async function* storedPages({
@@ -307,16 +307,13 @@ async function* storedPages({
     if (last === undefined) return;
     yield bodies.map(({ id, body }) => Object.assign(read(body), { key: id }));
     after = last.id;
-    // Lets the process handle signals.
+    // SQLite does not yield: signals would wait for the last page.
     await setImmediate();
     signal.throwIfAborted();
   }
 }
 
-/**
- * Returns a function that reads a stored body under the current profile: it leaves out excluded fields. Hashed fields were
- * hashed when they were stored.
- */
+/** Returns a function that reads a stored body without excluded fields. Hashed fields were hashed when they were stored. */
 export function bodyReader({ unwrap, fields }: ResourceProfile): (body: string) => SourceRecord {
   const excluded = Object.entries(fields).filter(([, { exclude }]) => exclude);
   const hide = fieldMask(Object.fromEntries(excluded.map(([path]) => [path, { exclude: true, hash: false }])), '');

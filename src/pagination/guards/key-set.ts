@@ -1,3 +1,4 @@
+// Compact sets of hashed record keys, and functions that compare the keys of two pages.
 import { hash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints, recordKey } from '../../rows/records/record-key.ts';

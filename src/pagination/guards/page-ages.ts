@@ -1,3 +1,4 @@
+// Detects pages that an HTTP cache has served, so that they show the listing at different times.
 import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
 import type { Doubt } from '../page.ts';
 
@@ -93,7 +94,7 @@ export class PageAges {
 }
 
 /** Returns the longer of two cache lifetimes; null if one is unknown. */
-export function longerOf(a: number | null, b: number | null): number | null {
+export function longerLifetime(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }
 

@@ -1,3 +1,4 @@
+// What a scan remembers of its pages: distinct keys, totals, moved records and loops.
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
@@ -431,7 +432,7 @@ export class LoopDetector {
   #checkContents({ position, records }: ScannedPage): void {
     if (records.length === 0) return;
     this.#pages += 1;
-    this.#repeatedPages = this.#contents.add(outlineOf(records)) ? 0 : this.#repeatedPages + 1;
+    this.#repeatedPages = this.#contents.add(pageOutline(records)) ? 0 : this.#repeatedPages + 1;
     const isSecond = this.#pages === 2;
     const mayBePushed = this.#isNumbered && (!isSecond || records.length < MIN_FULL_PAGE);
     if (this.#repeatedPages <= (mayBePushed ? MAX_PUSHED_PAGES : 0)) return;
@@ -442,7 +443,7 @@ export class LoopDetector {
 }
 
 /** Identifies a page without reading all of it: by its first and last record, and the length of each. */
-function outlineOf(records: readonly SourceRecord[]): string {
+function pageOutline(records: readonly SourceRecord[]): string {
   const lengths = records.map(({ bytes }) => bytes.length).join(',');
   return `${records.at(0)?.bytes.toString('latin1')}\n${records.at(-1)?.bytes.toString('latin1')}\n${lengths}`;
 }

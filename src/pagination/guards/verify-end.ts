@@ -1,3 +1,4 @@
+// Verifies that a listing ends at its last page, and that its pages are numbered as the profile says.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -5,7 +6,13 @@ import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
 import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
 import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
-import { type ReadableResource, readPage, type ReadPage, REFUSED_CODES, type RequestPage } from '../requests/read-page.ts';
+import {
+  type ReadableResource,
+  readPage,
+  type ReadPage,
+  REFUSED_CODES,
+  type RequestPage,
+} from '../requests/read-page.ts';
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import type { PaginationState } from './pagination-state.ts';
 
@@ -170,11 +177,11 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): P
   if (ties !== null) return { proof: null, fault: ties };
   if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
   const count = last.records.length;
-  if (style.ahead !== null && count < fullPageSize) return { proof: 'short', fault: null };
+  if (style.positions !== null && count < fullPageSize) return { proof: 'short', fault: null };
   if (sign === 'refused') return { proof: null, fault: UNVERIFIED.refused };
   const isOnly = past.received === count;
   const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
-  const isShort = style.ahead !== null && (isOneShort || (await isShortBySize(listing, past)));
+  const isShort = style.positions !== null && (isOneShort || (await isShortBySize(listing, past)));
   return isShort ? { proof: 'short', fault: null } : { proof: null, fault: UNVERIFIED[sign] };
 }
 
@@ -187,7 +194,7 @@ async function isShortBySize({ resource, style, requestPage }: ListingParts, pas
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
-  const lastBySize = size === undefined ? null : (style.ahead?.holding(last.request, received, size) ?? null);
+  const lastBySize = size === undefined ? null : (style.positions?.containing(last.request, received, size) ?? null);
   if (size === undefined || lastBySize === null) return false;
   const cut = await readUnlessRefused(requestPage, lastBySize, resource);
   const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
@@ -217,7 +224,7 @@ const UNVERIFIED: Readonly<Record<PastEndSign, PageFault>> = {
 };
 
 /** A page and the one before it in its scan, if there is one. */
-interface OwnNext {
+interface SelfLink {
   page: ReadableResource['page'];
   read: ReadPage;
   before: ReadPage | null;
@@ -230,7 +237,7 @@ interface OwnNext {
  * that named a next page, or if the profile declares it. Its records must be new: if the service does not know the
  * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
  */
-export function stepFromOwn(step: NextStep, { page, read, before, fullPageSize }: OwnNext): NextStep {
+export function stepFromSelfLink(step: NextStep, { page, read, before, fullPageSize }: SelfLink): NextStep {
   if (!('next' in step) || !isSamePosition(step.next, read.request)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };
@@ -239,10 +246,10 @@ export function stepFromOwn(step: NextStep, { page, read, before, fullPageSize }
   if (!declaredEnd(page).unchanged_cursor) return step;
   if (before !== null) return isNew ? { end: 'unchanged' } : step;
   const isAlone = received === 1 && page.size_param !== null && page.size > 1;
-  return isAlone ? { end: 'short' } : { end: null, fault: OWN_FIRST };
+  return isAlone ? { end: 'short' } : { end: null, fault: SELF_LINK_ONLY };
 }
 
-const OWN_FIRST: PageFault = {
+const SELF_LINK_ONLY: PageFault = {
   code: 'guard_repeated_cursor',
   message: 'The page names itself as the next page, and nothing else shows that it is the last one',
   hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
@@ -284,12 +291,13 @@ export const MIN_OVERLAPPING_PAGE = 20;
  */
 export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
   const { numbering, style, resource, requestPage, state } = listing;
-  if (numbering === undefined || numbering.isVerified || style.ahead === null || state.distinct === null) return null;
+  if (numbering === undefined || numbering.isVerified || style.positions === null || state.distinct === null)
+    return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
   const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
   if (doubt !== null) return doubt;
-  for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.ahead, last)) {
+  for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.positions, last)) {
     const page = await readUnlessRefused((position) => requestPage(position, { skips: NO_PAGE }), at, resource);
     if (page === null && ifRefused !== null) return ifRefused;
     const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
@@ -309,20 +317,20 @@ export function isNumberingFault(error: unknown): boolean {
 
 function numberingChecks(
   listing: NumberedListing,
-  ahead: NonNullable<PageStyle['ahead']>,
+  positions: NonNullable<PageStyle['positions']>,
   { position, records, fullPageSize, end }: ScannedPage,
 ): NumberingCheck[] {
   const { first, state } = listing;
   if (state.lastTotal !== null && state.distinct === state.lastTotal) {
     // A page shorter than the others is the last one, whatever the total counts.
     if (records.length === 0 || records.length < fullPageSize) return [];
-    const next = ahead.after(position, records.length);
+    const next = positions.after(position, records.length);
     return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
   }
-  const before = end?.proof === 'pages' ? null : ahead.beforeFirst(first);
+  const before = end?.proof === 'pages' ? null : positions.beforeFirst(first);
   // Pages that overlap with the one before show by that where they begin.
   const needsCheck = fullPageSize < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
-  const sooner = needsCheck ? ahead.sooner(position, LAST_RECORDS) : null;
+  const sooner = needsCheck ? positions.earlier(position, LAST_RECORDS) : null;
   const isElsewhere = sooner !== null && !isSamePosition(sooner, first);
   return [
     ...(before === null ? [] : [{ at: before, findFault: beforeFirst(listing) }]),

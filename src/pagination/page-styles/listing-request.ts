@@ -1,3 +1,4 @@
+// Builds the HTTP request for a page from the profile's templates, and resolves links to next pages.
 import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { snippet } from '../../http/body/read-body.ts';
@@ -7,7 +8,17 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../page.ts';
-import { filledQuery, isUnfit, isUnsendable, type PagePosition, type PlaceValue, type PlaceValues, positionOf, textOf, withPlaces } from './page-position.ts';
+import {
+  fillQuery,
+  cannotHold,
+  isUnsendable,
+  type PagePosition,
+  type PlaceValue,
+  type PlaceValues,
+  positionOf,
+  formatPlaceValue,
+  withPlaces,
+} from './page-position.ts';
 
 /**
  * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names
@@ -87,11 +98,11 @@ export interface BuiltRequest {
  * from a damaged cursor, and `template_unset` for a path with a variable that has no value.
  */
 export function firstPosition(parts: RequestParts, page: PlaceValues = {}): PagePosition {
-  for (const [place, value] of Object.entries(page)) refuseUnfit(place, value);
+  for (const [place, value] of Object.entries(page)) refuseUnsendable(place, value);
   const variables = variablesOf(parts, page);
   const url = new URL(parts.target.baseUrl);
   url.pathname = pathOf(parts, variables);
-  return withPlaces(positionOf(url), { ...filledQuery(parts.templates.query, variables), ...page });
+  return withPlaces(positionOf(url), { ...fillQuery(parts.templates.query, variables), ...page });
 }
 
 /** The request for a page of the listing, always on the base URL's own origin. Throws as `firstPosition` does. */
@@ -104,14 +115,14 @@ export function requestAt(parts: RequestParts, position: PagePosition): BuiltReq
     const text = fillTemplate(template, variables, 'header');
     if (text !== null) sentHeaders[name.toLowerCase()] = text;
   }
-  let sentBody = body === null ? null : filledBody(body, variables);
+  let sentBody = body === null ? null : fillBody(body, variables);
   if (body !== null && !isObject(sentBody)) sentBody = {};
   for (const [place, value] of Object.entries(page)) {
     const found = placeOf(place);
     if (found.in === 'body') sentBody = withField(isObject(sentBody) ? sentBody : {}, found.path, value);
     if (found.in !== 'header') continue;
-    refuseUnfit(place, value);
-    sentHeaders[found.name] = textOf(value);
+    refuseUnsendable(place, value);
+    sentHeaders[found.name] = formatPlaceValue(value);
   }
   return {
     url: urlOf(parts, position, variables),
@@ -129,7 +140,7 @@ export function singleRequest(parts: RequestParts): BuiltRequest {
 function variablesOf({ values }: RequestParts, page: PlaceValues): TemplateValues {
   const ofPage = Object.entries(page).flatMap(([place, value]): [string, string][] => {
     const found = placeOf(place);
-    return found.in === 'template' ? [[found.name, textOf(value)]] : [];
+    return found.in === 'template' ? [[found.name, formatPlaceValue(value)]] : [];
   });
   return { ...values, ...Object.fromEntries(ofPage) };
 }
@@ -150,23 +161,23 @@ function urlOf(parts: RequestParts, position: PagePosition, variables: TemplateV
   const { path, query } = parts.templates;
   const dependent = Object.fromEntries(Object.entries(query).filter(([, text]) => depends(text)));
   const isPlain = Object.keys(dependent).length === 0;
-  const filled = isPlain ? position : withPlaces(position, filledQuery(dependent, variables));
+  const filled = isPlain ? position : withPlaces(position, fillQuery(dependent, variables));
   const url = new URL(parts.target.baseUrl.origin + filled.url);
   if (depends(path)) url.pathname = pathOf(parts, variables);
   return url;
 }
 
 /** The value with its texts filled in; undefined if a variable in it has no value, or nothing is left for that reason. */
-function filledBody(value: JsonValue, variables: TemplateValues): JsonValue | undefined {
+function fillBody(value: JsonValue, variables: TemplateValues): JsonValue | undefined {
   if (typeof value === 'string') return fillTemplate(value, variables, 'body') ?? undefined;
   if (Array.isArray(value)) {
-    const filled = value.map((one) => filledBody(one, variables)).filter((one) => one !== undefined);
+    const filled = value.map((one) => fillBody(one, variables)).filter((one) => one !== undefined);
     return filled.length === 0 && value.length > 0 ? undefined : filled;
   }
   if (!isObject(value)) return value;
   const entries = Object.entries(value).map(([key, one]): [string, JsonValue | undefined] => [
     key,
-    filledBody(one, variables),
+    fillBody(one, variables),
   ]);
   const filled = entries.filter((entry): entry is [string, JsonValue] => entry[1] !== undefined);
   return filled.length === 0 && entries.length > 0 ? undefined : Object.fromEntries(filled);
@@ -177,8 +188,8 @@ function withField(body: JsonObject, [key = '', ...rest]: readonly string[], val
   return { ...body, [key]: rest.length === 0 ? value : withField(isObject(below) ? below : {}, rest, value) };
 }
 
-function refuseUnfit(place: string, value: PlaceValue): void {
-  if (!isUnfit(place, value)) return;
+function refuseUnsendable(place: string, value: PlaceValue): void {
+  if (!cannotHold(place, value)) return;
   const what = placeOf(place).in === 'query' ? 'query parameter' : 'request place';
   throw new SyncError(
     'bad_query_value',

@@ -4,6 +4,8 @@ import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 
+// The position of a page within a scan, and the form in which a checkpoint stores it.
+
 /** A value of a page: in a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;
 
@@ -48,13 +50,13 @@ export function isUnsendable(text: string): boolean {
 }
 
 /** True for a value that this request place cannot hold unchanged. */
-export function isUnfit(place: string, value: PlaceValue): boolean {
-  const text = textOf(value);
+export function cannotHold(place: string, value: PlaceValue): boolean {
+  const text = formatPlaceValue(value);
   return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
 }
 
 /** Formats the value for a query or a header. */
-export function textOf(value: PlaceValue): string {
+export function formatPlaceValue(value: PlaceValue): string {
   return isExact(value) ? value.rawJSON : String(value);
 }
 
@@ -72,7 +74,7 @@ export function withPlaces({ url, values }: PagePosition, changes: PlaceValues):
   const changed = new URL(ANY_ORIGIN + url);
   const others: Record<string, PlaceValue> = { ...values };
   for (const [place, value] of Object.entries(changes)) {
-    if (placeOf(place).in === 'query') changed.searchParams.set(place, textOf(value));
+    if (placeOf(place).in === 'query') changed.searchParams.set(place, formatPlaceValue(value));
     else others[place] = value;
   }
   changed.search = changed.searchParams.toString().replaceAll('+', '%20');
@@ -81,7 +83,7 @@ export function withPlaces({ url, values }: PagePosition, changes: PlaceValues):
 
 /** All that a page's request sends by place and value, as text. */
 export function sentTexts({ url, values = {} }: PagePosition): Map<string, string> {
-  const others = Object.entries(values).map(([place, value]): [string, string] => [place, textOf(value)]);
+  const others = Object.entries(values).map(([place, value]): [string, string] => [place, formatPlaceValue(value)]);
   return new Map([...new URL(ANY_ORIGIN + url).searchParams, ...others]);
 }
 
@@ -96,7 +98,7 @@ export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
 }
 
 /** Query parameters of a profile with their variables filled in; one with a variable that has no value is left out. */
-export function filledQuery(query: Readonly<Record<string, string>>, values: TemplateValues): Record<string, string> {
+export function fillQuery(query: Readonly<Record<string, string>>, values: TemplateValues): Record<string, string> {
   const filled: Record<string, string> = {};
   for (const [name, template] of Object.entries(query)) {
     const text = fillTemplate(template, values, 'query');
@@ -116,7 +118,7 @@ export function storePosition(
 ): string | null {
   const url = changeQuery(position.url, query, (params, name) => params.delete(name));
   const text = JSON.stringify({ ...position, url });
-  const texts = [url, ...Object.values(position.values ?? {}).map(textOf), text];
+  const texts = [url, ...Object.values(position.values ?? {}).map(formatPlaceValue), text];
   return texts.every((each) => scrub(each) === each) ? text : null;
 }
 
@@ -131,7 +133,7 @@ export function loadPosition(
 ): PagePosition {
   const position = readPosition(stored);
   const { partition } = position.listing ?? {};
-  const filled = filledQuery(query, partition === undefined ? values : { ...values, partition });
+  const filled = fillQuery(query, partition === undefined ? values : { ...values, partition });
   return { ...position, url: changeQuery(position.url, filled, (params, name, value) => params.set(name, value)) };
 }
 
@@ -145,6 +147,15 @@ function changeQuery(
   const changed = new URL(ANY_ORIGIN + url);
   for (const [name, value] of entries) change(changed.searchParams, name, value);
   return changed.pathname + changed.search.replaceAll('+', '%20');
+}
+
+/** The values of a stored position as they are sent, decoded; none of a text that is no position. */
+export function storedTexts(stored: string): string[] {
+  try {
+    return [...sentTexts(readPosition(stored)).values()];
+  } catch {
+    return [];
+  }
 }
 
 const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);

@@ -1,3 +1,4 @@
+// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the next request.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -6,9 +7,18 @@ import { parseInstant } from '../../rows/columns/cells.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { type EndProof, missingFault, type PageFault } from '../page.ts';
-import { accountOf, bodyAccount, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import { describeValue, describeBody, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import { linkedPosition } from './listing-request.ts';
-import { isUnfit, type PagePosition, type PlaceValue, type PlaceValues, positionText, sentTexts, textOf, withPlaces } from './page-position.ts';
+import {
+  cannotHold,
+  type PagePosition,
+  type PlaceValue,
+  type PlaceValues,
+  positionText,
+  sentTexts,
+  formatPlaceValue,
+  withPlaces,
+} from './page-position.ts';
 
 /** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };
@@ -51,27 +61,27 @@ export interface PageStyle {
   next(facts: AnsweredPage): NextStep | PageFault;
   /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
   mayHideNumbers: boolean;
-  /** Foresight for styles that number their pages; null if only an answer knows what comes next. */
-  ahead: Foresight | null;
+  /** Null if only a response names the next page. */
+  positions: PagePositions | null;
 }
 
-/** Foresight of numbered pages: they can be named before the page in front of them has arrived. */
-export interface Foresight {
+/** Computes positions of numbered pages: these can be requested before the page before them has arrived. */
+export interface PagePositions {
   /** The position after `position`, if the page there holds `count` records. */
   after(position: PagePosition, count: number): PagePosition;
-  /** The page before the first one, which must not be there; null if there can be none. */
+  /** The page before the first one, which must not exist; null if there can be none. */
   beforeFirst(first: PagePosition): PagePosition | null;
-  /** How many records lie before `position`, if every page holds `count`. */
-  before(position: PagePosition, count: number): number;
-  /** The page that begins `count` records sooner; null if pages cannot begin anywhere. */
-  sooner(position: PagePosition, count: number): PagePosition | null;
-  /** Returns the page that holds the record of this index if pages hold `size`; null if no parameter sets the size. */
-  holding(position: PagePosition, record: number, size: number): PagePosition | null;
+  /** The number of records before `position`, if every page holds `count`. */
+  recordsBefore(position: PagePosition, count: number): number;
+  /** The page that begins `count` records earlier; null if a page cannot begin at any record. */
+  earlier(position: PagePosition, count: number): PagePosition | null;
+  /** The page that holds the record of this index if pages hold `size`; null if no parameter sets the size. */
+  containing(position: PagePosition, record: number, size: number): PagePosition | null;
 }
 
 /** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
 function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
-  return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, ahead: null };
+  return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, positions: null };
 }
 
 /** The request place that asks for the profile's page size; none if the service has no such parameter. */
@@ -96,7 +106,7 @@ function absentStep(
     end: null,
     fault: missingFault(
       `A page of ${facts.received} records has no ${place}${isFirst ? ', and neither has any page before it' : ''}`,
-      `${bodyAccount(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
+      `${describeBody(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
         'page.total or page.pages to where it names the number of records or pages.',
     ),
   };
@@ -137,7 +147,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
   if (more === true) {
     return missingFault(
       `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`,
-      `${bodyAccount(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
+      `${describeBody(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
     );
   }
   return found === undefined
@@ -172,7 +182,7 @@ function cursorStep(
   { token, from }: { token: PlaceValue; from: string },
 ): NextStep | PageFault {
   const place = cursorPlace(profile);
-  if (!isUnfit(place, token)) return { next: withPlaces(position, { [place]: token }) };
+  if (!cannotHold(place, token)) return { next: withPlaces(position, { [place]: token }) };
   return {
     code: 'bad_cursor',
     message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
@@ -184,7 +194,7 @@ function cursorStep(
 function invalid(path: string, found: JsonValue | undefined, expected: string): PageFault {
   return {
     code: 'pagination_invalid',
-    message: `At ${path} there is ${accountOf(found)}, expected ${expected}`,
+    message: `At ${path} there is ${describeValue(found)}, expected ${expected}`,
     hint: 'Compare the page section of the profile with an answer of the service.',
   };
 }
@@ -201,7 +211,7 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
   const last = found.at(-1);
   if (last === undefined || found.length < values.length) return noFieldFault(profile, facts.records[0]?.value ?? null);
   const sent = isFirst ? undefined : sentTexts(position).get(cursorPlace(profile));
-  const order = [...(sent === undefined ? [] : [sent]), ...found.map(textOf)];
+  const order = [...(sent === undefined ? [] : [sent]), ...found.map(formatPlaceValue)];
   if (!isStrict(order)) return unsortedFault(profile);
   if (more === false) return { end: 'signal' };
   if (end?.short_page === true && received < size && fullPageSize >= size) return { end: 'short' };
@@ -243,7 +253,7 @@ function emptyFault({ has_more }: PageProfiles['keyset']): PageFault {
 function noFieldFault({ cursor_field }: PageProfiles['keyset'], record: JsonValue): PageFault {
   return missingFault(
     `A record has no text or number at ${cursor_field}, which the request for the next page needs`,
-    `${bodyAccount(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
+    `${describeBody(record).replace('The body', 'A record')} Set page.cursor_field in the profile to the field by which the listing is sorted.`,
   );
 }
 
@@ -262,12 +272,12 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
   const { page_param: param, first } = profile;
   const numberOf = (position: PagePosition) => numberIn(position, param);
   const at = (position: PagePosition, number: number) => withPlaces(position, { [param]: number });
-  const ahead: Foresight = {
+  const positions: PagePositions = {
     after: (position) => at(position, numberOf(position) + 1),
     beforeFirst: (position) => (first > 0 ? at(position, first - 1) : null),
-    before: (position, count) => (numberOf(position) - first) * count,
-    sooner: () => null,
-    holding: (position, record, size) => withSize(profile, at(position, first + Math.floor(record / size)), size),
+    recordsBefore: (position, count) => (numberOf(position) - first) * count,
+    earlier: () => null,
+    containing: (position, record, size) => withSize(profile, at(position, first + Math.floor(record / size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
     const { pages, received, position } = facts;
@@ -277,9 +287,9 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     const continuation = continuationOf(profile, facts.seen, facts);
     // An empty page before the total may have hidden records only: the loop detector limits how many.
     if (typeof continuation === 'object') return continuation;
-    return { next: named === null ? ahead.after(position, received) : at(position, named) };
+    return { next: named === null ? positions.after(position, received) : at(position, named) };
   };
-  return { first: { [param]: first, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
+  return { first: { [param]: first, ...sizeParam(profile) }, next, mayHideNumbers: false, positions };
 }
 
 /** Values that say that no page follows. */
@@ -303,7 +313,7 @@ function namedNumber(
   if (typeof number === 'number' && Number.isSafeInteger(number) && number > current) return number;
   return {
     code: 'pagination_invalid',
-    message: `At ${path} there is ${accountOf(found)}, expected the number of a page behind ${current}, null or false`,
+    message: `At ${path} there is ${describeValue(found)}, expected the number of a page behind ${current}, null or false`,
     hint: 'Set page.next_page in the profile to where the number of the next page is, or to null.',
   };
 }
@@ -313,20 +323,20 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   const { offset_param: param } = profile;
   const offsetOf = (position: PagePosition) => numberIn(position, param);
   const at = (position: PagePosition, offset: number) => withPlaces(position, { [param]: offset });
-  const ahead: Foresight = {
+  const positions: PagePositions = {
     after: (position, count) => at(position, offsetOf(position) + count),
     beforeFirst: () => null,
-    before: offsetOf,
-    sooner: (position, count) => at(position, Math.max(0, offsetOf(position) - count)),
-    holding: (position, record, size) => withSize(profile, at(position, record - (record % size)), size),
+    recordsBefore: offsetOf,
+    earlier: (position, count) => at(position, Math.max(0, offsetOf(position) - count)),
+    containing: (position, record, size) => withSize(profile, at(position, record - (record % size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
     const seen = offsetOf(facts.position) + facts.received;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
-    return typeof continuation === 'object' ? continuation : { next: ahead.after(facts.position, facts.received) };
+    return typeof continuation === 'object' ? continuation : { next: positions.after(facts.position, facts.received) };
   };
-  return { first: { [param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, ahead };
+  return { first: { [param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, positions };
 }
 
 /**
@@ -409,7 +419,7 @@ function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): Next
   if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });
   return {
     code: 'pagination_invalid',
-    message: `At ${profile.next_url} there is ${accountOf(found)}, expected a URL or null`,
+    message: `At ${profile.next_url} there is ${describeValue(found)}, expected a URL or null`,
     hint: 'Set page.next_url in the profile to where the URL of the next page is.',
   };
 }
@@ -430,7 +440,7 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
     mayHideNumbers: false,
   }),
   // That one answer is the whole list is the profile's word, unless the answer says otherwise.
-  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, ahead: null }),
+  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, positions: null }),
 };
 
 /** The functions of a profile's page style. */
@@ -440,5 +450,5 @@ export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfile
 
 /** True if the place of the next page is known before this one is read. */
 export function isNumbered(profile: PageProfile): boolean {
-  return openPageStyle(profile).ahead !== null;
+  return openPageStyle(profile).positions !== null;
 }

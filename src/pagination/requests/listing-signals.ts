@@ -1,10 +1,11 @@
+// Finds counts, next-page markers and links in a response, also where the profile does not name them.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { snippet } from '../../http/body/read-body.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 
-const NAMED_KEYS = 12;
+const MAX_NAMED_KEYS = 12;
 
 /** A count of the service at a dotted path: a whole number, or one written as text; null for anything else. */
 export function countAt(json: JsonValue, path: string | null): number | null {
@@ -34,7 +35,7 @@ export function valueIn({ headers, json }: TellingAnswer, place: string): JsonVa
 }
 
 /** The value that was found instead of the expected one, in words, for an error message. */
-export function accountOf(value: JsonValue | undefined): string {
+export function describeValue(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -43,7 +44,7 @@ export function accountOf(value: JsonValue | undefined): string {
 }
 
 /** A body's shape as a sentence, so that a wrong path in a profile can be put right from the message alone. */
-export function bodyAccount(json: JsonValue): string {
+export function describeBody(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}, which has no keys.`;
   return `The body has ${keysOf(json)}.`;
 }
@@ -51,7 +52,7 @@ export function bodyAccount(json: JsonValue): string {
 function keysOf(json: JsonValue): string {
   const keys = isObject(json) ? Object.keys(json) : [];
   if (keys.length === 0) return 'no keys';
-  const named = keys.slice(0, NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));
+  const named = keys.slice(0, MAX_NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));
   const rest = keys.length - named.length;
   return `the keys ${named.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

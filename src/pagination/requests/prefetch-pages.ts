@@ -1,8 +1,9 @@
+// Requests the next pages of a scan while the consumer still processes the current one.
 import { type AnswerHold, answerMemory } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
-import type { Foresight } from '../page-styles/page-styles.ts';
+import type { PagePositions } from '../page-styles/page-styles.ts';
 
 /** What the current page says about the ones to come. */
 interface NextPages {
@@ -30,7 +31,7 @@ interface PrefetchOptions {
   /** Counts the records of a response without checking them. */
   countOf: (answer: ApiAnswer) => number;
   /** Null if only a response names the next page: then one page is prefetched at most. */
-  foresight: Foresight | null;
+  positions: PagePositions | null;
   /** Records requested per page. */
   size: number;
   /** Max requests in flight; 0 disables prefetching. */
@@ -97,7 +98,7 @@ export class PagePrefetch {
   }
 
   /** Returns the function that releases the memory of the pages taken since the last call; it may be called again. */
-  handOut(): () => void {
+  takeRelease(): () => void {
     const holds = this.#taken.splice(0);
     return () => this.#release(holds);
   }
@@ -140,14 +141,14 @@ export class PagePrefetch {
   }
 
   #fill(): void {
-    const { foresight } = this.#options;
+    const { positions } = this.#options;
     const page = this.#page;
-    if (foresight === null || page === null || page.next === null || this.#wrongGuesses >= MAX_WRONG_GUESSES) return;
+    if (positions === null || page === null || page.next === null || this.#wrongGuesses >= MAX_WRONG_GUESSES) return;
     while (this.#hasRoom()) {
       const last = this.#queue.at(-1) ?? this.#head;
       if (last === null || page.received === 0) return;
-      const guess = foresight.after(last.position, page.received);
-      if (page.total !== null && foresight.before(guess, page.received) >= page.total) return;
+      const guess = positions.after(last.position, page.received);
+      if (page.total !== null && positions.recordsBefore(guess, page.received) >= page.total) return;
       this.#queue.push(this.#request(guess, 'fail'));
     }
   }

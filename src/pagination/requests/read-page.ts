@@ -8,13 +8,15 @@ import { isEach, stepsOf } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { asRecord, fieldAt, isObject, type RecordSight, stepInto } from '../../rows/records/as-record.ts';
+import { asRecord, fieldAt, isObject, type RecordRules, stepInto } from '../../rows/records/as-record.ts';
 import { selectRecords } from '../../rows/records/select-records.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import { accountOf, bodyAccount, countAt, countIn, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+
+// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 
 /** How all pages of a scan are requested. */
 export interface RequestOptions {
@@ -177,7 +179,7 @@ interface RecordPlace {
 }
 
 /** The part of a resource's profile by which a response is read. */
-export interface ReadableResource extends RecordPlace, RecordSight {
+export interface ReadableResource extends RecordPlace, RecordRules {
   id: ResourceProfile['id'];
 }
 
@@ -190,7 +192,7 @@ interface ListingResponse {
 }
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
-export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordSight): SourceRecord[] | null {
+export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordRules): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
 }
 
@@ -255,7 +257,7 @@ function noRecords(answer: ApiAnswer, path: string): PageFault {
   const where = path === '' ? 'as the body' : `at ${path}`;
   return {
     code: 'bad_page',
-    message: `Expected an array of records ${where}, found ${accountOf(fieldAt(answer.json, path))}`,
+    message: `Expected an array of records ${where}, found ${describeValue(fieldAt(answer.json, path))}`,
     hint: `${placeHint(answer.json)}${emptyHint(answer, path)}`,
   };
 }
@@ -268,7 +270,7 @@ export function emptyHint(answer: ListingResponse, path: string): string {
 
 function placeHint(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}: set records: '' in the profile.`;
-  return `${bodyAccount(json)} Set records in the profile to where the array is.`;
+  return `${describeBody(json)} Set records in the profile to where the array is.`;
 }
 
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;

@@ -164,7 +164,7 @@ interface Instant {
 }
 
 /** A date, or a date and time, as it is written. */
-interface Reading {
+interface WrittenTime {
   /** Epoch milliseconds, without the offset. */
   written: number;
   /** Fraction of the second, 0 to 999,999,999. */
@@ -201,12 +201,12 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
     return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
   }
   if (PLAIN_UTC.test(moment)) return { epochMs: Date.parse(moment), nanos: 0 };
-  const reading = readTime(moment);
-  if (reading === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
-  const nanos = reading.nanos % 1e6;
-  const epochMs = momentOf(reading, zone);
+  const time = readTime(moment);
+  if (time === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
+  const nanos = time.nanos % 1e6;
+  const epochMs = toEpochMs(time, zone);
   if (!inRange(epochMs)) return null;
-  const spread = zone === null || !reading.isLocal ? 0 : zone.spread(reading.written);
+  const spread = zone === null || !time.isLocal ? 0 : zone.spread(time.written);
   return spread === 0 ? { epochMs, nanos } : { epochMs, nanos, latestMs: epochMs + spread };
 }
 
@@ -226,13 +226,13 @@ export function toTimestampText(text: string, zone: TimeZone | null = null): str
     const fraction = text.slice(CLOCK_END, -1);
     return `${text.slice(0, DATE_LENGTH)} ${text.slice(DATE_LENGTH + 1, CLOCK_END)}${fraction === '.000' ? '' : fraction}`;
   }
-  const reading = readTime(text);
-  if (reading === null) return null;
-  const isUtc = reading.offsetMinutes === 0 && (zone === null || !reading.isLocal);
-  if (isUtc) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(reading.nanos)}`;
-  const epochMs = momentOf(reading, zone);
+  const time = readTime(text);
+  if (time === null) return null;
+  const isUtc = time.offsetMinutes === 0 && (zone === null || !time.isLocal);
+  if (isUtc) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(time.nanos)}`;
+  const epochMs = toEpochMs(time, zone);
   if (!inRange(epochMs)) return null;
-  return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}${fractionText(reading.nanos)}`;
+  return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}${fractionText(time.nanos)}`;
 }
 
 /** The text itself if it is a date of the calendar, `YYYY-MM-DD`, else null. */
@@ -265,13 +265,13 @@ function inRange(epochMs: number): boolean {
  * A local time that its zone would move out of the calendar is not moved: services write the first and the last possible
  * time for "none".
  */
-function momentOf({ written, offsetMinutes, isLocal }: Reading, zone: TimeZone | null): number {
+function toEpochMs({ written, offsetMinutes, isLocal }: WrittenTime, zone: TimeZone | null): number {
   if (zone === null || !isLocal) return written - offsetMinutes * 60_000;
   const moved = zone.earliest(written);
   return inRange(moved) ? moved : written;
 }
 
-function readTime(text: string): Reading | null {
+function readTime(text: string): WrittenTime | null {
   const found = TIME.exec(text);
   if (found === null) return null;
   const [, year, month, date, hour, minute, second, fraction, utc, sign, hours, minutes] = found;

@@ -16,16 +16,16 @@ const HASH_LENGTH = 8;
  * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
  * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
  *
- * `given` is the name that the profile gives the field, in place of that of its keys. A field that would be called as one
+ * `profileName` is the name that the profile gives the field, in place of that of its keys. A field that would be called as one
  * of `keys`, what we call the keys of a child table, is `source_position`.
  */
 export function columnName(
   sourceKeyPath: readonly string[],
   taken: ReadonlySet<string>,
-  given: string | null = null,
+  profileName: string | null = null,
   keys: readonly string[] = [],
 ): string {
-  const name = given ?? snakeCase(sourceKeyPath);
+  const name = profileName ?? snakeCase(sourceKeyPath);
   const free = keys.includes(name) ? `source_${name}` : RESERVED_NAMES.has(name) ? `${name}_` : name;
   return uniqueName(free, 'field', sourceKeyPath, taken);
 }
@@ -35,10 +35,10 @@ export function tableName(
   parent: string,
   sourceKeyPath: readonly string[],
   taken: ReadonlySet<string>,
-  given: string | null = null,
+  profileName: string | null = null,
 ): string {
   const name = snakeCase(sourceKeyPath);
-  const whole = given ?? (name === '' ? '' : `${parent}_${name}`);
+  const whole = profileName ?? (name === '' ? '' : `${parent}_${name}`);
   return uniqueName(whole, `${parent}_list`, [parent, ...sourceKeyPath], taken);
 }
 
@@ -88,16 +88,16 @@ export const EACH = '[]';
 /** Ends the path of the column that keeps the fields for which a table has no column left. */
 export const OVERFLOW = '[overflow]';
 /** A source key that looks like one of the two (or like its escaped form) is escaped by a backslash. */
-const LIKE_A_MARK = /^\\*\[(overflow)?\]$/;
+const LOOKS_LIKE_MARK = /^\\*\[(overflow)?\]$/;
 
 /** A source key as part of a path. */
 export function pathPart(key: string): string {
-  return LIKE_A_MARK.test(key) ? `\\${key}` : key;
+  return LOOKS_LIKE_MARK.test(key) ? `\\${key}` : key;
 }
 
 /** The source key that `pathPart` wrote. */
 export function sourceKey(part: string): string {
-  return LIKE_A_MARK.test(part) ? part.slice(1) : part;
+  return LOOKS_LIKE_MARK.test(part) ? part.slice(1) : part;
 }
 
 /** The keys of a path without the marks, which names are made of. */

@@ -88,13 +88,13 @@ interface TombstoneFields {
 export function tombstoneOf(value: JsonValue, { deleted, times }: TombstoneFields): Tombstone | null {
   if (deleted === null) return null;
   const fields: readonly DeletedField[] = 'field' in deleted ? [deleted] : deleted;
-  const found = fields.find((each) => saysDeleted(fieldAt(value, each.field), each.in));
-  return found === undefined ? null : { at: timeAt(value, found.at ?? found.field, times) };
+  const found = fields.find((each) => isDeletedValue(fieldAt(value, each.field), each.in));
+  return found === undefined ? null : { at: readTime(value, found.at ?? found.field, times) };
 }
 
-function saysDeleted(found: JsonValue | undefined, values: DeletedField['in']): boolean {
+function isDeletedValue(found: JsonValue | undefined, values: DeletedField['in']): boolean {
   if (found === undefined || found === null) return false;
-  const text = textOf(found);
+  const text = scalarText(found);
   if (values !== undefined) return text !== null && values.some((value) => String(value) === text);
   if (text === null) return !Array.isArray(found) || found.length > 0;
   return !NOT_DELETED.has(text) && !/^000[01]-/.test(text);
@@ -104,7 +104,7 @@ function saysDeleted(found: JsonValue | undefined, values: DeletedField['in']): 
 const NOT_DELETED: ReadonlySet<string> = new Set(['', '0', 'false']);
 
 /** Null for objects and arrays. */
-function textOf(value: Exclude<JsonValue, null>): string | null {
+function scalarText(value: Exclude<JsonValue, null>): string | null {
   if (isExact(value)) return value.rawJSON;
   return typeof value === 'object' ? null : String(value);
 }
@@ -112,7 +112,7 @@ function textOf(value: Exclude<JsonValue, null>): string | null {
 /** A smaller number is a flag and no Unix time. */
 const EARLIEST_MS = Date.parse('1980-01-01T00:00:00Z');
 
-function timeAt(value: JsonValue, path: string, times: TombstoneFields['times']): string | null {
+function readTime(value: JsonValue, path: string, times: TombstoneFields['times']): string | null {
   const instant = parseInstant(fieldAt(value, path), zoneAt(times, path));
   return instant === null || instant.epochMs < EARLIEST_MS ? null : timestampText(instant.epochMs);
 }

@@ -88,7 +88,7 @@ function isSame(value: JsonValue, scalar: Scalar): boolean {
 }
 
 /** How a resource's records are seen: the part of its profile that comes between an answer and a row. */
-export interface RecordSight {
+export interface RecordRules {
   /** The listing that it comes from, where the resource has several, and the field that says so. */
   partition?: { readonly field: string; readonly value: string } | null;
   unwrap?: readonly UnwrapRule[];
@@ -101,32 +101,33 @@ export interface RecordSight {
  * A record of an answer as ids, times and tables see it. Its bytes stay what the service sent, unless fields are hidden:
  * then they are the rest, and `asSent` has what the service sent.
  */
-export function asRecord(sent: SourceRecord, sight: RecordSight): SourceRecord {
-  const seen = seenAs(sent, sight);
-  return sight.mask == null ? seen : sight.mask(seen);
+export function asRecord(sent: SourceRecord, rules: RecordRules): SourceRecord {
+  const seen = applyRules(sent, rules);
+  return rules.mask == null ? seen : rules.mask(seen);
 }
 
-function seenAs(sent: SourceRecord, sight: RecordSight): SourceRecord {
-  const { unwrap = [], filter = [], partition = null } = sight;
+function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
+  const { unwrap = [], filter = [], partition = null } = rules;
   if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
-  if (partition !== null && !isOf(partition, value)) return { ...record, value: null, aside: strange(partition.field) };
+  if (partition !== null && !isOfPartition(partition, value))
+    return { ...record, value: null, aside: wrongPartition(partition.field) };
   return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
 }
 
-function isOf({ field, value }: NonNullable<RecordSight['partition']>, record: JsonValue): boolean {
-  const said = isObject(record) && Object.hasOwn(record, field) ? record[field] : null;
-  if (said === null || said === undefined) return false;
-  return isExact(said) ? said.rawJSON === value : typeof said !== 'object' && String(said) === value;
+function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, record: JsonValue): boolean {
+  const actual = isObject(record) && Object.hasOwn(record, field) ? record[field] : null;
+  if (actual === null || actual === undefined) return false;
+  return isExact(actual) ? actual.rawJSON === value : typeof actual !== 'object' && String(actual) === value;
 }
 
-function strange(field: string): NonNullable<SourceRecord['aside']> {
+function wrongPartition(field: string): NonNullable<SourceRecord['aside']> {
   return { reason: 'partition_other', detail: `${field} is not that of the listing in which the record is` };
 }
 
 /** A stored body as ids, times and tables see it: one with hidden fields was stored as they see it. */
-export function storedValue(body: string, { unwrap = [], mask = null }: RecordSight): JsonValue {
+export function storedValue(body: string, { unwrap = [], mask = null }: RecordRules): JsonValue {
   return mask === null ? unwrapped(parseJson(body), unwrap) : parseJson(body);
 }
 
@@ -147,7 +148,7 @@ export type UnwrapRule =
   | { keys: readonly string[]; value: string };
 
 /** Deeper levels stay as they are: such a record is rejected (`record-limits.ts`). */
-const MOST_LEVELS = 100;
+const MAX_LEVELS = 100;
 
 /**
  * The record with each wrapper in it replaced by its value, from the outside to the inside: the first rule that fits
@@ -155,13 +156,13 @@ const MOST_LEVELS = 100;
  * it holds none.
  */
 export function unwrapped(record: JsonValue, rules: readonly UnwrapRule[]): JsonValue {
-  return rules.length === 0 ? record : withMembers(record, rules, 1);
+  return rules.length === 0 ? record : unwrapMembers(record, rules, 1);
 }
 
 function unwrapValue(value: JsonValue, rules: readonly UnwrapRule[], level: number): JsonValue {
-  if (typeof value !== 'object' || value === null || level > MOST_LEVELS) return value;
+  if (typeof value !== 'object' || value === null || level > MAX_LEVELS) return value;
   const rule = isObject(value) ? rules.find((each) => fits(each, value)) : undefined;
-  if (rule === undefined || !isObject(value)) return withMembers(value, rules, level + 1);
+  if (rule === undefined || !isObject(value)) return unwrapMembers(value, rules, level + 1);
   return unwrapValue(memberOf(value, 'only' in rule ? rule.only : rule.value) ?? null, rules, level + 1);
 }
 
@@ -176,7 +177,7 @@ function memberOf(object: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function withMembers(value: JsonValue, rules: readonly UnwrapRule[], level: number): JsonValue {
+function unwrapMembers(value: JsonValue, rules: readonly UnwrapRule[], level: number): JsonValue {
   if (Array.isArray(value)) {
     const elements = value.map((element) => unwrapValue(element, rules, level));
     return elements.some((element, index) => element !== value[index]) ? elements : value;

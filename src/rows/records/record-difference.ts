@@ -16,9 +16,9 @@ export interface RecordDifference {
 }
 
 /** Deeper levels are not compared: such a record is rejected in any case. */
-const MOST_LEVELS = 40;
+const MAX_LEVELS = 40;
 /** Fields named in a sentence. */
-const MOST_NAMED = 6;
+const MAX_NAMED = 6;
 
 function kindOf(value: JsonValue): JsonKind {
   if (value === null) return 'null';
@@ -44,7 +44,7 @@ function* differencesAt(
     alone: alone === undefined ? null : kindOf(alone),
   };
   if (kinds.listed !== kinds.alone) yield { path, ...kinds };
-  else if (level >= MOST_LEVELS) return;
+  else if (level >= MAX_LEVELS) return;
   else if (isObject(listed) && isObject(alone)) {
     for (const key of new Set([...Object.keys(listed), ...Object.keys(alone)])) {
       yield* differencesAt(
@@ -76,27 +76,28 @@ export function differenceText(differences: readonly RecordDifference[]): string
     ['only when read alone', differences.filter(({ listed }) => listed === null)],
     ['with another value', differences.filter(({ listed, alone }) => listed === alone)],
   ] as const;
-  const named = parts.flatMap(([what, found]) => (found.length === 0 ? [] : [`${namesIn(found)} ${what}`]));
+  const named = parts.flatMap(([what, found]) => (found.length === 0 ? [] : [`${listNames(found)} ${what}`]));
   const others = differences.filter(({ listed, alone }) => listed !== alone && listed !== null && alone !== null);
-  const kinds = firstOf(others).map(
-    ({ path, listed, alone }) => `${path} is ${nameOf(listed)} in the listing and ${nameOf(alone)} when read alone`,
+  const kinds = firstDifferences(others).map(
+    ({ path, listed, alone }) =>
+      `${path} is ${describeKind(listed)} in the listing and ${describeKind(alone)} when read alone`,
   );
   return [...named, ...kinds].join('; ');
 }
 
-function nameOf(kind: JsonKind | null): string {
+function describeKind(kind: JsonKind | null): string {
   return kind === null || kind === 'null' ? String(kind) : `${kind === 'object' ? 'an' : 'a'} ${kind}`;
 }
 
-function firstOf(differences: readonly RecordDifference[]): RecordDifference[] {
+function firstDifferences(differences: readonly RecordDifference[]): RecordDifference[] {
   const byPath = new Map(differences.map((each) => [each.path, each]));
-  return [...byPath.values()].slice(0, MOST_NAMED);
+  return [...byPath.values()].slice(0, MAX_NAMED);
 }
 
-function namesIn(differences: readonly RecordDifference[]): string {
+function listNames(differences: readonly RecordDifference[]): string {
   const names = new Set(differences.map(({ path }) => path));
-  const more = names.size - MOST_NAMED;
-  return [...names].slice(0, MOST_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const more = names.size - MAX_NAMED;
+  return [...names].slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** The kinds of the fields of records on all levels, by dotted path; `[]` for the elements of a list. */
@@ -104,18 +105,18 @@ export type FieldKinds = Map<string, Set<JsonKind>>;
 
 export function fieldKindsOf(value: JsonValue): FieldKinds {
   const outline: FieldKinds = new Map();
-  addTo(outline, '', value, 0);
+  addKinds(outline, '', value, 0);
   return outline;
 }
 
-function addTo(outline: FieldKinds, path: string, value: JsonValue, level: number): void {
+function addKinds(outline: FieldKinds, path: string, value: JsonValue, level: number): void {
   const kinds = outline.get(path) ?? new Set();
   outline.set(path, kinds.add(kindOf(value)));
-  if (level >= MOST_LEVELS) return;
-  if (Array.isArray(value)) for (const each of value) addTo(outline, `${path}[]`, each, level + 1);
+  if (level >= MAX_LEVELS) return;
+  if (Array.isArray(value)) for (const each of value) addKinds(outline, `${path}[]`, each, level + 1);
   else if (isObject(value)) {
     for (const [key, field] of Object.entries(value)) {
-      addTo(outline, path === '' ? key : `${path}.${key}`, field, level + 1);
+      addKinds(outline, path === '' ? key : `${path}.${key}`, field, level + 1);
     }
   }
 }

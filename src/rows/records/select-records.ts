@@ -78,7 +78,7 @@ function collect(search: Search, from: ValueInBody, at: number, entry: Entry | n
   const next = steps.findIndex((step, index) => index >= at && isEach(step));
   const found = follow(bytes, from, steps.slice(at, next === -1 ? undefined : next));
   if (found === null) return addRejected(search, entry);
-  if (next === -1) return addLast(search, found, entry);
+  if (next === -1) return addFound(search, found, entry);
   const entries = entriesOf(bytes, found, steps[next]);
   if (entries === null) return addRejected(search, entry);
   for (const each of entries) collect(search, each, next + 1, { ...each, key: each.key ?? entry?.key ?? null });
@@ -86,7 +86,7 @@ function collect(search: Search, from: ValueInBody, at: number, entry: Entry | n
 }
 
 /** An array holds the records; an object inside an entry is one record. */
-function addLast(search: Search, found: ValueInBody, entry: Entry | null): boolean {
+function addFound(search: Search, found: ValueInBody, entry: Entry | null): boolean {
   const { bytes } = search;
   if (Array.isArray(found.value)) {
     for (const element of elementsOf(bytes, found.start, found.value)) addRecord(search, element, entry);
@@ -123,12 +123,12 @@ function follow(bytes: Buffer, from: ValueInBody, steps: readonly PathStep[]): V
   for (const step of steps) {
     const value = stepInto(at.value, step);
     if (value === undefined) return null;
-    at = { value, start: startOf(bytes, at, step) };
+    at = { value, start: startAfterStep(bytes, at, step) };
   }
   return at;
 }
 
-function startOf(bytes: Buffer, { value, start }: ValueInBody, step: PathStep): number {
+function startAfterStep(bytes: Buffer, { value, start }: ValueInBody, step: PathStep): number {
   if (typeof step === 'string') return membersOf(bytes, start).get(step) ?? -1;
   const elements = Array.isArray(value) ? elementsOf(bytes, start, value) : [];
   return (typeof step === 'number' ? elements.at(step)?.start : undefined) ?? -1;

@@ -13,7 +13,7 @@ import { scrubOwn } from '../../observe/scrub.ts';
 import { readStoredStatus } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
-import { isOpen, findConditions, type AlertState, alertKey, planAlerts, reportedRows } from './plan-alerts.ts';
+import { alertKey, type AlertState, findConditions, isOpen, planAlerts, reportedRows } from './plan-alerts.ts';
 
 interface AlertSettings {
   channels: AlertsSettings;
@@ -199,7 +199,7 @@ class AlertChannel {
  */
 class AlertStore {
   readonly #options: AlertsOptions;
-  /** By channel, source and alert. Each source is read once while this process leads it, as its only writer. */
+  /** By channel, source and alert, as last read of the sources that this process leads: commands write them too. */
   readonly #rows = new Map<string, SentAlert>();
   readonly #readSources = new Set<string>();
   readonly #unwritten = new Set<SentAlert>();
@@ -208,13 +208,13 @@ class AlertStore {
     this.#options = options;
   }
 
-  /** Reads sources that this process leads and has not read. Never rejects. */
+  /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
   async read(): Promise<void> {
     for (const { name, isLeader, use } of this.#options.sources()) {
-      if (isLeader() && this.#readSources.has(name)) continue;
-      const stored = isLeader() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      const leads = isLeader();
+      const stored = leads ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[isLeader() ? 'add' : 'delete'](name);
+      this.#readSources[leads ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }
@@ -277,7 +277,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
     statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };
-  const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [], settings: null };
+  const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [] };
   const alerts = new Alerts({ ...options, metrics, snapshot: async () => snapshot, sources: () => sources });
   opened.defer(() => alerts.stop());
   await alerts.checkOnce();

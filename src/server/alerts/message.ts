@@ -15,7 +15,7 @@ import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
 
-type ReportedProblem = Omit<Condition, 'count' | 'detail'>;
+type ReportedProblem = Omit<Condition, 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -51,7 +51,6 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   dead_deliveries: 'webhook deliveries given up',
   rejects: 'rejected records',
   files: 'files not fetched',
-  deprecation: 'API about to end',
   schema_change: 'tables changed',
 };
 

@@ -20,8 +20,6 @@ export interface Condition {
   cause: string;
   /** Of rejected records, their number; else 1. */
   count: number;
-  /** Distinguishes conditions of the same kind and resource; empty if there is at most one. */
-  detail: string;
 }
 
 /** What a status snapshot contains for the alerts. */
@@ -34,8 +32,8 @@ export interface AlertState {
 }
 
 /** The name under which the warehouse of the source stores a condition. */
-export function alertName({ kind, resource, detail }: Condition): string {
-  return [kind, resource, detail].filter((part) => part !== null && part !== '').join(' ');
+export function alertName({ kind, resource }: Condition): string {
+  return resource === null ? kind : `${kind} ${resource}`;
 }
 
 /** Finds all conditions in a status snapshot. Pure. */
@@ -45,8 +43,8 @@ export function findConditions(snapshot: StatusSnapshot): AlertState {
   const found = findProblems(snapshot).flatMap(({ alert, check, source, resource, ...problem }): Condition[] => {
     // What an unreadable warehouse held when it was last read is out of date.
     if (alert === undefined || (resource !== null && !known.has(source))) return [];
-    const { what, next, command, since, count = 1, detail = '' } = problem;
-    const condition = { kind: alert, source, resource, what, next, command, cause: check, count, detail };
+    const { what, next, command, since, count = 1 } = problem;
+    const condition = { kind: alert, source, resource, what, next, command, cause: check, count };
     return [{ ...condition, since: since ?? snapshot.at }];
   });
   const copies = readable.flatMap(completeCopies);
@@ -66,7 +64,7 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
       const { table, column, changed_at: since } = change;
       const what = `${table}.${column}: ${formatColumnChange(change)}`;
       const base = { kind: 'schema_change', source, resource, next: null, command: null } as const;
-      return Object.assign(base, { since, what, cause: resource, count: 1, detail: '' });
+      return Object.assign(base, { since, what, cause: resource, count: 1 });
     });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
   });
@@ -81,7 +79,7 @@ function runConditions({ source, resources }: SourceStatus): Condition[] {
     const kind = last.status === 'failed' ? 'failed' : 'partial';
     const before = ended.findIndex(({ status }) => status !== kind);
     const since = ended.at(before === -1 ? -1 : before - 1)?.started_at ?? last.started_at;
-    return [{ kind, source, resource, since, command: null, count: 1, detail: '', ...explainRun(last, kind) }];
+    return [{ kind, source, resource, since, command: null, count: 1, ...explainRun(last, kind) }];
   });
 }
 
@@ -134,9 +132,6 @@ const END_WAITS = 4;
 /** In units of `group_wait`: maximum time that a change waits for others. */
 const MAX_WAITS = 10;
 
-/** Reported once, without an end: they are events, or last for months. */
-const WITHOUT_END: ReadonlySet<string> = new Set<AlertKind>(['schema_change', 'deprecation']);
-
 /** Identifies an alert among those of all sources. */
 export function alertKey({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
   return `${source}\n${alert}`;
@@ -160,7 +155,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
   const isSilent = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
-    return !isCovered(settings, kind, source) || (WITHOUT_END.has(kind) && state.knownSources.has(source));
+    return !isCovered(settings, kind, source);
   };
   const ended = gone.filter((row) => !isSilent(row) && state.knownSources.has(row.source));
   const seen = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
@@ -208,7 +203,7 @@ function isNew({ kind, since }: Condition, row: SentAlert | undefined, { setting
 }
 
 function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
-  if (settings.repeat === null || row === undefined || row.over_at !== null || WITHOUT_END.has(kind)) return false;
+  if (settings.repeat === null || row === undefined || row.over_at !== null || kind === 'schema_change') return false;
   return now - row.told_at >= settings.repeat;
 }
 

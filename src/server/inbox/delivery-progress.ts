@@ -1,5 +1,5 @@
 // The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
-import type { DeliveryRow, Settlement } from '../../database/inbox.ts';
+import type { DeliveryRow, DeliveryUpdate } from '../../database/inbox.ts';
 import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -13,7 +13,7 @@ export interface DeliveryProgress {
   readonly receivedAt: number;
   /** `events` of its row when it was read. */
   readonly events: number;
-  readonly found: Pick<Settlement, 'kind' | 'resource' | 'record_id'>;
+  readonly found: Pick<DeliveryUpdate, 'kind' | 'resource' | 'record_id'>;
   /** Number of targets that are not finished. */
   remaining: number;
   /** The last error, or one that passes by itself if there was any: then the delivery must not die. */
@@ -107,7 +107,7 @@ interface RetryLimits {
 }
 
 /** Returns the new row of a delivery without unfinished targets: done, dead, or waiting for another attempt. */
-export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: number): Settlement {
+export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: number): DeliveryUpdate {
   const { failure, receivedAt } = delivery;
   if (failure === null) return finalState(delivery, 'done', delivery.remark, now);
   const isPassing = failure.kind === 'passing';
@@ -123,10 +123,10 @@ export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: 
 /** Returns the new row of a delivery that is not tried again. */
 export function finalState(
   delivery: DeliveryProgress,
-  state: Settlement['state'],
+  state: DeliveryUpdate['state'],
   reason: string | null,
   now: number,
-): Settlement {
+): DeliveryUpdate {
   const row = { ...rowOf(delivery), state, reason, due_at: null, finished_at: timestampText(now) };
   return delivery.isForgotten ? { ...row, reason: FORGOTTEN, record_id: null, erases: true } : row;
 }

@@ -1,6 +1,6 @@
 // The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 import PQueue from 'p-queue';
-import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
+import type { DeliveryRow, DeliveryUpdate, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, waitAtMost } from '../../model/waiting.ts';
@@ -113,7 +113,7 @@ export class Drain {
   readonly #fullScanBegan = new Map<string, number>();
   /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
-  #unstored: Settlement[] = [];
+  #unstored: DeliveryUpdate[] = [];
   #wantedRead: 'all' | 'new' | null = null;
   #lastFullReadAt = -Infinity;
   /** Highest `seq` that was read. */
@@ -334,7 +334,7 @@ export class Drain {
     }
   }
 
-  #store(row: Settlement): void {
+  #store(row: DeliveryUpdate): void {
     this.#unstored.push(row);
     if (this.#unstored.length === 1) void this.#inboxWork.add(() => this.#storeAll());
   }
@@ -370,7 +370,10 @@ export class Drain {
 }
 
 /** Errors quote the response of the service, which may hold secrets. */
-function withoutSecrets({ kind, record_id, reason, ...rest }: Settlement, secrets: readonly string[]): Settlement {
+function withoutSecrets(
+  { kind, record_id, reason, ...rest }: DeliveryUpdate,
+  secrets: readonly string[],
+): DeliveryUpdate {
   const clean = (text: string | null): string | null => (text === null ? null : scrubOwn(text, secrets));
   return { ...rest, kind: clean(kind), record_id: clean(record_id), reason: clean(reason) };
 }

@@ -1,7 +1,7 @@
 // Erases stored deliveries about records that a user had erased (content-sync forget).
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
-import type { DeliveryRow, Inbox, Settlement } from '../../database/inbox.ts';
+import type { DeliveryRow, Inbox, DeliveryUpdate } from '../../database/inbox.ts';
 import { type EventRules, readDelivery } from './read-delivery.ts';
 import { FORGOTTEN } from './delivery-progress.ts';
 
@@ -32,7 +32,7 @@ export async function forgetDeliveries(options: ForgetDeliveriesOptions): Promis
   const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
   const at = timestampText(clock.now());
   for await (const rows of pagesOf(inbox)) {
-    const settlements: Settlement[] = [];
+    const settlements: DeliveryUpdate[] = [];
     for (const row of rows) {
       const { named, isShared } = namedIn(row, options);
       if (named.length === 0) continue;
@@ -100,7 +100,7 @@ function quotedIn({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): str
   });
 }
 
-function erasedRow({ seq, state, attempts, finished_at, kind, resource }: DeliveryRow, at: string): Settlement {
+function erasedRow({ seq, state, attempts, finished_at, kind, resource }: DeliveryRow, at: string): DeliveryUpdate {
   const end = { state: state === 'waiting' ? ('done' as const) : state, finished_at: finished_at ?? at, due_at: null };
   return { seq, attempts, kind, resource, ...end, record_id: null, reason: FORGOTTEN, readEvents: null, erases: true };
 }

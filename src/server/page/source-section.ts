@@ -88,20 +88,15 @@ function nameOf({ source, resource }: Attention, root: string, isNamed: boolean)
   return markup`<a href="${root}sources/${encodeURIComponent(source)}${path}">${name}</a>`;
 }
 
-function factLine({ base_url, api, warehouse }: SourceStatus, now: number): Markup {
+function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {
   const { address, file_bytes, wal_bytes, read_at } = warehouse;
   const sizes = [
     ...(file_bytes === null ? [] : [formatBytes(file_bytes)]),
     ...(wal_bytes === null || wal_bytes === 0 ? [] : [`WAL ${formatBytes(wal_bytes)}`]),
   ];
   const read = read_at === null ? null : markup`<span>read ${timeAs('moment', read_at, now)}</span>`;
-  return markup`<p class="facts"><span>${base_url}</span>${api.lifetime && markup`<span>${api.version}, ${lifetimeShort(api.lifetime)}</span>`}<span>${address}</span>
+  return markup`<p class="facts"><span>${base_url}</span><span>${address}</span>
 ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
-}
-
-function lifetimeShort({ days_left, deprecated, about }: NonNullable<SourceStatus['api']['lifetime']>): string {
-  if (days_left !== null) return days_left < 0 ? 'past its end' : `${countOf(days_left, 'day')} left`;
-  return deprecated === null ? `about its end: ${about ?? 'nothing more'}` : 'deprecated';
 }
 
 /** Deletes that wait for a decision, with the commands for it. */

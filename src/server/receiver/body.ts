@@ -7,6 +7,8 @@ import { echoChallenge } from '../signature/challenges.ts';
 /** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
 export interface ReceivedBody extends Disposable {
   readonly body: Buffer | 'too_large' | 'overloaded' | 'gone';
+  /** Counts what was unpacked from it as well. */
+  count(bytes: number): void;
 }
 
 /** A body that is being received, or held until its request is answered. */
@@ -54,7 +56,7 @@ export class BodyBudget {
     const body = await promise;
     request.off('data', onData).off('end', onEnd).off('close', onClose).pause();
     held.cut = null;
-    return { body, [Symbol.dispose]: () => this.#release(held) };
+    return { body, count: (bytes) => this.#add(held, bytes), [Symbol.dispose]: () => this.#release(held) };
   }
 
   /** If all bodies are too large together, cuts the largest one that is being received: deliveries are small. */

@@ -3,8 +3,8 @@ import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
 import {
   type Inbox,
+  type InboxCounters,
   type InboxEffect,
-  type InboxFigures,
   isArrival,
   type NewDelivery,
   sizeOf,
@@ -51,8 +51,12 @@ export class SourceInbox implements ReceivedInbox {
   #reopenAt = -Infinity;
   /** Code of the error with which writes fail now. */
   #writeError: string | null = null;
-  /** What was added so far, and what waited beyond it at the last count: a limit without a query for each delivery. */
-  readonly #added: Load = { rows: 0, bytes: 0 };
+  /**
+   * A limit without a query for each delivery: what is being stored, what was stored so far, and by how much the last
+   * count differed from that. What is being stored during a count may count twice until the next one.
+   */
+  readonly #storing: Load = { rows: 0, bytes: 0 };
+  readonly #stored: Load = { rows: 0, bytes: 0 };
   #others: Load = { rows: 0, bytes: 0 };
 
   constructor(options: SourceInboxOptions) {
@@ -83,27 +87,21 @@ export class SourceInbox implements ReceivedInbox {
   readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
     const bytes = sizeOf(delivery);
     const { max_waiting, max_waiting_size } = this.#source.webhook;
-    const [others, added] = [this.#others, this.#added];
-    if (others.rows + added.rows >= max_waiting || others.bytes + added.bytes + bytes > max_waiting_size) {
-      throw full(this.#source);
-    }
-    added.rows += 1;
-    added.bytes += bytes;
-    let isWaiting = false;
+    const [others, stored, storing] = [this.#others, this.#stored, this.#storing];
+    const used = { rows: others.rows + stored.rows + storing.rows, bytes: others.bytes + stored.bytes + storing.bytes };
+    if (used.rows >= max_waiting || used.bytes + bytes > max_waiting_size) throw full(this.#source);
+    addTo(storing, 1, bytes);
     try {
       const effect = await this.#commits.add(delivery);
-      isWaiting = isArrival(effect);
+      if (isArrival(effect)) addTo(stored, 1, bytes);
       return effect;
     } finally {
-      if (!isWaiting) {
-        added.rows -= 1;
-        added.bytes -= bytes;
-      }
+      addTo(storing, -1, -bytes);
     }
   };
 
-  readonly figures = async (): Promise<InboxFigures> => {
-    const { rows, bytes } = this.#added;
+  readonly figures = async (): Promise<InboxCounters> => {
+    const { rows, bytes } = this.#stored;
     const figures = await (await this.#opened()).figures();
     this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };
     return figures;
@@ -208,4 +206,9 @@ function keepMsOf({ webhook, profile }: ReceivedSource): number {
 interface Load {
   rows: number;
   bytes: number;
+}
+
+function addTo(load: Load, rows: number, bytes: number): void {
+  load.rows += rows;
+  load.bytes += bytes;
 }

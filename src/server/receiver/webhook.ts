@@ -145,6 +145,7 @@ async function receive(
   if (method !== 'POST') return refused('method');
   const json = jsonIn(body, request.headers, accepted);
   if (typeof json === 'string') return refused(json);
+  if (json !== body) received.count(json.length);
   const headers = storedHeaders.flatMap((name) => {
     const values = request.headersDistinct[name];
     return values === undefined ? [] : [[name, values.join(', ')]];

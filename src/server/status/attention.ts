@@ -1,8 +1,7 @@
 // Checks of the status: finds the problems that need a user, with severity and remedy, and the headline.
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
-import { describeApiLifetime } from '../../model/service-notice.ts';
-import { formatAge, formatBytes, countOf, countText, durationText, formatTimeUntil } from '../../observe/figures.ts';
+import { countOf, countText, durationText, formatAge, formatBytes, formatTimeUntil } from '../../observe/figures.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
@@ -22,12 +21,10 @@ interface CheckResult {
   /** When it began, epoch milliseconds; absent if that is not known. */
   since?: number | null;
   count?: number;
-  /** Distinguishes problems of the same kind and resource. */
-  detail?: string;
 }
 
 /** A problem, and the source and resource that have it; `source` is empty if it concerns all sources. */
-export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count' | 'detail'> & {
+export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count'> & {
   source: string;
   resource: string | null;
 };
@@ -87,7 +84,7 @@ function runChecks<T>(
   });
 }
 
-type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count' | 'detail'>;
+type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count'>;
 
 const down = createFinding('down');
 const late = createFinding('late');
@@ -110,14 +107,6 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     const since = stopped.since === null ? '' : `, which began ${formatAge(stopped.since, now)}`;
     const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
     return late(what, stopped.hint ?? 'it resumes by itself', null, { alert: 'files' });
-  },
-  function apiEnding({ api: { lifetime } }, now) {
-    const ending = lifetime === null ? null : describeApiLifetime(lifetime, now);
-    if (ending?.isEnding !== true) return null;
-    const sunset = lifetime?.sunset_at ?? null;
-    const detail = sunset === null ? 'deprecated' : new Date(sunset).toISOString().slice(0, 10);
-    const what = ending.what.slice(0, 1).toUpperCase() + ending.what.slice(1);
-    return look(what, ending.next, null, { alert: 'deprecation', detail });
   },
   function unreachable({ warehouse: { problem, read_at } }, now) {
     if (problem === null) return null;
@@ -174,7 +163,6 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
 /** Warnings of runs that another check reports, or that need no action. */
 const NOT_REPORTED: ReadonlySet<string> = new Set([
   'deletes_held',
-  'api_deprecated',
   'times_cut',
   'credential_renewed',
   'files_failed',

@@ -1,6 +1,6 @@
 // Sets the Prometheus gauges from the status.
-import type { StatusGauges } from '../../observe/metrics.ts';
 import { FILE_STATUSES } from '../../database/own-tables.ts';
+import type { StatusGauges } from '../../observe/metrics.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
@@ -15,13 +15,10 @@ export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): vo
 
 function exposeSource(
   gauges: StatusGauges,
-  { source, api, warehouse, limit, webhooks, resources, files_stopped }: SourceStatus,
+  { source, warehouse, limit, webhooks, resources, files_stopped }: SourceStatus,
   now: number,
 ): void {
-  const { lifetime } = api;
   gauges.source(source, {
-    api_deprecated: lifetime !== null && lifetime.deprecated !== null,
-    api_sunset_timestamp_seconds: lifetime?.sunset_at == null ? null : lifetime.sunset_at / 1_000,
     warehouse_up: warehouse.problem === null,
     warehouse_bytes: warehouse.file_bytes,
     warehouse_wal_bytes: warehouse.wal_bytes,

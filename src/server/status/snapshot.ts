@@ -2,7 +2,6 @@
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus } from '../../database/own-tables.ts';
 import type { RunRecord } from '../../database/state/runs.ts';
-import type { ApiLifetime } from '../../model/service-notice.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
 import type { Problem } from '../source-activity.ts';
@@ -45,7 +44,6 @@ export interface RefusedStatus {
 export interface SourceStatus {
   source: string;
   base_url: string;
-  api: ApiStatus;
   warehouse: WarehouseStatus;
   resources: ResourceStatus[];
   limit: LimitStatus;
@@ -55,13 +53,6 @@ export interface SourceStatus {
   schema_changes: SchemaChangeStatus[];
   /** Why no files are fetched, and since when; absent while they are, or if none are copied. */
   files_stopped?: Problem & { since: Time };
-}
-
-/** The requested version of the service's API, and how long it will exist. */
-export interface ApiStatus {
-  version: string;
-  /** Null if the service states nothing. */
-  lifetime: (ApiLifetime & { days_left: number | null }) | null;
 }
 
 export interface WarehouseStatus extends StoredSizes {

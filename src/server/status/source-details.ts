@@ -2,7 +2,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
-import { MOST_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/runs.ts';
+import { MAX_RUN_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/runs.ts';
 import type { Clock } from '../../model/clock.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -172,7 +172,7 @@ export function runFacts(part: RunDetails): RunFact[] {
       ),
     },
   ];
-  if (rejects.length === MOST_REJECTS && rejected > MOST_REJECTS)
+  if (rejects.length === MAX_RUN_REJECTS && rejected > MAX_RUN_REJECTS)
     facts.at(-1)?.lines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
   return facts.filter(({ lines }) => lines.length > 0);
 }

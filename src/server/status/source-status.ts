@@ -1,19 +1,16 @@
 // Builds the status of one source from its warehouse, the memory of this process, and its settings.
-import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { ScheduleSettings, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
-import type { Inbox, InboxFigures } from '../../database/inbox.ts';
+import type { Inbox, InboxCounters } from '../../database/inbox.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { isThisProcess } from '../../database/state/leases.ts';
 import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
-import { type ApiLifetime, daysLeft } from '../../model/service-notice.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { ratesOf } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
-  type ApiStatus,
   type LimitStatus,
   type ResourceStatus,
   type RunningStatus,
@@ -40,7 +37,7 @@ export interface StatusParts {
   /** Null if the source is not open. */
   rateLimiter: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
-  inbox: (() => Promise<InboxFigures>) | null;
+  inbox: (() => Promise<InboxCounters>) | null;
   deliveries: Inbox['list'] | null;
   scrub: (text: string) => string;
 }
@@ -48,7 +45,7 @@ export interface StatusParts {
 interface SourceReading {
   stored: LastRead<StoredSource>;
   counts: LastRead<ReadonlyMap<string, RowCount>>;
-  inbox: LastRead<InboxFigures> | null;
+  inbox: LastRead<InboxCounters> | null;
 }
 
 interface Times {
@@ -72,7 +69,6 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
   const status: SourceStatus = {
     source: source.name,
     base_url: source.base_url,
-    api: apiStatus(source.profile, stored.value?.lifetime ?? null, times.now),
     warehouse: warehouseStatus(parts, stored, times),
     resources: source.resources.map((resource) => {
       const own = files?.resources.get(resource);
@@ -191,11 +187,11 @@ export function toProblem(error: unknown, scrub: (text: string) => string): Prob
 }
 
 /** Used until the inbox was counted, and while it cannot be read. */
-const EMPTY_INBOX: InboxFigures = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
+const EMPTY_INBOX: InboxCounters = { waiting: 0, waitingBytes: 0, dead: 0, different: 0, oldest: null };
 
 function webhookStatus(
   { activity, scrub, source: { webhook } }: StatusParts,
-  { value, error }: LastRead<InboxFigures>,
+  { value, error }: LastRead<InboxCounters>,
   now: number,
 ): WebhookStatus {
   const { waiting, waitingBytes, dead, different, oldest } = (error === null ? value : null) ?? EMPTY_INBOX;
@@ -232,10 +228,4 @@ export function scheduleStatus(
 ): ScheduleStatus {
   const { incremental = usual.incremental, full = usual.full } = resources[resource] ?? {};
   return { incremental, full, timezone, next_at: due?.nextAt ?? null, overdue_at: due?.overdueAt ?? null };
-}
-
-/** `now` in epoch milliseconds. */
-export function apiStatus(profile: Versioned, lifetime: ApiLifetime | null, now: number): ApiStatus {
-  const version = versionText(profile);
-  return { version, lifetime: lifetime === null ? null : { ...lifetime, days_left: daysLeft(lifetime, now) } };
 }

@@ -1,16 +1,14 @@
 // Reads the part of the status that the warehouse stores.
 import type { Kysely } from 'kysely';
-import { type Versioned, versionText } from '../../config/profile/request-fields.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
-import { countFiles, type FileTrouble, fullStore, troubledFiles } from '../../database/state/files.ts';
+import { countFiles, failedFiles, type FileFailure, fullStore } from '../../database/state/files.ts';
 import { readRuns, type RunRecord } from '../../database/state/runs.ts';
-import { readLifetime, readPauses } from '../../database/state/server-state.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
-import type { ApiLifetime } from '../../model/service-notice.ts';
 import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { countOf, countText, formatBytes } from '../../observe/figures.ts';
@@ -26,7 +24,6 @@ export interface StoredSource {
   /** Leases that have not expired, by resource. */
   leases: ReadonlyMap<string, LeaseRow>;
   schemaChanges: SchemaChangeStatus[];
-  lifetime: ApiLifetime | null;
   files: StoredFiles;
 }
 
@@ -46,7 +43,6 @@ export const NOTHING_STORED: StoredResource = {
 export interface ReadSource {
   warehouse: SourceSettings['warehouse'];
   resources: readonly string[];
-  profile: Versioned;
   files: { kept: SourceSettings['files']['kept'] };
 }
 
@@ -55,7 +51,7 @@ export interface ReadSource {
  * an index or reads a small table. Throws what the warehouse throws.
  */
 export async function readSource(
-  { warehouse, resources, profile, files }: ReadSource,
+  { warehouse, resources, files }: ReadSource,
   own: Kysely<OwnTables>,
   now: number,
 ): Promise<StoredSource> {
@@ -65,7 +61,6 @@ export async function readSource(
     resources: await readResources(own, resources),
     leases: new Map((await leases.execute()).map((lease) => [lease.name, lease])),
     schemaChanges: await readSchemaChanges(own, MAX_SCHEMA_CHANGES),
-    lifetime: await readLifetime(own, versionText(profile), now),
     files: Object.keys(files.kept).length > 0 ? await readFileStatus(own) : NO_FILES,
   };
 }
@@ -166,7 +161,7 @@ const NO_FILES: StoredFiles = { resources: new Map(), full: null };
 export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
   const counts = await countFiles(own);
   const hasFailed = counts.some(({ status }) => FAILED_STATUSES.includes(status));
-  const failed = hasFailed ? await troubledFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
+  const failed = hasFailed ? await failedFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
   const resources = new Map<string, FilesStatus>();
   for (const { resource, status, files, bytes } of counts) {
     const none = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };
@@ -178,7 +173,7 @@ export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFile
   return { resources, full: await fullStore(own) };
 }
 
-function firstFailed(failed: readonly FileTrouble[], resource: string): TroubledFile | null {
+function firstFailed(failed: readonly FileFailure[], resource: string): TroubledFile | null {
   const own = failed.filter((file) => file.resource === resource);
   const found = own.find(({ status }) => status === 'failed') ?? own[0];
   if (found === undefined) return null;

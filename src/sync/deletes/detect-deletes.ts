@@ -1,24 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
-import {
-  forgetSeen,
-  readCheckpoint,
-  readSeenPages,
-  readSeenScan,
-  saveCheckpoint,
-  type SeenScan,
-} from '../../database/state/checkpoints.ts';
+import { forgetSeen, readCheckpoint, readSeenPages, readSeenScan, saveCheckpoint, type SeenScan } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import {
-  countDeleteCandidates,
-  forgetDeleteCandidates,
-  forgetListed,
-  noteMissingRecords,
-  noteOlderStates,
-  noteReportedDeletes,
-  readDeleteCandidates,
-} from '../../database/state/suspects.ts';
+import { countDeleteCandidates, forgetDeleteCandidates, forgetListed, noteMissingRecords, noteOlderStates, noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import type { OlderPolicy } from '../../load/prepare-page.ts';
@@ -32,6 +17,8 @@ import { isOtherCredential } from '../advance-checkpoint.ts';
 import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
+
+// Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
 
 /** Rows that are compared before other work gets the event loop. */
 const KEYS_PER_STEP = 20_000;
@@ -280,8 +267,9 @@ export function candidateStatements(
   });
   // A later page of this scan may show that they are records of the resource after all.
   const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: asked } as const;
-  for (const { key } of facts.stated) candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
-  for (const { key } of facts.lost) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
+  for (const { key } of facts.tombstoned)
+    candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
+  for (const { key } of facts.excludedRows) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
@@ -305,8 +293,8 @@ export function fedStatements(
 }
 
 /** The keys whose records are listed as live, in their present state. */
-function listedKeys({ keys, older, stated }: PageFacts): string[] {
-  const others = new Set([...older, ...stated].map(({ key }) => key));
+function listedKeys({ keys, older, tombstoned }: PageFacts): string[] {
+  const others = new Set([...older, ...tombstoned].map(({ key }) => key));
   return keys.filter((key) => !others.has(key));
 }
 
@@ -317,13 +305,14 @@ const LEFT_OUT_SCANS = 2;
 function namedCandidates(
   own: LoadContext['warehouse']['own'],
   resource: string,
-  { stated, lost }: PageFacts,
+  { tombstoned, excludedRows }: PageFacts,
   asked: TimestampText,
 ): CompiledQuery[] {
   const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
-  const keysOf = (isOlder: boolean): string[] => lost.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
+  const keysOf = (isOlder: boolean): string[] =>
+    excludedRows.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
   return [
-    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, stated),
+    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, tombstoned),
     ...noteMissingRecords(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
     ...noteMissingRecords(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
   ];

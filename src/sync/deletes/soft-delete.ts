@@ -1,9 +1,15 @@
+// Marks rows as deleted if the evidence suffices and the limits allow it; keeps the others as delete candidates.
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
 import { softDeleteStatements } from '../../database/state/stored-rows.ts';
-import { type CandidateFacts, forgetDeleteCandidates, markConfirmed, noteMissingRecords } from '../../database/state/suspects.ts';
+import {
+  type CandidateFacts,
+  forgetDeleteCandidates,
+  markConfirmed,
+  noteMissingRecords,
+} from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import type { StoredRow } from '../../database/warehouse.ts';
 import { keyOf } from '../../load/prepare-page.ts';
@@ -15,7 +21,7 @@ import { readItem } from '../../pagination/read-item.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { updatedColumns } from '../../rows/columns/updated-time.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { askListing, type FoundRecord } from '../single-record.ts';
+import { findInListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
 /** A record that the service no longer has. */
@@ -297,7 +303,7 @@ async function compareWithListing(
     const row = live.get(record.key);
     // Without a live row from before, there is nothing to delete.
     const found =
-      row === undefined ? null : await askListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
+      row === undefined ? null : await findInListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
     if (found?.is === 'listed') compared.listed.push({ ...found, key: record.key });
     else if (found?.is === 'unknown' && source === 'none') compared.waiting.push(record);
     else compared.gone.push(record);

@@ -1,3 +1,4 @@
+// Verifies delete candidates at the end of a run: fetches the records individually, or counts complete scans.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';

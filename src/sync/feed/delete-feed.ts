@@ -1,4 +1,5 @@
-import { momentOf, sentMoment, sinceValue } from '../../checks/since.ts';
+// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
+import { toEpochMs, formatSince, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
@@ -13,7 +14,7 @@ import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
-import { cutOf } from '../plan.ts';
+import { pageCut } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { isAboutResource } from './feed-response.ts';
@@ -39,7 +40,7 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   const feed = profile.delete_feed;
   if (feed === null) return [];
   const { resource } = owned;
-  const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && cutOf(feed.page) });
+  const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && pageCut(feed.page) });
   const place = { resource, feed: 'deletes', fingerprint } as const;
   const known = await readFeed(warehouse.own, place);
   const from = known === null ? await firstCursor(context, feed) : known.cursor;
@@ -120,7 +121,7 @@ function zoneOf({ zone }: DeleteFeed) {
 function sinceFor(feed: DeleteFeed, from: string | null): string | null {
   const { format, zone, lookback } = feed;
   const since = from === null ? null : sinceValue(from, { format, zone, lookback }, null, zoneOf(feed));
-  return since === null ? null : sentMoment(since, { format, zone }, zoneOf(feed));
+  return since === null ? null : formatSince(since, { format, zone }, zoneOf(feed));
 }
 
 /**
@@ -165,7 +166,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
 }
 
 function newestOf(known: string | null, named: readonly NamedDelete[], feed: DeleteFeed, clock: number): string | null {
-  let newest = { text: known, epochMs: known === null ? -Infinity : momentOf(known, zoneOf(feed)) };
+  let newest = { text: known, epochMs: known === null ? -Infinity : toEpochMs(known, zoneOf(feed)) };
   for (const { at } of named) {
     if (at !== null && at.epochMs > newest.epochMs && at.epochMs <= clock + MAX_AHEAD_MS) newest = at;
   }

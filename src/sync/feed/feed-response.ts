@@ -1,3 +1,4 @@
+// Requests a page of a feed of changes, and reads its entries and its next cursor.
 import { type CompiledQuery, sql } from 'kysely';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -16,7 +17,7 @@ import {
 } from '../../pagination/page-styles/listing-request.ts';
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
-import { goneBy } from '../../pagination/read-item.ts';
+import { matchesGoneRule } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -227,7 +228,7 @@ export async function requestFeed(
     const templates = { ...feed, path: feed.path ?? profile.path, query: {} };
     request = requestAt({ target: listing, templates, values: {} }, loadPosition(from, feed.query, {}));
   }
-  const isExpired = goneBy(from === null ? null : feed.expired);
+  const isExpired = matchesGoneRule(from === null ? null : feed.expired);
   let isEmpty = false;
   const isGone: typeof isExpired = (found) => {
     const expired = isExpired(found);

@@ -3,7 +3,7 @@ import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
 import type { FeedRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../database/state/checkpoints.ts';
-import { saveFigures } from '../../database/state/runs.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { noteReportedDeletes } from '../../database/state/suspects.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import { openPageLoader, type PageLoader } from '../../load/page-loader.ts';
@@ -19,17 +19,11 @@ import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
-import {
-  changesIn,
-  cursorAt,
-  type FeedChanges,
-  nextPosition,
-  readFeedState,
-  requestFeed,
-  requestStart,
-} from './feed-response.ts';
+import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
+
+// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
 type OnScanned = (scan: WholeScan) => Promise<void>;
@@ -175,9 +169,9 @@ async function loadChanges(
   const outcome = await loader.load({ records: whole, requestedAt }, async (facts, counted) => {
     await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
-      ...fedStatements(context, { ...facts, stated: [...facts.stated, ...gone] }, requestedAt),
+      ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
-      saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
+      saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
     ];
   });
   countPage(progress, outcome);

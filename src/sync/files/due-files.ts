@@ -4,14 +4,7 @@ import type { FilesSettings } from '../../config/file-stores.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import {
-  deleteFilesOf,
-  lastFiles,
-  readFileSearch,
-  recheckFiles,
-  saveFileSearch,
-  shownRecordsAfter,
-} from '../../database/state/files.ts';
+import { deleteFilesOf, lastFiles, readFileSearch, recheckFiles, recordsWithFilesAfter, saveFileSearch } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -21,6 +14,8 @@ import { storedValue } from '../../rows/records/as-record.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fileAddresses } from './file-address.ts';
 import { recordFileChanges } from './file-changes.ts';
+
+// Finds the files that new and changed records name, and marks them as due.
 
 const ROWS_PER_STEP = 500;
 /** A row may be written this long after its record was requested. */
@@ -175,7 +170,7 @@ async function deleteVanishedFiles(
   // A copy that restarted has not loaded all rows yet.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
-    const ids = await shownRecordsAfter(own, resource, after, ROWS_PER_STEP);
+    const ids = await recordsWithFilesAfter(own, resource, after, ROWS_PER_STEP);
     const rows = await warehouse.rows.stored(table, ids, []);
     const vanished = ids.filter((id) => !rows.has(id));
     const forgotten = deleteFilesOf(own, resource, vanished);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
 import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
-import { placeText } from '../../database/state/files.ts';
+import { fileKeyText } from '../../database/state/files.ts';
 import type { RequestMeter } from '../../http/client.ts';
 import type { Downloader } from '../../http/download/create-downloader.ts';
 import type { Downloaded } from '../../http/download/download-request.ts';
@@ -12,6 +12,8 @@ import { readItem } from '../../pagination/read-item.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
+
+// Downloads one due file into its store.
 
 /** What fetching files needs of a source. */
 export interface FilesContext extends Pick<
@@ -113,7 +115,7 @@ function requestFile(
     isOwn: (url) => isBelow(url, listing.baseUrl),
     spool: store.spool,
     // The same for the same file, so that what a killed process left is overwritten.
-    name: hash('sha256', JSON.stringify([row.resource, placeText(row)]), 'hex'),
+    name: hash('sha256', JSON.stringify([row.resource, fileKeyText(row)]), 'hex'),
     maxBytes: file.max_bytes,
     maxPixels: file.max_pixels,
     types: file.types,

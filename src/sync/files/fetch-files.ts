@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
 import { saveObject, storedObjects } from '../../database/state/file-contents.ts';
-import { countFiles, dueFiles, FILES_LEASE, placeText } from '../../database/state/files.ts';
+import { countFiles, dueFiles, fileKeyText, FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -13,13 +13,15 @@ import type { FilesFigures, Warning } from '../report.ts';
 import { markDueFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
-import { objectOf, type SettledFile, settleFile } from './file-changes.ts';
+import { type FetchedFile, objectOf, saveOutcome } from './file-changes.ts';
+
+// Fetches all due files of some resources, several in parallel.
 
 export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
   /** Called after the outcome of a file was committed. */
-  settled?: ((settled: readonly SettledFile[]) => void) | undefined;
+  saved?: ((saved: readonly FetchedFile[]) => void) | undefined;
 }
 
 /** The files of one resource. */
@@ -55,7 +57,7 @@ const MAX_PARALLEL_FILES = 16;
 /** Requests to an origin that may fail in a row before its files wait for a later pass. */
 const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
-const OF_THE_RUN: ReadonlySet<string> = new Set(['lease_lost', 'lease_held', 'interrupted', 'warehouse_gone']);
+const RUN_ERRORS = /^(?:lease_lost|lease_held|interrupted|warehouse_\w+|file_store_\w+)$/;
 
 /** Counts of a resource in one pass. */
 interface PassCounts {
@@ -127,20 +129,20 @@ class FetchPass {
       // Nothing is wrong with the file: its row says why it waits.
       if (code === 'file_store_full')
         await this.#save({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
-      if (recovery !== 'stop' || OF_THE_RUN.has(code) || code.startsWith('file_store_')) throw error;
+      if (recovery !== 'stop' || RUN_ERRORS.test(code)) throw error;
       // A credential that is refused for one file is refused for every file of the origin.
       this.closedOrigins.set(origin, reason);
     }
   }
 
-  async #save(file: SettledFile): Promise<void> {
+  async #save(file: FetchedFile): Promise<void> {
     const { warehouse, clock } = this.#context;
     const { row, outcome } = file;
     const object = objectOf(outcome, clock.now());
-    const changes = settleFile(warehouse.own, row, outcome, clock.now());
+    const changes = saveOutcome(warehouse.own, row, outcome, clock.now());
     const objects = object === null ? [] : saveObject(warehouse.own, object);
     await warehouse.apply([...changes, ...objects], this.#lease.proof());
-    this.#request.settled?.([file]);
+    this.#request.saved?.([file]);
     const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
     this.counts.set(row.resource, counts);
     if (outcome.is === 'here') counts.bytes += outcome.fetched;
@@ -165,14 +167,14 @@ async function withAddresses(
   const addresses = new Map<string, FileAddress>();
   for (const [id, body] of bodies) {
     for (const address of fileAddresses({ profile, listing }, files, id, storedValue(body, profile))) {
-      addresses.set(placeText({ record_id: id, ...address }), address);
+      addresses.set(fileKeyText({ record_id: id, ...address }), address);
     }
   }
   const hashes = [...rows, ...[...addresses.values()].map(({ declared }) => declared)].map(({ sha256 }) => sha256);
   const objects = await storedObjects(own, [...new Set(hashes.filter((hash) => hash !== null))]);
   return rows.flatMap((row): DueFile[] => {
     const file = files.find(({ field }) => field === row.field);
-    const address = addresses.get(placeText(row));
+    const address = addresses.get(fileKeyText(row));
     if (file === undefined || address === undefined) return [];
     const find = (sha256: string | null) =>
       objects.find((object) => object.store === file.store.name && object.sha256 === sha256) ?? null;

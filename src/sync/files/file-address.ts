@@ -1,3 +1,4 @@
+// Reads the addresses of a record's files.
 import type { KeptFile } from '../../config/file-stores.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';

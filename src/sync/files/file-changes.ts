@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
-import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';
+import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '../../database/state/files.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
@@ -49,12 +49,12 @@ export function recordFileChanges(
 ): CompiledQuery[] {
   const { at, endedAt, scrub } = context;
   const { id, hash, known, found } = record;
-  const last = new Map(known.map((row) => [placeText(row), row]));
-  const named = new Set(found.map((one) => placeText({ record_id: id, ...one })));
-  const ended = known.filter((row) => row.valid_to === null && !named.has(placeText(row)));
+  const last = new Map(known.map((row) => [fileKeyText(row), row]));
+  const named = new Set(found.map((one) => fileKeyText({ record_id: id, ...one })));
+  const ended = known.filter((row) => row.valid_to === null && !named.has(fileKeyText(row)));
   const changed = found.flatMap((stated) => {
     const address = { ...stated, url: scrub(stated.url) };
-    const row = last.get(placeText({ record_id: id, ...address }));
+    const row = last.get(fileKeyText({ record_id: id, ...address }));
     if (row?.valid_to !== null) return insertFiles(own, [newRow(context, record, address, row)]);
     return address.fault === null
       ? requestChanged(own, context, hash, address, row)
@@ -151,7 +151,7 @@ export type FileOutcome =
   /** It could not be requested yet, for another reason than the file; `until` in epoch milliseconds. */
   | { is: 'put off'; until: number; code: string; reason: string };
 
-export interface SettledFile {
+export interface FetchedFile {
   row: FileRow;
   outcome: FileOutcome;
 }
@@ -173,7 +173,7 @@ export function waitAfter(attempts: number): number {
 }
 
 /** The statements that store an outcome; `now` in epoch milliseconds. */
-export function settleFile(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
+export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   switch (outcome.is) {
     case 'here':

@@ -1,8 +1,15 @@
+// Fetches the files of a source, after a sync or on its own, and reports them with the newest run.
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { forgetOldRuns, lastEndedRun, type RunRecord, type StoredWarning, updateFinishedRun } from '../../database/state/runs.ts';
+import {
+  forgetOldRuns,
+  lastEndedRun,
+  type RunRecord,
+  type StoredWarning,
+  updateFinishedRun,
+} from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
 import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/rate-limiter.ts';
@@ -20,9 +27,9 @@ export interface FilesLane {
   /** Throws as `fetchFiles` does. */
   fetch(request: FilesRequest): Promise<FilesReport[]>;
   /** Counts the files of these resources, without requests; `stopped` is what kept them from being fetched. */
-  standing(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
+  countFiles(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
   /** Has the newest run of each resource tell it. */
-  tell(reports: readonly FilesReport[]): Promise<void>;
+  updateNewestRuns(reports: readonly FilesReport[]): Promise<void>;
   storeAt(address: StoreAddress): Promise<ObjectStore>;
   close(): Promise<void>;
 }
@@ -56,11 +63,11 @@ export function createFilesLane(options: LaneOptions): FilesLane {
       downloader ??= openDownloader();
       return fetchFiles({ ...options, downloader, storeAt }, request);
     },
-    standing: (resources, stopped) => {
+    countFiles: (resources, stopped) => {
       const why = stopped === undefined ? [] : [scrub(messageOf(stopped))];
       return reportFiles(warehouse, resources, why);
     },
-    tell: (reports) => tellNewestRuns(options, reports),
+    updateNewestRuns: (reports) => updateNewestRuns(options, reports),
     close: async () => {
       await downloader?.close();
       await stores.close();
@@ -87,9 +94,9 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   if (synced.length === 0) return report;
   const names = synced.map(({ resource }) => resource);
   const { reports, error } = await filesOf(context, names);
-  tellFiles(log, reports);
+  logFiles(log, reports);
   // The stored run shows what was reported about its files.
-  await lane.tell(reports);
+  await lane.updateNewestRuns(reports);
   const all = new Map(reports.map((each) => [each.resource, each]));
   const resources = report.resources.map((part) => withReport(part, all.get(part.resource), error, scrub));
   return { ...report, status: overallStatus(resources.map(({ status }) => status)), resources };
@@ -109,7 +116,7 @@ async function filesOf(
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     const isEnding = error.code === 'interrupted' || error instanceof DeferredError;
-    return { reports: await lane.standing(resources, error), error: isEnding ? error : null };
+    return { reports: await lane.countFiles(resources, error), error: isEnding ? error : null };
   }
 }
 
@@ -127,7 +134,7 @@ function withReport(
 }
 
 /** Writes into the log what a round did, unless it found nothing to do. */
-export function tellFiles(log: Logger, reports: readonly FilesReport[]): void {
+export function logFiles(log: Logger, reports: readonly FilesReport[]): void {
   for (const { resource, figures, warnings } of reports) {
     if (figures.fetched + figures.unchanged > 0) log.info({ resource, files: figures }, 'files fetched');
     for (const { message, ...warning } of warnings) log.warn({ resource, ...warning }, message);
@@ -138,7 +145,7 @@ export function tellFiles(log: Logger, reports: readonly FilesReport[]): void {
  * Updates what the newest ended run of each resource says about its files: for files that are fetched after that run.
  * Writes nothing if that is unchanged.
  */
-async function tellNewestRuns(
+async function updateNewestRuns(
   { warehouse, clock, keepRunsMs }: LaneOptions,
   reports: readonly FilesReport[],
 ): Promise<void> {

@@ -1,3 +1,4 @@
+// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
@@ -8,7 +9,7 @@ import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
 
 /** The stored files of a source, for commands that send the service no request. */
-export interface KeptFiles {
+export interface SourceFiles {
   warehouse: Warehouse;
   settings: FilesSettings;
   /** Throws `ConfigError` if it cannot be used, or does not exist. */
@@ -26,8 +27,8 @@ export function ownedStores({
   storeAt,
 }: {
   warehouse: Warehouse;
-  storeAt: KeptFiles['storeAt'];
-}): KeptFiles['storeAt'] {
+  storeAt: SourceFiles['storeAt'];
+}): SourceFiles['storeAt'] {
   const verified = new Set<ObjectStore>();
   return async (address) => {
     const store = await storeAt(address);
@@ -63,14 +64,14 @@ async function readOwner(warehouse: Warehouse): Promise<string> {
 const REFERENCES_PER_STEP = 500;
 
 /** A content that is in a store, that files name, or both. */
-export interface Compared {
+export interface ComparedContent {
   sha256: string;
   object: StoredObject | null;
   reference: Reference | null;
 }
 
 /** Merges the objects of a store with the files that name them: both are listed in the order of their hashes. */
-export async function* compareStore({ own }: Warehouse, store: ObjectStore): AsyncGenerator<Compared> {
+export async function* compareStore({ own }: Warehouse, store: ObjectStore): AsyncGenerator<ComparedContent> {
   const references = allReferences(own, store.name);
   const objects = store.list()[Symbol.asyncIterator]();
   let [reference, object] = [await next(references), await next(objects)];

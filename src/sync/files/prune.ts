@@ -1,19 +1,13 @@
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
-import {
-  contentsAmong,
-  countEarlier,
-  deleteEarlier,
-  forgetObjects,
-  forgetUnnamed,
-  knownStores,
-  unnamedObjects,
-} from '../../database/state/file-contents.ts';
+import { countEarlier, deleteEarlier, forgetObjects, forgetOldUnreferenced, knownContents, knownStores, unreferencedObjects } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
+import { compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+
+// Removes earlier contents of files, and stored objects that no row names.
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -30,7 +24,7 @@ export interface FilesPruned {
 
 const OBJECTS_PER_COMMIT = 200;
 
-interface Pruning extends KeptFiles {
+interface Pruning extends SourceFiles {
   lease: Lease;
   /** Epoch milliseconds: what ended, or was stored, before this time is removed. */
   before: number;
@@ -41,7 +35,7 @@ interface Pruning extends KeptFiles {
  * Removes earlier contents that ended longer than `grace` ago, unless their resource keeps its history, and objects that
  * no row names. Throws `lease_held` while files are being fetched, and what a store throws that cannot be used.
  */
-export async function pruneFiles(files: KeptFiles, profile: Profile): Promise<FilesPruned> {
+export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<FilesPruned> {
   const { settings, clock, warehouse } = files;
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
@@ -76,8 +70,8 @@ async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
     unnamed = [];
   }
   await pruneObjects(pruning, store, unnamed);
-  await warehouse.apply(forgetUnnamed(warehouse.own, store.name, timestampText(before)), lease.proof());
-  pruned.unfinished += await store.sweepUnfinished(settings.grace);
+  await warehouse.apply(forgetOldUnreferenced(warehouse.own, store.name, timestampText(before)), lease.proof());
+  pruned.unfinished += await store.removeUnfinished(settings.grace);
 }
 
 /**
@@ -91,9 +85,9 @@ async function pruneObjects(
 ): Promise<void> {
   const { own } = warehouse;
   const hashes = unnamed.map(({ sha256 }) => sha256);
-  const remembered = await contentsAmong(own, '_sync_file_objects', store.name, hashes);
+  const remembered = await knownContents(own, '_sync_file_objects', store.name, hashes);
   // Read again, because a store may list its objects in another order than that of their hashes.
-  const named = await contentsAmong(own, '_sync_files', store.name, hashes);
+  const named = await knownContents(own, '_sync_files', store.name, hashes);
   const leaving = unnamed.filter(
     ({ sha256, storedAt }) => !named.has(sha256) && (remembered.has(sha256) || storedAt < before),
   );
@@ -113,14 +107,14 @@ async function pruneObjects(
  * how many remain, in stores that the settings do not name. Throws `lease_held` while files are being fetched, and what
  * a store throws that cannot be used.
  */
-export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<number> {
+export async function eraseUnnamed(files: Omit<SourceFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
-  if ((await unnamedObjects(own)).length === 0) return 0;
+  if ((await unreferencedObjects(own)).length === 0) return 0;
   const storeAt = ownedStores(files);
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    const unnamed = Map.groupBy(await unnamedObjects(own), ({ store }) => store);
+    const unnamed = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);
     for (const address of storesOf(settings)) {
       const hashes = (unnamed.get(address.name) ?? []).map(({ sha256 }) => sha256);
       if (hashes.length === 0) continue;
@@ -129,7 +123,7 @@ export async function eraseUnnamed(files: Omit<KeptFiles, 'signal'>): Promise<nu
       // After the removal: an interrupted erasure finds the rest again.
       await warehouse.apply(forgetObjects(own, address.name, hashes), lease.proof());
     }
-    return (await unnamedObjects(own)).length;
+    return (await unreferencedObjects(own)).length;
   } finally {
     await lease.release();
   }

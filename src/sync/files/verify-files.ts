@@ -1,23 +1,16 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import {
-  contentsAmong,
-  type ContentUse,
-  filesShowing,
-  foundObjects,
-  knownStores,
-  type Reference,
-  referencesAfter,
-  refetchContents,
-} from '../../database/state/file-contents.ts';
+import { type ContentUse, filesWithContent, knownContents, knownStores, markObjectsIntact, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { codeOf, storeFault } from '../../object-store/file-system.ts';
+import { codeOf, storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { type Compared, compareStore, type KeptFiles, ownedStores } from './owned-stores.ts';
+import { type ComparedContent, compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+
+// Compares the object stores with the rows that name their objects, by size and hash.
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -57,7 +50,7 @@ const MAX_LISTED_FILES = 3;
 const MAX_PARALLEL_READS = 8;
 const CONTENTS_PER_COMMIT = 500;
 
-interface FilesVerification extends KeptFiles {
+interface FilesVerification extends SourceFiles {
   /** Null unless the next run is to fetch again what is wrong. */
   lease: Lease | null;
   /** Epoch milliseconds. */
@@ -71,7 +64,7 @@ interface FilesVerification extends KeptFiles {
  * was last found intact; with `isRepaired` it takes the lease of the files, and has the next run fetch again what is
  * wrong. Throws `lease_held` then, and what a store throws that cannot be read at all.
  */
-export async function verifyFiles(kept: KeptFiles, isRepaired: boolean): Promise<FilesVerified> {
+export async function verifyFiles(kept: SourceFiles, isRepaired: boolean): Promise<FilesVerified> {
   const { warehouse, clock, settings } = kept;
   const lease = isRepaired ? await acquireLease(warehouse, FILES_LEASE, clock) : null;
   try {
@@ -103,7 +96,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
   const { warehouse, signal, clock, began, found } = verification;
   let intact: string[] = [];
   const save = async (): Promise<void> => {
-    const statements = foundObjects(warehouse.own, store.name, intact, timestampText(clock.now()));
+    const statements = markObjectsIntact(warehouse.own, store.name, intact, timestampText(clock.now()));
     if (statements.length > 0) await warehouse.apply(statements);
     intact = [];
   };
@@ -134,7 +127,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
 async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
   const [first] = await referencesAfter(warehouse.own, store, '', 1);
   if (first === undefined) return;
-  const files = await filesShowing(warehouse.own, store, first.sha256, 1);
+  const files = await filesWithContent(warehouse.own, store, first.sha256, 1);
   countFault(found, { kind: 'store', store, sha256: null, files });
   repaired.left += 1;
 }
@@ -146,7 +139,7 @@ async function addFault(
   { sha256, shown }: Reference,
 ): Promise<void> {
   const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
-  const files = isListed ? await filesShowing(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
+  const files = isListed ? await filesWithContent(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
   countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
   if (shown === 0) {
@@ -172,14 +165,14 @@ function countFault(found: FilesVerified, fault: FaultyFile): void {
 async function findFault(
   { warehouse, signal }: FilesVerification,
   store: ObjectStore,
-  { sha256, object, reference }: Compared,
+  { sha256, object, reference }: ComparedContent,
 ): Promise<FileFault | null> {
   if (reference === null) return null;
   signal.throwIfAborted();
   // It may have been stored or pruned since the comparison.
   const stored = object ?? (await store.head(sha256));
   if (stored === null) {
-    const named = await contentsAmong(warehouse.own, '_sync_files', store.name, [sha256]);
+    const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
     return named.size > 0 ? 'missing' : null;
   }
   if (stored.bytes !== reference.bytes) return 'size';
@@ -190,7 +183,7 @@ async function findFault(
     if (error instanceof SyncError && error.code === 'file_missing') return 'missing';
     // A part of the disk that cannot be read.
     if (codeOf(error) === 'EIO') return 'content';
-    throw storeFault(store.shown, error);
+    throw storeError(store.shown, error);
   }
   return hash.digest('hex') === sha256 ? null : 'content';
 }

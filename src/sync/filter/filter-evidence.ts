@@ -1,4 +1,5 @@
-import { momentOf, writtenMoment } from '../../checks/since.ts';
+// Collects what a scan shows of the service's filter, and plans a full scan if the filter cannot be relied on.
+import { toEpochMs, formatTime } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -35,7 +36,7 @@ const MAX_LATEST = 50;
 
 /** The evidence before the first page of a scan from this checkpoint. */
 export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: ResourceProfile): FilterEvidence {
-  const cursorAt = cursor === null ? -Infinity : momentOf(cursor, updatedZone(profile));
+  const cursorAt = cursor === null ? -Infinity : toEpochMs(cursor, updatedZone(profile));
   const none = { listsCursorKey: false, pages: 0, disorder: null, oldest: Infinity, latest: [] };
   return { ...none, cursorKey: cursor_key, cursorAt };
 }
@@ -63,7 +64,7 @@ function byLatest(a: ProbeRecord, b: ProbeRecord): number {
  * record that verifies the filter; if the checkpoint names none, it is the row that changed last, and the scan starts at
  * its time.
  */
-export async function trustedPlan(
+export async function planVerified(
   context: LoadContext,
   input: PlanInput,
   plan: ScanPlan,
@@ -85,7 +86,7 @@ export async function trustedPlan(
   const { cursor } = stored;
   if (plan.resumed || stored.cursor_key !== null || cursor === null) return { plan, warnings };
 
-  const [latest] = await latestRecords(context, momentOf(cursor, updatedZone(profile)), null);
+  const [latest] = await latestRecords(context, toEpochMs(cursor, updatedZone(profile)), null);
   if (latest !== undefined) {
     const from = { cursor: cursorFor(latest, cursor, profile), cursor_key: latest.key };
     return { plan: planScan({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
@@ -140,7 +141,7 @@ export async function liveRecords(
   const zone = storedZone(columns, profile);
   const rows = await warehouse.rows.stored(table, keys, columns);
   return [...rows].flatMap(([key, { deletedAt, updated }]) =>
-    deletedAt === null ? [{ key, at: momentOf(String(updated), zone) }] : [],
+    deletedAt === null ? [{ key, at: toEpochMs(String(updated), zone) }] : [],
   );
 }
 
@@ -153,7 +154,7 @@ export async function countUntimedRows({ warehouse, owned, profile }: LoadContex
 /** The cursor from which such a row is listed: its own, or the known one if that is earlier. */
 export function cursorFor({ at }: ProbeRecord, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
-  return at < momentOf(cursor, zone) ? writtenMoment(at, { format: 'as_sent' }, cursor, zone) : cursor;
+  return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
 /** True if the profile accepts a filter that is not verified. */
@@ -169,7 +170,7 @@ export function consequence(profile: ResourceProfile): string {
 }
 
 /** Everything was scanned, and the filter does not list all that changed meanwhile. */
-export function unprovedCatchUp({ owned }: LoadContext, incremental: IncrementalProfile): Warning {
+export function catchUpWarning({ owned }: LoadContext, incremental: IncrementalProfile): Warning {
   return {
     code: 'catch_up_unproved',
     message: `records changed during the full scan, and ${filterName(incremental)} does not list all that it must: some may be missing`,
@@ -178,7 +179,7 @@ export function unprovedCatchUp({ owned }: LoadContext, incremental: Incremental
 }
 
 /** A listing that is to be read newest first is in another order. */
-export function notDescending({ owned, profile }: LoadContext, disorder: string): Warning {
+export function orderWarning({ owned, profile }: LoadContext, disorder: string): Warning {
   return {
     code: 'filter_not_believed',
     message: `${disorder}, so the listing does not descend by the time of change: ${consequence(profile)}`,

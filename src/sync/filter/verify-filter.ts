@@ -1,7 +1,8 @@
+// Verifies after each scan that the service's filter lists what it must; if not, scans everything instead.
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-scan.ts';
-import { momentOf, sinceValue } from '../../checks/since.ts';
+import { toEpochMs, sinceValue } from '../../checks/since.ts';
 import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -23,9 +24,9 @@ import {
   isAccepted,
   latestRecords,
   liveRecords,
-  notDescending,
+  orderWarning,
   type ProbeRecord,
-  unprovedCatchUp,
+  catchUpWarning,
 } from './filter-evidence.ts';
 
 /**
@@ -74,7 +75,7 @@ export async function scanIfDoubted(context: RunContext, plan: ScanPlan): Promis
   const stored = readDoubt(plan.checkpoint, incremental);
   if (stored === null) return null;
   const question = await repeatQuestion(context, stored);
-  if (question !== null) return scanInstead(context, plan, notListed(context, incremental, question), question);
+  if (question !== null) return scanFully(context, plan, unlistedWarning(context, incremental, question), question);
   plan.checkpoint = { ...plan.checkpoint, filter_doubt: null };
   await storeDoubt(context, null);
   return null;
@@ -97,7 +98,7 @@ async function repeatQuestion(context: RunContext, { since, keys }: FilterQuesti
 }
 
 /** The filter does not list a record of the question, although the service has it as it was. */
-function notListed(
+function unlistedWarning(
   { profile, owned }: RunContext,
   incremental: IncrementalProfile,
   { since, keys: [key = ''] }: FilterQuestion,
@@ -129,7 +130,7 @@ export async function verifyFilter(
   // A scan that may have missed records is partial anyway, and its cursor stays where it was.
   if (incremental === null || since === null || !scan.isComplete) return null;
   const zone = updatedZone(profile);
-  if (!isNewestFirst(profile) && oldest < momentOf(since, zone) - MAX_EARLIER_MS) {
+  if (!isNewestFirst(profile) && oldest < toEpochMs(since, zone) - MAX_EARLIER_MS) {
     const filter = filterText(incremental, filterQuery(profile, since));
     progress.warnings.push({
       code: 'filter_ignored',
@@ -142,18 +143,18 @@ export async function verifyFilter(
   const question = disorder === null ? await failedQuestion(context, plan, scan) : null;
   if (disorder === null && question === null) return null;
   if (isCatchUp) {
-    progress.warnings.push(unprovedCatchUp(context, incremental));
+    progress.warnings.push(catchUpWarning(context, incremental));
     return null;
   }
   const warning =
-    question === null ? notDescending(context, disorder ?? '') : notListed(context, incremental, question);
-  if (!isAccepted(profile)) return scanInstead(context, plan, warning, question);
+    question === null ? orderWarning(context, disorder ?? '') : unlistedWarning(context, incremental, question);
+  if (!isAccepted(profile)) return scanFully(context, plan, warning, question);
   progress.warnings.push(warning);
   return null;
 }
 
 /** The full scan in place of one by a filter that is not trusted. `question` is the one that the filter failed, if any. */
-async function scanInstead(
+async function scanFully(
   context: RunContext,
   plan: ScanPlan,
   warning: Warning,
@@ -252,7 +253,7 @@ export async function testFilter(context: RunContext, scan: WholeScan): Promise<
   if (stored === null || readDoubt(stored, incremental) !== null) return;
   // The filter may not show later changes yet; the next scan requests them in any case.
   const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
-  const until = Math.min(momentOf(cursor, updatedZone(profile)), settled);
+  const until = Math.min(toEpochMs(cursor, updatedZone(profile)), settled);
   const latest = scan.evidence.latest.filter(({ at }) => at <= until);
   const question = questionFor(latest, profile, incremental, cursor);
   if (question === null) return;
@@ -264,7 +265,7 @@ export async function testFilter(context: RunContext, scan: WholeScan): Promise<
   if (found === null) return;
   const failed = { since: question.since, keys: [...new Set([found.key, ...missing])] };
   await storeDoubt(context, failed);
-  if (found.isThere) progress.warnings.push(notListed(context, incremental, failed));
+  if (found.isThere) progress.warnings.push(unlistedWarning(context, incremental, failed));
 }
 
 /** From a time between the earliest of the latest records and what changed before it. Null if there is none. */

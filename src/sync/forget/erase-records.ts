@@ -2,13 +2,16 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { deleteFilesOf } from '../../database/state/files.ts';
-import { type ForgetRequest, noteForgotten, unerased } from '../../database/state/forgotten.ts';
+import { type ForgetRequest, unerasedRecords, updateErasure } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/stored-rows.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import { storedTexts } from '../../pagination/page-styles/page-position.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
-import { collectValues, createTextEraser, fromTraces, readRejects, traceTables } from './traces.ts';
+import { collectValues, createTextEraser, ERASED, fromTraces, readRejects, traceTables } from './traces.ts';
+
+// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 
 /** Records per transaction. */
 const RECORDS_PER_STEP = 50;
@@ -21,7 +24,7 @@ const RECORDS_PER_STEP = 50;
 export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
   return withResource(source, resource, signal, (context) =>
     context.owned.takeTurn(async () => {
-      const requests = await unerased(context.warehouse.own, resource);
+      const requests = await unerasedRecords(context.warehouse.own, resource);
       if (requests.length === 0) return 0;
       // From here on these records are dropped when they are loaded.
       await context.owned.rereadForgotten();
@@ -57,7 +60,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
       ...(await erasePositions(context, ids, erase)),
       ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),
       examples.compile(),
-      ...requests.map((request) => noteForgotten(own, request, { erased_at })),
+      ...requests.map((request) => updateErasure(own, request, { erased_at })),
     ],
     owned.lease(),
   );
@@ -76,10 +79,12 @@ async function erasePositions(
   ids: readonly string[],
   erase: (text: string) => string,
 ): Promise<CompiledQuery[]> {
-  const hasId = (text: string | null): boolean => text !== null && (ids.includes(text) || erase(text) !== text);
+  const hasIdIn = (text: string): boolean => ids.includes(text) || erase(text) !== text;
+  // In a position, ids may be numbers, or encoded.
+  const hasId = (text: string | null): boolean => text !== null && [text, ...storedTexts(text)].some(hasIdIn);
   const statements: CompiledQuery[] = [];
   const checkpoint = await readCheckpoint(own, resource);
-  const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId);
+  const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId, ids);
   if (changed !== null) statements.push(saveCheckpoint(own, changed));
   if (changed?.walk_mode === null && checkpoint?.walk_mode !== null) statements.push(forgetSeen(own, resource));
   const feeds = await own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).execute();
@@ -94,15 +99,27 @@ async function erasePositions(
 }
 
 /** Null if the checkpoint has no erased id. A scan whose next page is named by an id begins again. */
-function withoutIds(row: CheckpointRow, hasId: (text: string | null) => boolean): CheckpointRow | null {
+function withoutIds(
+  row: CheckpointRow,
+  hasId: (text: string | null) => boolean,
+  ids: readonly string[],
+): CheckpointRow | null {
   const { cursor_key, walk_high_key, walk_position } = row;
-  if (![cursor_key, walk_high_key, walk_position].some(hasId)) return null;
+  const filter_doubt = withoutKeys(row.filter_doubt, ids);
+  if (filter_doubt === row.filter_doubt && ![cursor_key, walk_high_key, walk_position].some(hasId)) return null;
   return {
     ...row,
+    filter_doubt,
     cursor_key: hasId(cursor_key) ? null : cursor_key,
     walk_high_key: hasId(walk_high_key) ? null : walk_high_key,
     ...(hasId(walk_position) ? NO_SCAN : {}),
   };
+}
+
+/** The question that a filter has failed, with keys of no record instead of erased ones: the filter stays in doubt. */
+function withoutKeys(doubt: string | null, ids: readonly string[]): string | null {
+  const known = new Set<unknown>(ids);
+  return doubt && JSON.stringify(JSON.parse(doubt), (_, value: unknown) => (known.has(value) ? ERASED : value));
 }
 
 /** Internal tables whose texts may quote a record, such as errors and warnings of runs. */

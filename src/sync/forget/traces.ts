@@ -143,7 +143,7 @@ export async function* knownIds(traced: TracedResource): AsyncIterable<string> {
 }
 
 /** Replaces what is erased within a text that stays. */
-const ERASED = '***';
+export const ERASED = '***';
 /** A shorter id occurs by chance: it is only erased in quotes. */
 const MIN_ID_CHARS = 4;
 /** A shorter value of a record occurs by chance. */

@@ -1,3 +1,4 @@
+// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
 import { listingScan } from '../../checks/listing-scan.ts';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -10,7 +11,17 @@ import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
+import {
+  addDays,
+  type Day,
+  DAY_MS,
+  dayOf,
+  type DayReading,
+  nextRange,
+  rangeQuery,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
@@ -125,7 +136,7 @@ function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswe
 }
 
 /** Errors that the other requests in flight may have caused: then the range is requested again alone. */
-const BY_OTHERS: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
+const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 /** What the size and the requests of further ranges depend on; updated by each response. */
 export interface RangeOptions extends Omit<RangeRequest, 'range'> {
@@ -203,7 +214,7 @@ export class RangeQueue {
     if (!('tooMuch' in found)) {
       this.#mayPrefetch = true;
       this.#fill();
-    } else if (this.#begun.length > 0 && BY_OTHERS.has(found.error?.code ?? '')) {
+    } else if (this.#begun.length > 0 && ERRORS_BY_LOAD.has(found.error?.code ?? '')) {
       this.#mayPrefetch = false;
       await this.abort();
       return readRange(this.#context, { ...this.#options, range });

@@ -21,6 +21,8 @@ import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
 import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
 
+// Replaces the rows of report windows by a response, in one transaction.
+
 /** The windows of a resource, and what is known of their rows. */
 export interface Reports {
   windows: ReportWindows;
@@ -31,7 +33,7 @@ export interface Reports {
   /** True if all rows are in windows that are stored as fetched. */
   isKnown: boolean;
   /** Keys of delete candidates. */
-  suspected: ReadonlySet<string>;
+  candidateKeys: ReadonlySet<string>;
 }
 
 /** The response for a range, and what is known of it. */
@@ -60,10 +62,10 @@ export async function findExcessiveLosses(
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const before = await readRowsBefore(context, reports, range);
-  const { keyed, setAside } = keyRecords(page.records, profile);
+  const { keyed, rejects } = keyRecords(page.records, profile);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
-  const response = { keys: listed.map(({ key }) => key), stated: [], written: listed };
-  const isLoss = lossRule(context, page, isWhole && setAside.length === 0);
+  const response = { keys: listed.map(({ key }) => key), tombstoned: [], written: listed };
+  const isLoss = lossRule(context, page, isWhole && rejects.length === 0);
   const contents = contentsOf(before, response, { windows: range.windows, reports, isLoss });
   const held = contents.flatMap(({ window, before: rowsBefore, gone, rows }): [Day, string][] => {
     const isReleased = reports.rows.get(window.start)?.released_at != null;
@@ -202,14 +204,14 @@ function contentsOf(
   before: ReadonlyMap<string, RowOfDay>,
   {
     keys,
-    stated,
+    tombstoned,
     written,
-  }: Pick<PageFacts, 'keys' | 'stated'> & { written: readonly { key: string; value: JsonValue }[] },
+  }: Pick<PageFacts, 'keys' | 'tombstoned'> & { written: readonly { key: string; value: JsonValue }[] },
   range: { windows: readonly ReportWindow[]; reports: Reports; isLoss: (row: RowOfDay) => boolean },
 ): WindowContents[] {
   const { windows, reports, isLoss } = range;
   const listed = new Set(keys);
-  for (const { key } of stated) listed.delete(key);
+  for (const { key } of tombstoned) listed.delete(key);
   const gone = [...before].filter(([key, row]) => !listed.has(key) && isLoss(row));
   const after = new Map([...before].map(([key, { day }]) => [key, day]));
   const changed = new Set(gone.map(([, { day }]) => day));
@@ -278,12 +280,12 @@ function heldRows(
 /** A delete candidate is decided by a response that lists it, or that does not have it. */
 function decidedCandidates(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
-  { suspected }: Reports,
+  { candidateKeys }: Reports,
   listed: readonly string[],
   gone: readonly string[],
 ): CompiledQuery[] {
-  if (suspected.size === 0) return [];
-  const among = (keys: readonly string[]): string[] => keys.filter((key) => suspected.has(key));
+  if (candidateKeys.size === 0) return [];
+  const among = (keys: readonly string[]): string[] => keys.filter((key) => candidateKeys.has(key));
   return [
     ...forgetDeleteCandidates(own, resource, among(listed), 'waiting'),
     ...forgetDeleteCandidates(own, resource, among(gone)),

@@ -1,7 +1,15 @@
+// Date arithmetic of reports: days, windows (day, week, month), due windows, and ranges that one request covers.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
-import { formatStepMs, writtenMoment } from '../../checks/since.ts';
+import { formatStepMs, formatTime } from '../../checks/since.ts';
 import { placeOf } from '../../config/profile/basic-fields.ts';
-import { type Granularity, hasOffset, isNamedFormat, parsePattern, type ReportWindows, writePattern } from '../../config/profile/incremental.ts';
+import {
+  type Granularity,
+  hasOffset,
+  isNamedFormat,
+  parsePattern,
+  type ReportWindows,
+  writePattern,
+} from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -269,5 +277,5 @@ export function rangeQuery(windows: ReportWindows, { from, to }: ReportRange, ha
 function formatDayStart({ format, zone }: ReportWindows, day: Day, beforeMs: number): string {
   const parts = isNamedFormat(format) ? null : parsePattern(format);
   if (parts !== null && !hasOffset(parts)) return writePattern(parts, Date.parse(day) - beforeMs);
-  return writtenMoment(dayBegin(day, timeZone(zone)) - beforeMs, { format, zone }, '');
+  return formatTime(dayBegin(day, timeZone(zone)) - beforeMs, { format, zone }, '');
 }

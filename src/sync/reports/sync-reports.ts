@@ -3,7 +3,7 @@ import { asksForEnd, type ReportWindows } from '../../config/profile/incremental
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { saveFigures } from '../../database/state/runs.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readDeleteCandidates } from '../../database/state/suspects.ts';
 import { readWindows, saveWindows } from '../../database/state/windows.ts';
@@ -21,6 +21,8 @@ import { endWarnings, judgeScan } from '../scan/scan-until-complete.ts';
 import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
 import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
 import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
+
+// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 
 /** A scan of reports in progress. */
 interface ReportScan {
@@ -63,8 +65,8 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
   await owned.takeTurn(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
   const dropped = await dropOldWindows(context, reports);
-  const standing = windowWarnings([...reports.rows.values()], owned.resource, windows);
-  progress.warnings.push(...warnings.values(), ...standing, ...dropped);
+  const current = windowWarnings([...reports.rows.values()], owned.resource, windows);
+  progress.warnings.push(...warnings.values(), ...current, ...dropped);
 }
 
 async function syncRanges(context: RunContext, scan: ReportScan, due: readonly ReportWindow[]): Promise<void> {
@@ -90,7 +92,7 @@ async function beginScan(
   const stored = await readWindows(warehouse.own, owned.resource);
   const rows = new Map(stored.map((row) => [row.window_start, row]));
   const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
-  const suspected = new Set(candidates.map(({ record_id }) => record_id));
+  const candidateKeys = new Set(candidates.map(({ record_id }) => record_id));
   const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
@@ -99,7 +101,7 @@ async function beginScan(
   const { windows: due, today, until } = dueWindows({ windows, rows, mode, scanStartedAt, now, hasEnd });
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
-    reports: { windows, reading: dayReading(profile, windows), loader, rows, suspected, isKnown },
+    reports: { windows, reading: dayReading(profile, windows), loader, rows, candidateKeys, isKnown },
     options: { windows, hasEnd, lane, fullPageSize: checkpoint.kept_size, maxWindows: Infinity, until },
     today,
     checkpoint,
@@ -290,7 +292,7 @@ async function replaceWindows(
     next = checkpointAfter(scan.checkpoint, passed, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;
-    return [saveCheckpoint(warehouse.own, next), saveFigures(warehouse.own, run, figures)];
+    return [saveCheckpoint(warehouse.own, next), saveCounters(warehouse.own, run, figures)];
   });
   scan.checkpoint = next;
   countPage(progress, outcome, parts.length);

@@ -4,7 +4,7 @@ import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { saveFigures } from '../../database/state/runs.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
@@ -17,13 +17,15 @@ import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { checkpointAfter } from '../advance-checkpoint.ts';
 import { candidateStatements, detectDeletes, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
-import { addPage, countUntimedRows, type FilterEvidence, unprovedCatchUp } from '../filter/filter-evidence.ts';
+import { addPage, catchUpWarning, countUntimedRows, type FilterEvidence } from '../filter/filter-evidence.ts';
 import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from '../filter/verify-filter.ts';
 import { planScan, type ScanPlan } from '../plan.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { noteVerified, verifyEmptyListing } from '../verify-profile.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
 import { findUnseenKeys, judgeScan, MAX_FETCHED_ALONE, scanUntilComplete, type ScanVerdict, type WholeScan } from './scan-until-complete.ts';
+
+// Loads the pages of a listing into tables: one transaction per page, with the checkpoint after it.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface OneScan {
@@ -98,7 +100,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
         saveCheckpoint(warehouse.own, next),
-        saveFigures(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
+        saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
         ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
         ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];
@@ -221,7 +223,7 @@ async function planCatchUp(
   const now = clock.now();
   if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
-  const warning = unprovedCatchUp(context, incremental);
+  const warning = catchUpWarning(context, incremental);
   if (stored !== null && readDoubt(stored, incremental) !== null) {
     progress.warnings.push(warning);
     return null;

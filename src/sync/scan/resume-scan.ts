@@ -1,3 +1,4 @@
+// Resumes an interrupted scan from its stored pages, and lists the partitions of a resource.
 import type { CompiledQuery } from 'kysely';
 import { isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery } from '../../checks/listing-scan.ts';
@@ -123,7 +124,7 @@ function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): bo
 /** Keys of parents that are looked at before anything else gets its turn. */
 const KEYS_PER_STEP = 5_000;
 /** A row may be written this long after its record was requested. */
-const ON_ITS_WAY_MS = 120_000;
+const MAX_WRITE_DELAY_MS = 120_000;
 
 /**
  * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
@@ -141,14 +142,14 @@ export async function partitionsOf(
   const storedKeys = (value: string): Promise<Uint8Array> =>
     walk_mode === 'full' ? keysOfListing(context, value) : Promise.resolve(new Uint8Array());
   if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
-  await proveParents(context, profile.parent);
+  await verifyParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
   const began = isChangedOnly ? await lastScanStart(warehouse.own, resource, last_success_at) : null;
-  const since = began === null ? null : timestampText(timestampMs(began) - ON_ITS_WAY_MS);
+  const since = began === null ? null : timestampText(timestampMs(began) - MAX_WRITE_DELAY_MS);
   const parents = await liveParents(context, profile);
   const isFiltered = context.profile.incremental !== null && cursor_key !== null;
-  const witness = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
-  const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === witness);
+  const cursorParent = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
+  const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === cursorParent);
   const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
   return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, storedKeys, now };
 }
@@ -171,11 +172,11 @@ async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, 
   return keyFingerprints(found);
 }
 
-async function proveParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
+async function verifyParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
   const checkpoint = await readCheckpoint(warehouse.own, parent);
   if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
-  const isTold = progress.warnings.some(({ code }) => code === 'parents_unproved');
-  if (checkpoint.last_full_at === null && !isTold) {
+  const isReported = progress.warnings.some(({ code }) => code === 'parents_unproved');
+  if (checkpoint.last_full_at === null && !isReported) {
     progress.warnings.push({
       code: 'parents_unproved',
       message: `nothing proves that all rows of ${parent} are here, of which each has a listing`,

@@ -1,4 +1,5 @@
-import { momentOf, sinceValue } from '../../checks/since.ts';
+// Repeats a scan until it has seen every record, and concludes what is known from its end.
+import { toEpochMs, sinceValue } from '../../checks/since.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -9,14 +10,20 @@ import type { TableShape } from '../../model/table.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
-import { longerOf } from '../../pagination/guards/page-ages.ts';
+import { longerLifetime } from '../../pagination/guards/page-ages.ts';
 import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
 import type { Doubt, ScanEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import { type FilterEvidence, isAccepted, newEvidence, notDescending, unprovedCatchUp } from '../filter/filter-evidence.ts';
+import {
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  orderWarning,
+  catchUpWarning,
+} from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -47,7 +54,7 @@ export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFil
   const { profile, clock, progress } = context;
   const collected = { evidence: newEvidence(asked.checkpoint, profile), numbering: { isVerified: false } };
   const { evidence } = collected;
-  const planned = await withRows(context, asked);
+  const planned = await withDeleteScan(context, asked);
   let plan = planned;
   const former: ScanEnd[] = [];
   let formerEndedAt: number | null = null;
@@ -63,7 +70,7 @@ export async function scanUntilComplete(run: RunContext, asked: ScanPlan, hasFil
     // A scan that was given cached pages has only shown that there is a cache.
     repeated.whole += verdict.isCached ? 0 : 1;
     const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
-    cacheWaitMs = longerOf(cacheWaitMs, end.cacheWaitMs);
+    cacheWaitMs = longerLifetime(cacheWaitMs, end.cacheWaitMs);
     const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, verdict.isCached);
     if (isComplete || !verdict.mayRepeat || isEnough || waitMs === null) {
       const { checkpoint, verdict: concluded } = completed ?? loaded;
@@ -184,7 +191,7 @@ async function supplyFromBefore(
     if (found?.isThere !== true) continue;
     // The single record may have other fields than the listed one: it only shows that the row is as it was.
     const row = rows.get(key);
-    const at = row === undefined ? null : momentOf(String(row.updated), storedZone(columns, profile));
+    const at = row === undefined ? null : toEpochMs(String(row.updated), storedZone(columns, profile));
     if (at !== (updatedTime(found.record.value, profile)?.at ?? -Infinity)) return false;
     existing += 1;
   }
@@ -237,8 +244,8 @@ async function forgetCursor(
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   if (incremental === null) return checkpoint;
-  progress.warnings.push(notDescending(context, disorder));
-  if (needsCatchUp) progress.warnings.push(unprovedCatchUp(context, incremental));
+  progress.warnings.push(orderWarning(context, disorder));
+  if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
   if (isAccepted(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
   await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
@@ -252,7 +259,7 @@ export function waitFor(cacheWaitMs: number | null, isCached: boolean): number |
 }
 
 /** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
-async function withRows({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
+async function withDeleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
   return (await warehouse.rows.count(checkpoint.resource)) === 0

@@ -1,3 +1,4 @@
+// Reads the rows of the copy, and shapes records of the service, as canonical text that can be compared.
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';

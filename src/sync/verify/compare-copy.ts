@@ -1,3 +1,4 @@
+// Compares the copy with itself: rows with the stored bodies, and versions with each other.
 import { sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { VersionRow } from '../../database/own-tables.ts';

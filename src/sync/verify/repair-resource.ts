@@ -7,7 +7,7 @@ import { maintainKeys, refreshViews } from '../../load/grow-shape.ts';
 import { coverRows } from '../../load/grow-views.ts';
 import { dropForgotten, keyRecords } from '../../load/key-records.ts';
 import type { LoadContext } from '../../load/load-context.ts';
-import { shapedFor, sourceTexts } from '../../load/page-loader.ts';
+import { shapeIntoTables, sourceTexts } from '../../load/page-loader.ts';
 import { keyOf, pageRows, shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -20,6 +20,8 @@ import { type ResourceContext, type SourceContext, withResource } from '../resou
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';
+
+// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 
 /** What a repair has done, as counts. */
 export interface Repaired {
@@ -38,7 +40,7 @@ export interface Repaired {
 const MAX_NAMED = 20;
 const RECORDS_PER_STEP = 200;
 /** These concern the history of a record only: the record itself need not be read again. */
-const OF_HISTORY: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
+const HISTORY_FAULTS: ReadonlySet<DifferenceKind> = new Set(['version_times', 'version_gap']);
 
 /**
  * Repairs what a verification has found, under the lease of the resource: records by reading them from the listing again,
@@ -56,8 +58,8 @@ export function repairResource(
     });
     const found = [...findings.byRecord];
     const orphaned = found.flatMap(([key, kind]) => (kind === 'orphans' ? [key] : []));
-    const ofHistory = found.flatMap(([key, kind]) => (kind === 'hash' || OF_HISTORY.has(kind) ? [key] : []));
-    const toRead = found.flatMap(([key, kind]) => (OF_HISTORY.has(kind) ? [] : [key]));
+    const ofHistory = found.flatMap(([key, kind]) => (kind === 'hash' || HISTORY_FAULTS.has(kind) ? [key] : []));
+    const toRead = found.flatMap(([key, kind]) => (HISTORY_FAULTS.has(kind) ? [] : [key]));
     const orphans = await deleteOrphans(context, orphaned);
     const readAt = context.clock.now();
     const again = await readAgain(context, toRead);
@@ -178,7 +180,7 @@ async function restorePart(context: LoadContext, records: readonly SourceRecord[
   for (const record of keyed) {
     record.version = Math.max(rows.get(record.key)?.version ?? 0, kept.get(record.key) ?? 0) + 1;
   }
-  const shaped = await shapedFor(context, keyed);
+  const shaped = await shapeIntoTables(context, keyed);
   const aside = new Set(shaped.rejects.map(({ index }) => index));
   const fresh = keyed.filter((_, index) => !aside.has(index));
   const keys = fresh.map(keyOf);

@@ -1,3 +1,4 @@
+// The report of `content-sync verify`, and the collector of the differences in it.
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 
 /** The kinds of differences that `verify` finds. The names are stable: scripts may match them. */

@@ -21,6 +21,8 @@ import { endedBy, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
+
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
 /** These doubts are settled if the scans together have seen as many distinct records as the total says. */
@@ -61,11 +63,11 @@ export async function readListing<T>(
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-        const { keyed, setAside, leftOut } = keyRecords(records, profile);
-        for (const [key, record] of readPage(keyed, setAside.length)) listing.seen.set(key, record);
+        const { keyed, rejects, leftOut } = keyRecords(records, profile);
+        for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
         // Each of several listings has a total of its own.
         if (isOneListing) listing.total = page.total ?? listing.total;
-        withoutKey += forgotten + setAside.length + leftOut.length;
+        withoutKey += forgotten + rejects.length + leftOut.length;
         if (page.end !== null) {
           end = page.end;
           const { verdict } = endedBy(context, page, end, { former });

@@ -1,3 +1,4 @@
+// `content-sync verify`: compares the copy of a resource with the service, record by record.
 import { hasUncompared } from '../../config/profile/record-fields.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
@@ -20,7 +21,13 @@ import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { compareCopy, hashContent } from './compare-copy.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import { readFromListing, readingContext, readListing, readOpenWindows, type VerifyContext } from './service-listing.ts';
+import {
+  readFromListing,
+  readingContext,
+  readListing,
+  readOpenWindows,
+  type VerifyContext,
+} from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;

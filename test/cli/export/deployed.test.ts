@@ -1,36 +1,20 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { beginCommand, runCommand, startCommand } from '../../support/command.ts';
+import { packageRoot } from '../../../src/config/load-profile.ts';
+import { beginCommand, MAIN, runCommand } from '../../support/command.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { freePort, servingStage, until } from '../../support/serving.ts';
-import { tempFolder } from '../../support/temp-warehouse.ts';
 
 const documentsIn = (text: string): { kind: string }[] => parseAllDocuments(text).map((each) => each.toJS());
-
-const WAREHOUSE = 'sqlite:data/{source}.db';
-
-it('leaves alone what was changed by hand, unless it is forced', async () => {
-  const folder = tempFolder();
-  const blog = { base_url: 'https://cms.example.com', profile: 'content-service' };
-  writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify({ warehouse: WAREHOUSE, sources: { blog } }));
-  const again = async (...args: string[]): Promise<unknown> => {
-    const command = ['export', 'deployment', 'out', '--config', 'content-sync.yaml', '--json', ...args];
-    return JSON.parse((await runCommand(command, folder)).stdout);
-  };
-  await again();
-  appendFileSync(path.join(folder, 'out/compose.yaml'), '# mine\n');
-  expect(await again()).toMatchObject({ written: [], kept: ['compose.yaml'] });
-  expect(await again('--force')).toMatchObject({ written: ['compose.yaml'], kept: [] });
-});
 
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 if (!hasSystemd) console.log('skipped: systemd-analyze is not on this machine, so no unit is checked by it');
 
-it('the commands in the written files run as they stand there, and their probes are answered', async () => {
+it('the commands in the files of the package run, and their probes are answered', async () => {
   const port = await freePort();
   const stage = await servingStage({
     database: SQLITE,
@@ -39,17 +23,15 @@ it('the commands in the written files run as they stand there, and their probes 
   });
   const config = path.join(stage.folder, 'content-sync.yaml');
   const env = { CONTENT_SYNC_CONFIG: config };
-  // As a process: the units name the very command that wrote them.
-  const exported = await startCommand(['export', 'deployment', 'out'], stage.folder, env).ended;
-  expect(exported).toMatchObject({ code: 0, stderr: '' });
-  const text = (name: string): string => readFileSync(path.join(stage.folder, 'out', name), 'utf8');
-  // Other users read them: systemd, the user of a container.
-  expect(statSync(path.join(stage.folder, 'out/systemd')).mode & 0o777).toBe(0o755);
-  expect(statSync(path.join(stage.folder, 'out/systemd/content-sync.service')).mode & 0o777).toBe(0o644);
-
-  const units = ['content-sync.service', 'content-sync-sync.service', 'content-sync-sync.timer'].map((name) =>
-    path.join(stage.folder, 'out/systemd', name),
-  );
+  // With the values of this stage, as whoever copies them sets their own.
+  const text = (name: string): string =>
+    readFileSync(path.join(packageRoot(), 'config/deploy/deployment', name), 'utf8')
+      .replaceAll('/etc/content-sync/content-sync.yaml', config)
+      .replaceAll('8080', `${port}`)
+      .replaceAll('ExecStart=content-sync ', `ExecStart=${process.execPath} ${MAIN} `);
+  const names = ['content-sync.service', 'content-sync-sync.service', 'content-sync-sync.timer'];
+  const units = names.map((name) => path.join(stage.folder, name));
+  for (const [index, unit] of units.entries()) writeFileSync(unit, text(`systemd/${names[index]}`));
   const verified = hasSystemd
     ? spawnSync('systemd-analyze', ['verify', '--man=no', ...units], { encoding: 'utf8' })
     : null;

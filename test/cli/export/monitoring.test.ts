@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { packageRoot } from '../../../src/config/load-profile.ts';
 import { parseMetrics } from '../../observe/prometheus-text.ts';
 import { SQLITE } from '../../support/databases.ts';
 import { onFileFinished } from '../../support/file-finished.ts';
@@ -49,10 +50,9 @@ beforeAll(async () => {
       labels.set(sample.name, new Set([...Object.keys(sample.labels), ...(labels.get(sample.name) ?? [])]));
   }
   await serving.stop('SIGKILL');
-  await stage.run('export', 'monitoring', 'monitoring');
 }, PATIENCE);
 
-const inFolder = (name: string): string => path.join(stage.folder, 'monitoring', name);
+const inFolder = (name: string): string => path.join(packageRoot(), 'config/deploy/monitoring', name);
 const read = (name: string): string => readFileSync(inFolder(name), 'utf8');
 const rulesOf = (): Rule[] =>
   parse(read('content-sync.rules.yml')).groups.flatMap((group: { rules: Rule[] }) => group.rules);
@@ -66,7 +66,6 @@ const OF_PROMETHEUS = new Set(['job', 'instance']);
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   content_sync_limit_requests_per_second: ['source'],
   content_sync_rejects: ['source', 'resource', 'reason'],
-  content_sync_api_sunset_timestamp_seconds: ['source'],
   content_sync_alert_messages_total: ['channel', 'result'],
   content_sync_files: ['source', 'resource', 'status'],
   content_sync_files_stopped: ['source'],
@@ -95,8 +94,8 @@ function isMetric(name: string): boolean {
   return labels.has(name) || (families.has(name) && Object.hasOwn(NOT_YET, name));
 }
 
-describe('export monitoring', () => {
-  it('writes rules whose every metric and label a running serve has', () => {
+describe('the files for monitoring', () => {
+  it('have rules whose every metric and label a running serve has', () => {
     const rules = rulesOf();
     expect(rules.length).toBeGreaterThan(10);
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
@@ -117,7 +116,7 @@ describe('export monitoring', () => {
     ]);
   });
 
-  it('writes a dashboard that Grafana can import, of metrics that there are', () => {
+  it('have a dashboard that Grafana can import, of metrics that there are', () => {
     const { panels } = dashboardOf();
     const targets = panels.flatMap((panel) => panel.targets);
     expect(targets.flatMap(({ expr, legendFormat }) => unknownIn(expr, legendFormat))).toEqual([]);
@@ -125,7 +124,7 @@ describe('export monitoring', () => {
     for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
   });
 
-  it('passes promtool', ({ skip }) => {
+  it('pass promtool', ({ skip }) => {
     const said = spawnSync('promtool', ['check', 'rules', inFolder('content-sync.rules.yml')], { encoding: 'utf8' });
     skip(
       said.error !== undefined,
@@ -136,7 +135,7 @@ describe('export monitoring', () => {
     expect(scrape.status).toBe(0);
   });
 
-  it('names the ports of the config to scrape', () => {
+  it('name the usual ports to scrape', () => {
     expect(parse(read('scrape.yml')).scrape_configs).toMatchObject([
       { job_name: 'content-sync', static_configs: [{ targets: ['localhost:8080'] }] },
       { job_name: 'content-sync-worker', static_configs: [{ targets: ['localhost:8081'] }] },

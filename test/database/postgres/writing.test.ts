@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { asOtherClient, POSTGRES, preparedAddress, SQLITE, warehouseOn } from '../../support/databases.ts';
-import { flakyProxy } from '../../support/flaky-proxy.ts';
+import { asOtherClient, POSTGRES, SQLITE, warehouseOn } from '../../support/databases.ts';
 import { loading } from '../../support/page-loading.ts';
 
 const TEXTS = [
@@ -96,30 +95,6 @@ describe.skipIf(POSTGRES.missing !== null)('a page on postgres', () => {
     await load(['{"id":"old","n":-0.0}'], 2_000);
     const zeros = await asOtherClient(address, (client) => client.query('SELECT n::text FROM content'));
     expect(zeros.rows).toEqual([{ n: '-0' }, { n: '-0' }]);
-  });
-
-  it('takes as many round trips with many rows as with few', async () => {
-    const address = await preparedAddress(POSTGRES);
-    let answers = 0;
-    const proxy = await flakyProxy(address, ({ letter }) => {
-      if (letter === 'Z') answers += 1;
-      return false;
-    });
-    const { warehouse } = await warehouseOn(POSTGRES, proxy.through(address));
-    const { load } = await loading(warehouse, { profile: { history: 'all' } });
-    const costOf = async (texts: readonly string[], at: number): Promise<number> => {
-      const before = answers;
-      await load(texts, at);
-      return answers - before;
-    };
-    await load(numbered(1), 1_000);
-    const [few, many] = [await costOf(numbered(11), 2_000), await costOf(numbered(400), 3_000)];
-    // To look the keys up, to begin, to write the page, and to commit it.
-    expect([few, many]).toEqual([4, 4]);
-    const changed = await costOf(numbered(10, ',"n":1').slice(1), 4_000);
-    expect(await costOf(numbered(400, ',"n":2'), 5_000)).toBeLessThanOrEqual(changed);
-    // A page that says nothing new writes no rows.
-    expect(await costOf(numbered(400, ',"n":2'), 6_000)).toBeLessThan(few);
   });
 
   it('has rows that a sample finds at both ends and between, live ones alone', async () => {

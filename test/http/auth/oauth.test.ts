@@ -100,6 +100,28 @@ describe('OAuth 2.0 client credentials', () => {
     expect(service.tokenCalls()).toHaveLength(2);
   });
 
+  it('a token that ran out while the request waited for its slot is renewed first', async () => {
+    const clock = new HandClock();
+    const service = await serveOauth({
+      token: (response, nth) => tokenAnswer(response, { access_token: `t${nth}`, expires_in: 60 }),
+    });
+    const open = openRateLimiter();
+    let slow = true;
+    const rateLimiter = {
+      ...open,
+      run: (async (lane, attempt, signal) => {
+        // The first slot after the token opens late.
+        if (slow && service.tokenCalls().length === 1) {
+          slow = false;
+          await clock.advance(120_000);
+        }
+        return open.run(lane, attempt, signal);
+      }) as typeof open.run,
+    };
+    await oauthClient(service, { clock, rateLimiter })();
+    expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual(['Bearer t2']);
+  });
+
   it('one who gives up does not wait for the token, and the others get it', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const service = await serveOauth({ token: (response) => void released.then(() => tokenAnswer(response, {})) });

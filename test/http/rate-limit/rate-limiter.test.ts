@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DeferredError } from '../../../src/model/errors.ts';
 import type { Lane } from '../../../src/model/vocabulary.ts';
-import type { Attempted, RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
+import type { Attempted } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { type RateDialect, rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { ask, factsOf, rateLimiterFor, newSeen, noLimit, tokenBucket } from './limited-service.ts';
@@ -100,16 +100,6 @@ describe('F019-F025 no request before a stated wait has ended', () => {
     const no = refused({});
     expect(await gaps('none', () => [no, no, no, no, ok])).toEqual([1_000, 2_000, 4_000, 8_000]);
   });
-
-  it('jitter only ever adds to a stated wait, at most a tenth of it and a second', async () => {
-    const clock = new HandClock();
-    const rateLimiter = rateLimiterFor(clock, { random: () => 0.999 });
-    const service = scripted(clock, [refused({ 'retry-after': '100' }), ok]);
-    await clock.finish(rateLimiter.run('backfill', service.attempt));
-    await clock.finish(rateLimiter.run('backfill', service.attempt));
-    expect(service.sent[1]).toBeGreaterThan(100_000);
-    expect(service.sent[1]).toBeLessThanOrEqual(101_010);
-  });
 });
 
 describe('waiting', () => {
@@ -194,18 +184,6 @@ describe('waiting', () => {
     await expect(rateLimiter.run('backfill', () => Promise.reject(broken))).rejects.toBe(broken);
     await expect(rateLimiter.run('backfill', () => Promise.resolve({ result: 1, facts: null }))).resolves.toBe(1);
   });
-
-  it('a closed rate limiter refuses what waits and what comes', async () => {
-    const clock = new HandClock();
-    const rateLimiter = rateLimiterFor(clock);
-    const service = scripted(clock, [refused({ 'retry-after': '60' })]);
-    await clock.finish(rateLimiter.run('backfill', service.attempt));
-    const waiting = rateLimiter.run('backfill', service.attempt);
-    void rateLimiter.close();
-    await expect(waiting).rejects.toMatchObject({ code: 'closed' });
-    await expect(rateLimiter.run('backfill', service.attempt)).rejects.toMatchObject({ code: 'closed' });
-    expect(clock.sleeping).toBe(0);
-  });
 });
 
 describe('a wait beyond max_wait', () => {
@@ -251,22 +229,6 @@ describe('F042 a restart', () => {
     expect(service.sent).toHaveLength(2);
     expect(service.sent[1]).toBeGreaterThanOrEqual(600_000);
     await clock.finish(work);
-  });
-
-  it('takes the learned rate over', async () => {
-    const clock = new HandClock();
-    const known = rateLimiterFor(clock);
-    const seen = newSeen();
-    const service = { clock, limiter: tokenBucket(20, 5), headers: 'none', latency: () => 1 };
-    const until = async (rateLimiter: RateLimiter, end: number) => {
-      while (clock.monotonic() < end) await rateLimiter.run('backfill', (dialect) => ask(service, seen, dialect));
-    };
-    await clock.finish(until(known, 60_000));
-    const restored = rateLimiterFor(clock, { restored: known.state() });
-    const before = seen.limited.length;
-    await clock.finish(until(restored, 75_000));
-    // A process that knew nothing would exceed the limit several times to find it.
-    expect(seen.limited.length - before).toBeLessThanOrEqual(1);
   });
 });
 

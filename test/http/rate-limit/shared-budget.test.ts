@@ -126,37 +126,6 @@ describe('slots', () => {
     expect(seen.mostUnderWay).toBe(1);
     await end();
   });
-
-  it('of a process that takes its leave come back at once', async () => {
-    const { clock, join, end } = sharing({ limiter: noLimit, headers: 'none', options: { concurrency: 1 } });
-    const [leaving, other] = [join(), join()];
-    void leaving.rateLimiter.run('backfill', () => new Promise<never>(() => undefined));
-    await clock.advance(1_000);
-    const asked = clock.monotonic();
-    const once = other.once('backfill');
-    await clock.finish(Promise.resolve(leaving.rateLimiter.close()));
-    await clock.finish(once);
-    expect(clock.monotonic() - asked).toBeLessThan(200);
-    await end();
-  });
-});
-
-describe('a turn', () => {
-  it('of a process that is frozen is passed over, and costs the others little', async () => {
-    const { clock, seen, join, end } = sharing({ limiter: tokenBucket(20, 20), headers: 'ietf' });
-    const [frozen, ...others] = [join(), join(), join()];
-    for (const member of [frozen, ...others]) member.work('backfill', 4);
-    frozen.work('refetch', 4);
-    await clock.advance(5_000);
-    frozen.freeze();
-    await clock.advance(5_000);
-    const gaps = seen.arrivals.map((at, index) => at - (seen.arrivals[index - 1] ?? 0));
-    expect(Math.max(...gaps)).toBeLessThan(250);
-    expect(between(seen.arrivals, 5_000, 10_000)).toBeGreaterThan(0.95 * 5 * 20);
-    frozen.thaw();
-    await end();
-    expect(seen.limited).toEqual([]);
-  });
 });
 
 describe('where the database does not answer', () => {
@@ -194,35 +163,5 @@ describe('lanes over all processes', () => {
     expect(waits[20]).toBeLessThan(80);
     expect(waits.at(-1)).toBeLessThan(300);
     expect(seen.limited).toEqual([]);
-  });
-
-  it('yielding lanes never take all slots where live lanes are in use', async () => {
-    const { clock, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 400 });
-    const [live, other] = [join(), join()];
-    other.work('backfill', 12);
-    for (let turn = 0; turn < 60; turn += 1) {
-      void live.once('refetch');
-      await clock.advance(500);
-    }
-    await end();
-    const waits = (live.waits.get('refetch') ?? []).slice(20).toSorted((a, b) => a - b);
-    expect(waits[20]).toBeLessThan(20);
-    // One of them may have come just when the oldest had its turn.
-    expect(waits.at(-1)).toBeLessThan(400);
-  });
-});
-
-describe('a process that has the budget for itself', () => {
-  it('stores once for each request, and finds in half a second that it may have eight under way', async () => {
-    const { clock, row, seen, join, end } = sharing({ limiter: noLimit, headers: 'none', latencyMs: 50 });
-    // Two more wait in line, as of a walk.
-    join().work('backfill', 10);
-    await clock.advance(500);
-    const [requests, swaps] = [seen.arrivals.length, row.counts.swaps];
-    await clock.advance(2_000);
-    const more = seen.arrivals.length - requests;
-    await end();
-    expect(more).toBeGreaterThan((0.9 * 8 * 2_000) / 51);
-    expect((row.counts.swaps - swaps) / more).toBeLessThan(1.05);
   });
 });

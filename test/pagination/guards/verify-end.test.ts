@@ -45,9 +45,6 @@ const feed =
     return { body: { data, next_cursor: from + 10 < count ? from + 10 : last(from) } };
   };
 
-/** No record, and the cursor that was sent. */
-const nothing: Responder = (url) => ({ body: { data: [], next_cursor: url.searchParams.get('cursor') } });
-
 /** One page and what it says of the next. */
 type Row = { id: number | string; at?: number };
 /** Records behind the one whose field is `since_id`. */
@@ -64,12 +61,8 @@ describe('an end by a refusal', () => {
   it.each<[string, object, Responder, [number, string]]>([
     ['in its own words', { end: inWords }, paged(30, REFUSED), [30, 'by status']],
     ['behind a short page', { end: { status: [400] } }, paged(25, REFUSED), [25, 'by short']],
-    ['of the second page, behind a short one', { end: { status: [400] } }, paged(7, REFUSED), [7, 'by short']],
-    ['behind a full page, cut by another size', { end: { status: [400] } }, paged(30, REFUSED), [30, 'by short']],
     ['in other words', { end: inWords }, paged(30, { status: 400, body: { code: 'other' } }), [30, 'cursor_expired']],
-    ['by another status', { end: { status: [404] } }, paged(30, REFUSED), [30, 'cursor_expired']],
     ['at a depth', { end: { status: [400] } }, paged(90, REFUSED, 10, 3), [30, 'unproved']],
-    ['at a depth, pages cut', { end: { status: [400] }, size: 40 }, paged(90, REFUSED, 10, 3), [30, 'unproved']],
     ['that nothing declares', {}, paged(30, REFUSED), [30, 'cursor_expired']],
   ])('%s', async (_, page, respond, expected) => {
     expect(await ended({ style: 'page', ...page }, respond)).toEqual(expected);
@@ -104,17 +97,9 @@ describe('an end by a repeated page', () => {
 
   it.each<[string, object, Responder, [number, string]]>([
     ['that is short', { end }, paged(25, 'last'), [25, 'by short']],
-    ['that is full, cut by another size', { end }, paged(30, 'last'), [30, 'by short']],
     ['that is the only one', { end }, paged(7, 'last'), [7, 'by short']],
-    ['of a service that cuts pages', { end, size: 40 }, paged(20, 'last'), [20, 'by short']],
     ['at a depth', { end }, paged(90, 'last', 10, 3), [30, 'unproved']],
     ['of a service that does not know the page', { end, page_param: 'p' }, paged(90, 'last'), [10, 'unproved']],
-    [
-      'of one that knows neither page nor size',
-      { end, page_param: 'p', size_param: 's' },
-      paged(90, 'last'),
-      [10, 'unproved'],
-    ],
     ['that nothing declares', {}, paged(30, 'last'), [30, 'guard_page_repeated']],
   ])('%s', async (_, page, respond, expected) => {
     expect(await ended({ style: 'page', ...page }, respond)).toEqual(expected);
@@ -138,9 +123,7 @@ describe('an end by an unchanged cursor', () => {
   it.each<[string, object, Responder, [number, string]]>([
     ['on a full page with new records', page, feed((from) => from, false, 30), [30, 'by unchanged']],
     ['on an empty page', page, feed(() => 25), [25, 'by unchanged']],
-    ['on an empty first page', { ...page, first_cursor: '*' }, nothing, [0, 'by unchanged']],
     ['that nothing declares, on a short page', { style: 'cursor' }, feed((from) => from), [25, 'by short']],
-    ['that nothing declares, on an empty page', { style: 'cursor' }, feed(() => 25), [25, 'by unchanged']],
     [
       'that nothing declares, on a full page',
       { style: 'cursor' },
@@ -163,13 +146,9 @@ describe('an end by the value of the cursor', () => {
   // A full last page, so that nothing else shows the end.
   it.each<[unknown, object, [number, string]]>([
     [null, { style: 'cursor' }, whole],
-    ['', { style: 'cursor' }, whole],
     [false, { style: 'cursor' }, whole],
     [undefined, { style: 'cursor', absent_is_end: true }, whole],
     [0, declared, whole],
-    ['0', declared, whole],
-    [-1, declared, whole],
-    ['-1', declared, whole],
     [0, { style: 'cursor' }, [30, 'guard_cycle']],
     [true, declared, [20, 'pagination_invalid']],
   ])('%j in %j', async (value, page, expected) => {
@@ -216,7 +195,6 @@ describe('an end by an unchanged cursor on the first page', () => {
     ['behind others', page, starred(25), [25, 'by short']],
     ['of a size that cannot be asked for', { ...page, size_param: null }, starred(7), [7, 'unproved']],
     ['of a service that gives back what it is sent', page, echoing(10), [0, 'guard_repeated_cursor']],
-    ['of one that does so with fewer records than were asked for', page, echoing(7), [0, 'guard_repeated_cursor']],
   ])('%s', async (_, profile, respond, expected) => {
     expect(await ended(profile, respond)).toEqual(expected);
   });
@@ -261,7 +239,6 @@ describe('pages behind the last record', () => {
 
   it.each<[string, object, Responder, [number, string]]>([
     ['end with an empty page', { style: 'keyset' }, listing(numbered(25), 'id'), [25, 'by empty']],
-    ['may be cut by the service', { style: 'keyset', size: 50 }, listing(numbered(25), 'id'), [25, 'by empty']],
     ['need a sorted listing', { style: 'keyset' }, listing(mixed, 'id', 4, false), [0, 'guard_unsorted']],
     [
       'need the parameter to be known',
@@ -271,7 +248,6 @@ describe('pages behind the last record', () => {
     ],
     ['need the field', byAt, listing(numbered(25), 'id'), [0, 'pagination_missing']],
     ['lose records that share a value', byAt, listing(ties, 'at'), [24, 'unproved']],
-    ['show what they lost by a total', { ...byAt, total: 'total' }, listing(ties, 'at'), [24, 'unproved']],
     ['are proved by a total', { ...byAt, total: 'total' }, listing(tied, 'at'), [25, 'by total']],
   ])('%s', async (_, page, respond, expected) => {
     expect(await ended(page, respond)).toEqual(expected);

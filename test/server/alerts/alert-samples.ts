@@ -13,5 +13,5 @@ export function channelWith(fields: Record<string, unknown> = {}): ChannelSettin
 
 export function conditionOf(fields: Partial<Condition> = {}): Condition {
   const usual = { kind: 'failed', source: 'blog', resource: 'content', since: START, what: 'it failed' } as const;
-  return { ...usual, next: null, command: null, cause: 'unreachable', count: 1, detail: '', ...fields };
+  return { ...usual, next: null, command: null, cause: 'unreachable', count: 1, ...fields };
 }

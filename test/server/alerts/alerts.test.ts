@@ -1,10 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { alertsSchema } from '../../../src/config/alerts-schema.ts';
+import { openWarehouse } from '../../../src/database/databases.ts';
+import { saveSentAlert } from '../../../src/database/state/server-state.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { Alerts } from '../../../src/server/alerts/alerts.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import { alertsSchema } from '../../../src/config/alerts-schema.ts';
-import { openWarehouse } from '../../../src/database/databases.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { collector } from '../../support/collector.ts';
 import { eitherDatabase, SQLITE } from '../../support/databases.ts';
@@ -136,5 +137,31 @@ describe('a channel', () => {
     await pass(clock, 10);
     await alerts.stop();
     expect(posted).toHaveLength(1);
+  });
+
+  it('is not told of what a command has told it meanwhile', async () => {
+    const [clock, { posted, url }] = [new HandClock(NOW), await alertReceiver()];
+    const address = await SQLITE.address();
+    const stage = await telling(address, clock, { ops: { type: 'post', url } });
+    stage.state.isBroken = false;
+    const alerts = await stage.open();
+    await pass(clock, 1);
+    const command = await openWarehouse(address, clock);
+    const since = clock.now();
+    const told = {
+      channel: 'ops',
+      source: 'blog',
+      alert: 'failed content',
+      what: '',
+      since,
+      told_at: since,
+      over_at: null,
+    };
+    await command.apply(saveSentAlert(command.own, told));
+    await command.close();
+    stage.state.isBroken = true;
+    await pass(clock, 10);
+    await alerts.stop();
+    expect(posted).toEqual([]);
   });
 });

@@ -37,7 +37,6 @@ describe('findConditions', () => {
         "blog overdue images",
         "blog rejects content",
         "blog schema_change content",
-        "blog schema_change content",
       ]
     `);
   });
@@ -78,22 +77,10 @@ describe('findConditions', () => {
     expect(judged.copied).toEqual([]);
   });
 
-  it('tells of the end of an API by its date, of dead deliveries and of settings that cannot be used', () => {
-    const lifetime = {
-      deprecated: { at: null },
-      sunset_at: Date.parse('2027-01-31T00:00:00Z'),
-      path: '/v1/content',
-      about: null,
-      successor: null,
-      days_left: 70,
-    };
-    const source = { api: { version: '/v1', lifetime }, webhooks: webhooksWith('blog', { dead: 2 }) };
+  it('tells of dead deliveries and of settings that cannot be used', () => {
+    const source = { webhooks: webhooksWith('blog', { dead: 2 }) };
     const refused = [{ source: 'shop', problem: { code: 'settings_invalid', message: 'line 3', hint: null } }];
-    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual([
-      'blog dead_deliveries',
-      'blog deprecation 2027-01-31',
-      'shop failed',
-    ]);
+    expect(named({ ...blogWith({}, source), refused }).toSorted()).toEqual(['blog dead_deliveries', 'shop failed']);
   });
 
   it('tells of changed tables only of what was copied whole', () => {

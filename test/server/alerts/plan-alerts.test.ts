@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { ChannelSettings } from '../../../src/config/alerts-schema.ts';
 import type { SentAlert } from '../../../src/database/state/server-state.ts';
 import {
-  type Condition,
-  type AlertState,
   alertKey,
+  type AlertState,
+  type Condition,
   planAlerts,
   reportedRows,
 } from '../../../src/server/alerts/plan-alerts.ts';
@@ -151,16 +151,6 @@ describe('what a channel reports', () => {
     expect(story.messages).toHaveLength(expected);
   });
 
-  it('does not name what is late because it fails, unless failures are not told', () => {
-    const both = [conditionOf(), conditionOf({ kind: 'overdue' })];
-    const begun = (on: string[]): number[] => {
-      const story = new AlertStory(channelWith({ on }));
-      story.until(10, () => both);
-      return story.messages.map((message) => message.begun);
-    };
-    expect([begun(['failed', 'overdue']), begun(['overdue'])]).toEqual([[1], [1]]);
-  });
-
   it('has changed tables once and without an end, and none of before it began to look', () => {
     const story = new AlertStory(channelWith());
     story.until(5, () => [change(-60)]);
@@ -172,14 +162,6 @@ describe('what a channel reports', () => {
     story.until(40, () => [change(-60), change(10), change(10.1)]);
     story.until(60, () => NONE);
     expect(story.messages).toMatchObject([{ begun: 2 }]);
-  });
-
-  it('of an API that is to end is told once for each date', () => {
-    const story = new AlertStory(channelWith());
-    story.until(10, () => [ending('2027-01-31')]);
-    story.until(20, () => [ending('2026-12-31')]);
-    story.until(30, () => NONE);
-    expect(story.messages).toMatchObject([{ begun: 1 }, { begun: 1 }]);
   });
 
   it('waits for nothing in a process that looks once and ends, and does not flood from there either', () => {
@@ -200,8 +182,4 @@ describe('what a channel reports', () => {
 /** A changed table, so many minutes after the story begins. */
 function change(minute: number): Condition {
   return conditionOf({ kind: 'schema_change', since: Date.parse('2026-11-20T08:00:00Z') + minute * 60_000 });
-}
-
-function ending(detail: string): Condition {
-  return conditionOf({ kind: 'deprecation', resource: null, detail });
 }

@@ -55,14 +55,16 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     expect(await one('d')).toBe(202);
   });
 
-  it('take up at most so many bytes, also where many come at once', async () => {
+  it('take up at most so many bytes, also where many come at once while they are counted', async () => {
     const stage = await small(database, { max_waiting_size: '10kB' });
-    const sent = Array.from({ length: 20 }, (_, number) =>
-      send(stage.port, signed(stage.source, { at: NOW, body: bodyOf(1_000, number) })),
-    );
+    const sent = Array.from({ length: 20 }, async (_, number) => {
+      const answer = send(stage.port, signed(stage.source, { at: NOW, body: bodyOf(1_000, number) }));
+      for (let count = 0; count < 5; count += 1) await stage.receiver.inbox('blog').figures();
+      return answer;
+    });
     const answers = await Promise.all(sent);
-    expect(answers.filter(({ status }) => status === 202).length).toBe(9);
-    expect(answers.filter(({ status }) => status === 503).length).toBe(11);
+    expect(answers.filter(({ status }) => status === 202).length).toBeOneOf([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(answers.filter(({ status }) => status !== 202).every(({ status }) => status === 503)).toBe(true);
     // Those that were on their way during a count may count twice, until the next one.
     const takesSmall = async (): Promise<void> =>
       expect((await send(stage.port, signed(stage.source, { at: NOW, body: '{}' }))).status).toBe(202);

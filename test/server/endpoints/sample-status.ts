@@ -123,7 +123,6 @@ export function sourceWith(source: string, fields: Partial<SourceStatus> = {}): 
   return {
     source,
     base_url: `https://cms.${source}.example.com`,
-    api: { version: '/v1', lifetime: null },
     warehouse: {
       address: `/data/${source}.db`,
       problem: null,

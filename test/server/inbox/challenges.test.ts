@@ -85,11 +85,8 @@ describe('declared challenges', () => {
 describe('challenges', () => {
   it.for<[string, Question, ChallengeAnswer | null]>([
     ['Slack', { scheme: 'slack', body: SLACK }, plain('3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P')],
-    ['Slack, not signed', { scheme: 'slack', body: SLACK, verified: false }, null],
     ['Discord', { scheme: 'discord', body: '{"type":1}' }, json({ type: 1 })],
-    ['Discord, a probe with a bad signature', { scheme: 'discord', body: '{"type":1}', verified: false }, null],
     ['Meta', { scheme: 'meta', method: 'GET', path: META, verified: false }, plain('1158201444')],
-    ['Meta, another token', { scheme: 'meta', method: 'GET', path: META.replace('my', 'no') }, null],
     [
       'Meta, the secret itself',
       { scheme: 'meta', method: 'GET', path: META.replace('my%20token', 'app-secret') },

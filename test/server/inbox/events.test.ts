@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { WebhookProfile } from '../../../src/config/profile/signature-scheme.ts';
@@ -38,21 +37,18 @@ const TARGET: EventTarget = { kind: 'content.updated', resource: 'content', key:
 describe('what a delivery says, by the default profile', () => {
   it.each<[string, string, Partial<EventTarget>]>([
     ['a record by its id', '{"resource":"content","id":"a1"}', {}],
-    ['an integer id', '{"resource":"content","id":17}', { key: '17' }],
     [
       'an id beyond 2^53 by its digits',
       '{"resource":"content","id":12345678901234567890}',
       { key: '12345678901234567890' },
     ],
     ['an id that is an object: none', '{"resource":"content","id":{"a":1}}', { key: null }],
-    ['an id of 1,001 bytes: none', `{"resource":"content","id":"${'x'.repeat(1_001)}"}`, { key: null }],
     ['an id with half a surrogate pair: none', '{"resource":"content","id":"\\ud800"}', { key: null }],
     [
       'a time of change',
       '{"resource":"content","id":"a1","updated_at":"2026-11-20T08:00:00.5Z"}',
       { updated: Date.parse('2026-11-20T08:00:00.500Z') },
     ],
-    ['a Unix time', '{"resource":"content","id":"a1","updated_at":1763625600}', { updated: 1_763_625_600_000 }],
     ['__proto__ as an ordinary key', '{"__proto__":{"resource":"images"},"resource":"content","id":"a1"}', {}],
   ])('finds %s', (_, data, found) => {
     expect(read({ body: event(data) })).toEqual({ is: 'read', targets: [{ ...TARGET, ...found }] });
@@ -61,7 +57,6 @@ describe('what a delivery says, by the default profile', () => {
   it.each<[string, string, boolean]>([
     ['content.deleted', '"content.deleted"', true],
     ['content.undeleted', '"content.undeleted"', false],
-    ['deleted alone', '"deleted"', false],
   ])('takes %s for what it is', (_, type, isDelete) => {
     const content = read({ body: event('{"resource":"content","id":"a1"}', type) });
     expect(content).toMatchObject({ is: 'read', targets: [{ isDelete }] });
@@ -78,7 +73,6 @@ describe('what a delivery says, by the default profile', () => {
       '{"type":"invoice.paid"}',
       'of the kind "invoice.paid"',
     ],
-    ['a resource called __proto__', event('{"resource":"__proto__","id":1}'), '"__proto__" is no resource'],
     ['a kind that would break a terminal', '{"type":"\\u001b[2J\\n"}', '"\\u001b[2J\\u000a"'],
     ['a kind of a million characters', `{"type":"${'k'.repeat(1_000_000)}"}`, `"${'k'.repeat(200)}"`],
   ])('ignores %s, and says why', (_, body, reason) => {
@@ -135,11 +129,6 @@ describe('what a delivery says, by other profiles', () => {
       { body: event('{"resource":"local","id":"a1","updated_at":"2026-07-10T12:00:00"}') },
       { resource: 'local', updated: Date.parse('2026-07-10T10:00:00Z') },
     ],
-    [
-      'a kind that is a number',
-      { webhooks: { kinds: { 7: 'content' }, id: 'json:id' }, body: '{"type":7,"id":"a1"}' },
-      { kind: '7' },
-    ],
   ])('finds %s', (_, told, found) => {
     expect(read(told)).toEqual({ is: 'read', targets: [{ ...TARGET, ...found }] });
   });
@@ -168,21 +157,6 @@ describe('what a delivery says, by other profiles', () => {
       is: 'ignored',
       reason: expect.stringContaining(reason),
     });
-  });
-
-  it('matches patterns as a person would, in linear time', () => {
-    const pieces = fc.array(fc.constantFrom('a', 'b', '.', '*', 'ab'), { maxLength: 8 }).map((parts) => parts.join(''));
-    const texts = fc.array(fc.constantFrom('a', 'b', '.', 'ab'), { maxLength: 12 }).map((parts) => parts.join(''));
-    fc.assert(
-      fc.property(pieces, texts, (pattern, kind) => {
-        fc.pre(pattern !== '');
-        const wanted = new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`).test(kind);
-        const content = read({ webhooks: { kinds: { [pattern]: 'content' } }, body: JSON.stringify({ type: kind }) });
-        expect(content.is).toBe(wanted ? 'read' : 'ignored');
-      }),
-    );
-    const body = JSON.stringify({ type: 'a'.repeat(1_000_000) });
-    expect(read({ webhooks: { kinds: { [`${'*a'.repeat(100)}*b`]: 'content' } }, body }).is).toBe('ignored');
   });
 });
 

@@ -68,17 +68,13 @@ describe('Standard Webhooks, as its libraries test it', () => {
   it.for<[string, Delivery, string, (readonly WebhookSecret[])?]>([
     ['a valid delivery', signed(), 'ok'],
     ['another signature', withHeaders({ 'webhook-signature': wrong }), 'bad_signature'],
-    ['a part of the signature', withHeaders({ 'webhook-signature': good.slice(0, 10) }), 'bad_signature'],
     ['a version without a signature', withHeaders({ 'webhook-signature': 'v1,' }), 'bad_signature_header'],
     ['a signature without a version', withHeaders({ 'webhook-signature': text }), 'bad_signature_header'],
-    ['only another version', withHeaders({ 'webhook-signature': `v2,${text}` }), 'bad_signature'],
     ['an old timestamp', signed({ at: NOW - 301_000 }), 'too_old'],
     ['a new timestamp', signed({ at: NOW + 301_000 }), 'too_new'],
-    ['a timestamp that is no number', withHeaders({ 'webhook-timestamp': 'now' }), 'bad_signature'],
     ['a timestamp with a fraction', withHeaders({ 'webhook-timestamp': '1760000000.5' }), 'bad_signature'],
     ['several signatures, one of them right', withHeaders({ 'webhook-signature': `${wrong} v2,abc ${good}` }), 'ok'],
     ['a secret without its prefix', signed(), 'ok', [{ value: KEY }]],
-    ['a secret without padding', signed({}, { value: `${KEY}Zw==` }), 'ok', [{ value: `whsec_${KEY}Zw` }]],
     ['the header names of Svix', { ...signed(), headers: renamed }, 'ok'],
     ['another body', { ...signed(), body: Buffer.from('{}') }, 'bad_signature'],
     ['another secret', signed(), 'bad_signature', [OTHER]],
@@ -95,30 +91,21 @@ describe('the age of a delivery', () => {
   it.each([
     [300_000, 'ok'],
     [300_001, 'too_old'],
-    [301_000, 'too_old'],
     [-300_000, 'ok'],
     [-300_001, 'too_new'],
-    [-301_000, 'too_new'],
   ])('F161 %d ms after it was sent', (ms, expected) => {
     expect(reason(signed(), [SECRET], NOW + ms)).toBe(expected);
   });
 
-  it.each([
-    '1760000000.0',
-    '-1760000000',
-    '',
-    ' ',
-    '17600000000000000000',
-    '+1760000000',
-    '01760000000',
-    '1.76e9',
-    'Infinity',
-  ])('F161 is none where a rightly signed timestamp is %j', (written) => {
-    // What a sender signs that holds the key and writes times in a way of its own.
-    const template = [...STANDARD.signed.slice(0, 2), written, ...STANDARD.signed.slice(3)];
-    const odd = signDelivery({ ...STANDARD, signed: template }, SECRET, draft);
-    expect(reason(withHeaders({ 'webhook-timestamp': written }, odd))).toBe('bad_timestamp');
-  });
+  it.each(['1760000000.0', '', '17600000000000000000', '+1760000000', '01760000000'])(
+    'F161 is none where a rightly signed timestamp is %j',
+    (written) => {
+      // What a sender signs that holds the key and writes times in a way of its own.
+      const template = [...STANDARD.signed.slice(0, 2), written, ...STANDARD.signed.slice(3)];
+      const odd = signDelivery({ ...STANDARD, signed: template }, SECRET, draft);
+      expect(reason(withHeaders({ 'webhook-timestamp': written }, odd))).toBe('bad_timestamp');
+    },
+  );
 
   it('is judged only where the signature is right, and says so', () => {
     expect(reason({ ...signed(), body: Buffer.from('x') }, [SECRET], NOW + 86_400_000)).toBe('bad_signature');
@@ -133,7 +120,6 @@ describe('several signatures', () => {
     ['the right one last of 20', many(20, good), 'ok'],
     ['unknown versions around it', `v0,x ${good} v9,y`, 'ok'],
     ['21 of them', many(21, good), 'too_many_signatures'],
-    ['1,000 of them', many(1_000, good), 'too_many_signatures'],
     ['one that is no item', `${good} v1`, 'bad_signature_header'],
     ['commas between them, as repeated headers are joined', `${good}, ${good}`, 'bad_signature_header'],
   ])('F163 %s', ([, header, expected]) => {
@@ -227,8 +213,6 @@ describe('the id of a delivery', () => {
     ['the address with the id', { id: 'query:x-id', signed: '{path}{body}' }, 'sent'],
     ['the body with the id', { id: 'json:x-id', signed: '{body}' }, 'sent'],
     ['the body alone', { id: 'header:x-id', signed: '{body}' }, 'body'],
-    ['the body and another header', { id: 'header:x-id', signed: '{header:x-other}{body}' }, 'body'],
-    ['the body and no address', { id: 'query:x-id', signed: '{body}' }, 'body'],
   ])('is only believed where nobody can change it for ever: %s is signed', (_, fields, idFrom) => {
     const scheme = signatureSchema.parse({ type: 'hmac', value: { from: 'header:x-signature' }, ...fields });
     const sent = { ...draft, body: Buffer.from('{"x-id":"msg_1"}'), path: '/webhooks/blog?x-id=msg_1' };

@@ -24,7 +24,7 @@ describe('the vectors', () => {
     expect(verdictOf(example)).toMatchObject({ ok: true, ...expected });
   });
 
-  it.for(EXAMPLES)('F168 are refused after each of at least 25 changes: $name', (example) => {
+  it.for(EXAMPLES)('G8 F168 are refused after each of at least 25 changes: $name', (example) => {
     const mutants = mutantsOf(example);
     const accepted = mutants.filter((mutant) => verdictOf(mutant.example).ok).map(({ what }) => what);
     expect(accepted).toEqual([]);

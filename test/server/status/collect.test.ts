@@ -1,7 +1,6 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { webhookSchema } from '../../../src/config/settings.ts';
-import { processNamespace } from '../../../src/database/state/leases.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -145,18 +144,6 @@ describe('what the warehouse says', () => {
     expect((await source()).schema_changes).toMatchObject([{ table: 'content', column: 'n', from: null }]);
     expect((await source()).warehouse.wal_bytes).toBeGreaterThan(0);
   });
-
-  it('does not name itself as the owner, and calls a run that nobody works on interrupted', async () => {
-    const { content, file, warehouse } = await stage();
-    await loading(warehouse);
-    asOther(file, (db) => {
-      expect(db.prepare('SELECT host FROM _sync_leases').pluck().get()).toBe(processNamespace(false));
-      db.exec(`INSERT INTO _sync_runs (run_id, resource, command, mode, status, started_at)
-        VALUES ('1', 'content', 'sync', 'full', 'running', '2026-11-20 10:00:00.000')`);
-    });
-    const { owner, runs } = await content();
-    expect([owner, runs[0]?.status]).toStrictEqual([null, 'interrupted']);
-  });
 });
 
 const opening = () =>
@@ -211,11 +198,6 @@ describe('F159 a warehouse that cannot be reached', () => {
     expect(page).not.toContain('Broken');
     await clock.advance(600_000);
     expect((await source()).warehouse.problem).toMatchObject({ code: 'warehouse_opening' });
-  });
-
-  it('an inbox that fails does not take the page with it', async () => {
-    const { source } = await stage({ inbox: () => Promise.reject(new Error('gone')) });
-    expect((await source()).webhooks).toMatchObject({ problem: { message: 'gone' }, waiting: 0 });
   });
 });
 

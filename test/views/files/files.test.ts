@@ -111,18 +111,6 @@ describe.for(DATABASES)('views of files on $name', (database) => {
     expect(await ask(database, stage, told)).toContainEqual({ column_name: 'images_id', key: 'images.id' });
   });
 
-  it('keep their names when a list with such a name appears later', async () => {
-    const stage = await journey({ database, source: STORED });
-    stage.sandbox.store.put('images', { id: 'a', has_file: false });
-    await run(stage);
-    stage.sandbox.store.put('images', { id: 'b', has_file: false, files: ['x'] });
-    await run(stage, LATER);
-    const [all, child, live] = await viewNames(database, stage);
-    expect([all, live]).toEqual(['images_files', 'images_files_live']);
-    expect(child).toMatch(/^images_files_[0-9a-f]{8}_live$/);
-    expect(await ask(database, stage, `SELECT value FROM ${child}`)).toEqual([{ value: 'x' }]);
-  });
-
   it('answer the questions of the README', async () => {
     const stage = await blog(database);
     const readme = readPage('src/views/README.md');

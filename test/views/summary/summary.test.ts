@@ -108,31 +108,6 @@ describe.for(DATABASES)('a summary on $name', (database) => {
     expect(shown).toEqual(wanted.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1)));
   });
 
-  it('has the same totals as the related records, and counts a record with two references once', async () => {
-    const blog = await copied(database);
-    const [sums] = await ask(
-      database,
-      blog.address,
-      `SELECT (SELECT CAST(sum(analytics_views_sum) AS TEXT) FROM content_summary) AS summary,
-        (SELECT CAST(sum(views) AS TEXT) FROM analytics_live WHERE content_id IN (SELECT id FROM content_live)) AS live`,
-    );
-    expect(sums?.['summary']).toBe(sums?.['live']);
-    const images = await ask(database, blog.address, 'SELECT id, content_count AS n FROM images_summary ORDER BY id');
-    const content = recordsOf(blog, 'content');
-    const users = (id: unknown): number =>
-      content.filter((each) => {
-        const { seo, image_ids: list } = IMAGES.parse(each);
-        return seo?.image_id === id || seo?.image?.id === id || list?.includes(id) === true;
-      }).length;
-    expect(images.map(({ id, n }) => [id, Number(n)])).toEqual(
-      recordsOf(blog, 'images').map(({ id }) => [id, users(id)]),
-    );
-    expect(users('img_000000000')).toBeGreaterThan(0);
-    const columns = Object.keys((await ask(database, blog.address, 'SELECT * FROM images_summary LIMIT 1'))[0] ?? {});
-    // What refers to two images would be added up twice.
-    expect(columns.filter((name) => name.endsWith('_sum'))).toEqual([]);
-  });
-
   it('counts records that are referenced through a list once, without missing ones', async () => {
     const blog = await copied(database);
     const rows = await ask(
@@ -155,20 +130,6 @@ describe.for(DATABASES)('a summary on $name', (database) => {
       ['full', 1, sizes.get('img_000000000')],
       ['huge', 1, sizes.get('img_000000001')],
     ]);
-  });
-
-  it.runIf(database.name === 'sqlite')('uses indexes for related rows after a backfill', async () => {
-    // Of a few rows SQLite reads all: its statistics say how few they are.
-    const generate = { content: 400, images: 300, analytics: 3_000 };
-    const blog = await journey({ database, profile: { relations: RELATIONS }, sandbox: { generate } });
-    await blog.run('backfill');
-    for (const view of ['images_summary', 'content_summary']) {
-      const plan = await ask(database, blog.address, `EXPLAIN QUERY PLAN SELECT * FROM ${view}`);
-      const scans = plan
-        .map(({ detail }) => String(detail))
-        .filter((each) => /^SCAN (?!CONSTANT|\(|v\b|_sync_types\b)/.test(each));
-      expect([view, scans.length, ...scans]).toEqual([view, 1, expect.stringMatching(/^SCAN r\b/)]);
-    }
   });
 
   it('survives a sum that no column can hold', async () => {

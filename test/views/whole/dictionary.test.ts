@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DATABASES, postgresDatabase, preparedAddress, type TestDatabase } from '../../support/databases.ts';
+import {
+  DATABASES,
+  eitherDatabase,
+  postgresDatabase,
+  preparedAddress,
+  type TestDatabase,
+} from '../../support/databases.ts';
 import { journey, type Journey } from '../../support/journey.ts';
 import { asReader } from '../../support/postgres-clients.ts';
 
@@ -80,7 +86,7 @@ describe.for(DATABASES)('sync_dictionary on $name', (database) => {
   });
 });
 
-describe.for(DATABASES)('marks in sync_dictionary on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('marks in sync_dictionary on $name', (database) => {
   it('are on keys and on personal data, in tables and views', async () => {
     const fields = { 'authors.handle': { hash: true }, title: { hash: true }, body: { exclude: true } };
     const stage = await journey({

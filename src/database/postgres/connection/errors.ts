@@ -11,7 +11,7 @@ interface ErrorRow {
   /** Prefixes of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
   /** The message matches as well; needed if the code is ambiguous. */
-  says?: RegExp;
+  messagePattern?: RegExp;
   /** Matches errors of `pg` itself, which have no code. */
   message?: RegExp;
   code: string;
@@ -27,7 +27,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     // PgBouncer's message.
     prefixes: ['08P01'],
-    says: /statement pooling mode/,
+    messagePattern: /statement pooling mode/,
     code: 'warehouse_unusable',
     hint: 'the pooler lends its connections for one statement each, and a page is one transaction: set pool_mode = transaction for this database, or give the address of the server itself',
     config: true,
@@ -104,7 +104,7 @@ const ERRORS: readonly ErrorRow[] = [
 
 /** Translates errors of Postgres and the network; returns any other error (a bug) unchanged. */
 export function databaseError(error: unknown, shown: string): unknown {
-  const row = rowOf(error);
+  const row = findErrorRow(error);
   if (row === undefined || error instanceof SyncError) return error;
   const message = `${shown}: ${messageOf(error)} (${errorCode(error) || 'no code'})`;
   return row.config === true
@@ -113,7 +113,7 @@ export function databaseError(error: unknown, shown: string): unknown {
 }
 
 export function remedyOf(error: unknown): Remedy {
-  return rowOf(error)?.remedy ?? 'none';
+  return findErrorRow(error)?.remedy ?? 'none';
 }
 
 /** The SQLSTATE, or Node's own code; empty if there is none. */
@@ -123,11 +123,12 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-function rowOf(error: unknown): ErrorRow | undefined {
+function findErrorRow(error: unknown): ErrorRow | undefined {
   const code = errorCode(error);
   if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
   return ERRORS.find(
-    ({ prefixes, says }) =>
-      prefixes.some((prefix) => code.startsWith(prefix)) && (says === undefined || says.test(messageOf(error))),
+    ({ prefixes, messagePattern }) =>
+      prefixes.some((prefix) => code.startsWith(prefix)) &&
+      (messagePattern === undefined || messagePattern.test(messageOf(error))),
   );
 }

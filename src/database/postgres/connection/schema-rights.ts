@@ -1,7 +1,7 @@
 // Rights on a schema: missing grants, objects of other roles that could run with ours, roles that read the copy.
-import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
+import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
-import type { ExecuteSql, Readers, ReadersRequest } from '../../database.ts';
+import type { ExecuteSql, Readers } from '../../database.ts';
 import { onlyRow, type Session } from './session.ts';
 import type { Database } from './transact.ts';
 
@@ -99,44 +99,18 @@ export async function hideOwnTables({ execute }: Session, schema: string): Promi
   for (const { name, role } of rows) await execute(`REVOKE ALL ON ${qualified(schema, [name])} FROM ${role}`);
 }
 
-/** Lets a role read a source's tables and views, or its views alone. Throws `ConfigError`. */
-export async function grantReading(
-  session: Session,
-  schema: string,
-  { role, viewsOnly }: ReadersRequest,
-): Promise<Readers> {
+/** Lets a role read a source's tables and views. Throws `ConfigError`. */
+export async function grantReading(session: Session, schema: string, role: string): Promise<Readers> {
   const { execute } = session;
   const isNew = await createRole(session, role);
-  const { internal, tables, views, others } = await listRelations(session, schema);
+  const { internal, readable, others } = await listRelations(session, schema);
   const [inSchema, to] = [quoted(schema), quoted(role)];
-  const [hidden, readable] = viewsOnly
-    ? [[...internal, ...tables], views]
-    : [internal, [...tables, ...views].toSorted()];
   await execute(`GRANT USAGE ON SCHEMA ${inSchema} TO ${to}`);
-  if (hidden.length > 0) await execute(`REVOKE ALL ON ${qualified(schema, hidden)} FROM ${to}`);
+  if (internal.length > 0) await execute(`REVOKE ALL ON ${qualified(schema, internal)} FROM ${to}`);
   if (readable.length > 0) await execute(`GRANT SELECT ON ${qualified(schema, readable)} TO ${to}`);
-  // For later tables and views; `hideOwnTables` revokes internal tables, `grantViews` grants views.
-  const [onTables, onTypes] = viewsOnly ? ['REVOKE ALL', 'GRANT USAGE'] : ['GRANT SELECT', 'REVOKE ALL'];
-  await execute(`${defaultRights(schema)} ${onTables} ON TABLES ${viewsOnly ? 'FROM' : 'TO'} ${to}`);
-  await execute(`${defaultRights(schema)} ${onTypes} ON TYPES ${viewsOnly ? 'TO' : 'FROM'} ${to}`);
+  // For later tables and views; `hideOwnTables` revokes internal tables.
+  await execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${inSchema} GRANT SELECT ON TABLES TO ${to}`);
   return { schema, isNew, readable, others };
-}
-
-function defaultRights(schema: string): string {
-  return `ALTER DEFAULT PRIVILEGES IN SCHEMA ${quoted(schema)}`;
-}
-
-/**
- * The statement that grants new views to the roles that may only read views. Postgres has one default for tables and
- * views; these roles are marked by a default right on types, of which the schema has none.
- */
-export function grantViews(views: readonly string[]): string {
-  const names = views.map((name) => quoted(name)).join(', ');
-  return `DO $do$ DECLARE reader text; BEGIN
-    FOR reader IN SELECT rolname FROM pg_catalog.pg_default_acl CROSS JOIN LATERAL pg_catalog.aclexplode(defaclacl) AS later
-      JOIN pg_catalog.pg_roles ON pg_roles.oid = later.grantee
-      WHERE defaclnamespace = current_schema()::regnamespace AND defaclobjtype = 'T'
-    LOOP EXECUTE pg_catalog.format('GRANT SELECT ON %s TO %I', ${escapeLiteral(names)}, reader); END LOOP; END $do$`;
 }
 
 /** Revokes the rights of `grantReading`. Throws `ConfigError` if there is no such role. */
@@ -145,10 +119,9 @@ export async function revokeReading(session: Session, schema: string, role: stri
   if (!(await readRole(session, role)).exists) {
     throw new ConfigError('role_missing', `there is no role "${role}"`, { hint: 'nothing is left to be revoked' });
   }
-  const { internal, tables, views, others } = await listRelations(session, schema);
-  const readable = [...tables, ...views].toSorted();
+  const { internal, readable, others } = await listRelations(session, schema);
   const from = quoted(role);
-  for (const kind of ['TABLES', 'TYPES']) await execute(`${defaultRights(schema)} REVOKE ALL ON ${kind} FROM ${from}`);
+  await execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${quoted(schema)} REVOKE ALL ON TABLES FROM ${from}`);
   const all = [...internal, ...readable];
   if (all.length > 0) await execute(`REVOKE ALL ON ${qualified(schema, all)} FROM ${from}`);
   await execute(`REVOKE ALL ON SCHEMA ${quoted(schema)} FROM ${from}`);
@@ -193,16 +166,16 @@ async function readRole({ execute }: Session, role: string): Promise<RoleFacts> 
   return onlyRow(facts);
 }
 
-/** Names of internal tables, copied tables and views, and of the relations whose rights we may not change. */
+/** Names of internal tables, of copied tables and views, and of the relations whose rights we may not change. */
 async function listRelations({ execute }: Session, schema: string) {
-  const { rows } = await execute<{ name: string; kind: 'internal' | 'table' | 'view' | 'other' }>(
+  const { rows } = await execute<{ name: string; kind: 'internal' | 'readable' | 'other' }>(
     `SELECT relname AS name, CASE WHEN NOT pg_has_role(relowner, 'USAGE') THEN 'other'
-        WHEN pg_catalog.starts_with(relname, '_sync_') THEN 'internal' WHEN relkind = 'v' THEN 'view' ELSE 'table' END AS kind
+        WHEN pg_catalog.starts_with(relname, '_sync_') THEN 'internal' ELSE 'readable' END AS kind
       FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY relname`,
     [quoted(schema)],
   );
   const names = (wanted: string): string[] => rows.flatMap(({ name, kind }) => (kind === wanted ? [name] : []));
-  return { internal: names('internal'), tables: names('table'), views: names('view'), others: names('other') };
+  return { internal: names('internal'), readable: names('readable'), others: names('other') };
 }
 
 function qualified(schema: string, names: readonly string[]): string {

@@ -72,7 +72,7 @@ interface MessageHandler extends Submittable {
 interface SentStep {
   step: Step;
   query: MessageHandler;
-  answer: StepResult | null;
+  result: StepResult | null;
   /** True if `pg` could not send all of it. */
   isRefused: boolean;
 }
@@ -83,16 +83,16 @@ export class Batch implements Submittable {
   /** Read by `pg`: the timeout of the response in milliseconds. */
   readonly query_timeout: number;
   readonly #steps: readonly SentStep[];
-  readonly #settle: PromiseWithResolvers<StepResult[]>;
+  readonly #completion: PromiseWithResolvers<StepResult[]>;
   /** Completed steps. */
-  #through = 0;
+  #completed = 0;
   #refusal: Error | null = null;
 
   constructor(steps: readonly Step[], timeoutMs: number) {
     this.#steps = steps.map(prepareStep);
     this.query_timeout = timeoutMs;
-    this.#settle = Promise.withResolvers<StepResult[]>();
-    this.done = this.#settle.promise;
+    this.#completion = Promise.withResolvers<StepResult[]>();
+    this.done = this.#completion.promise;
   }
 
   submit(connection: Connection): void {
@@ -124,30 +124,30 @@ export class Batch implements Submittable {
   handleCommandComplete(message: unknown, connection: Connection): void {
     const current = this.#current();
     if (current === undefined) return;
-    this.#through += 1;
+    this.#completed += 1;
     const { query, step } = current;
     query.handleCommandComplete(message, connection);
     query.handleReadyForQuery(connection);
-    if (current.answer?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
-    const row: unknown = current.answer?.rows[0];
+    if (current.result?.rowCount === 0) this.#refusal ??= step.ifNone?.() ?? null;
+    const row: unknown = current.result?.rows[0];
     if (isRow(row)) this.#refusal ??= step.refuse?.(row) ?? null;
   }
 
   handleReadyForQuery(): void {
     this.callback();
-    const answers = this.#steps.flatMap(({ answer }) => answer ?? []);
-    if (answers.length < this.#steps.length) this.#refusal ??= new Error('a statement of a batch was not sent');
-    if (this.#refusal === null) this.#settle.resolve(answers);
-    else this.#settle.reject(this.#refusal);
+    const results = this.#steps.flatMap(({ result }) => result ?? []);
+    if (results.length < this.#steps.length) this.#refusal ??= new Error('a statement of a batch was not sent');
+    if (this.#refusal === null) this.#completion.resolve(results);
+    else this.#completion.reject(this.#refusal);
   }
 
   handleError(error: unknown): void {
     this.callback();
-    this.#settle.reject(this.#refusal ?? error);
+    this.#completion.reject(this.#refusal ?? error);
   }
 
   #current(): SentStep | undefined {
-    return this.#steps[this.#through];
+    return this.#steps[this.#completed];
   }
 }
 
@@ -160,12 +160,12 @@ function prepareStep(step: Step): SentStep {
   const { text, values = [] } = step;
   // The types of `pg` lack `queryMode`, which also sends statements without values by the extended protocol.
   const config = { text, values: [...values], types: VALUE_PARSERS, queryMode: 'extended' };
-  const query = new Query(config, undefined, (error: unknown, answer) => {
+  const query = new Query(config, undefined, (error: unknown, result) => {
     entry.isRefused = error !== null && error !== undefined;
-    if (!entry.isRefused) entry.answer = answer;
+    if (!entry.isRefused) entry.result = result;
   });
   // They also lack the methods that handle messages.
   // oxlint-disable-next-line no-unsafe-type-assertion
-  const entry: SentStep = { step, query: query as unknown as MessageHandler, answer: null, isRefused: false };
+  const entry: SentStep = { step, query: query as unknown as MessageHandler, result: null, isRefused: false };
   return entry;
 }

@@ -126,7 +126,7 @@ async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Pro
     failure = error;
     throw error;
   } finally {
-    client.release(failure !== null && !(await rolledBack(client, failure)));
+    client.release(failure !== null && !(await isRolledBack(client, failure)));
   }
 }
 
@@ -214,7 +214,7 @@ const RENEW_LEASE = `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_
   WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "last"`;
 
 /** True if a connection can be used again. */
-async function rolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
+async function isRolledBack(client: PoolClient, failure: unknown): Promise<boolean> {
   if (remedyOf(failure) === 'server') return false;
   return client.query(toQuery('ROLLBACK', undefined, NETWORK_MS)).then(
     () => true,

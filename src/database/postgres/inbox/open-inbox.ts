@@ -9,7 +9,7 @@ import {
   type InboxTables,
   isArrival,
   replayStatement,
-  settleStatements,
+  updateStatements,
   writeDeliveries,
 } from '../../inbox.ts';
 import { cleanTables, INBOX_TABLES, openDatabase } from '../connection/open-database.ts';
@@ -49,7 +49,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
         return step.value;
       }, ONCE),
     settle: async (settlements) => {
-      const statements = settleStatements(own, settlements);
+      const statements = updateStatements(own, settlements);
       await whileLocked((session) => session.runAll(statements.map(asStep)), ONCE);
       if (settlements.some(({ erases }) => erases)) await clean();
     },

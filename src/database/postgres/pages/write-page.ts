@@ -16,7 +16,7 @@ export function writePage(page: PageRows): Step[] {
   return [
     // Until the server has statistics of tables that were just filled, it would read whole tables.
     { text: 'SET LOCAL enable_seqscan TO off' },
-    { text: upsertStatement(root.table), values: [toJson(rows)] },
+    { text: upsertStatement(root.table), values: toColumns(rows) },
     // Also for new records: another process may have written them since they were looked up.
     ...page.children.map((child) => ({ text: deleteStatement(child), values: [keys] })),
     ...endVersions(page),
@@ -24,7 +24,7 @@ export function writePage(page: PageRows): Step[] {
     ...children.flatMap(({ table, cells, width }) => {
       const count = cells.length / width;
       const list = Array.from({ length: count }, (_, row) => cells.slice(row * width, (row + 1) * width));
-      return count === 0 ? [] : [{ text: insertStatement(table), values: [toJson(list)] }];
+      return count === 0 ? [] : [{ text: insertStatement(table), values: toColumns(list) }];
     }),
     ...addVersions(page),
   ];
@@ -55,21 +55,10 @@ function endVersions({ resource, history, requestedAt, records }: PageRows): Ste
     : [{ text: DROP, values: [resource, keys] }];
 }
 
-const ADD = `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
-  SELECT $1::text, "id", "version", $2::timestamptz, 'upsert', "hash", "body"
-  FROM unnest($3::text[], $4::bigint[], $5::text[], $6::text[]) AS added("id", "version", "hash", "body")
-  ON CONFLICT ("resource", "id", "version") DO UPDATE SET "valid_from" = excluded."valid_from",
-    "valid_to" = NULL, "op" = excluded."op", "hash" = excluded."hash", "body" = excluded."body", "source_text" = NULL`;
-
 function addVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none') return [];
-  const columns = [
-    records.map(({ key }) => key),
-    records.map(({ version }) => version),
-    records.map(({ hash }) => hash),
-    records.map(({ bytes }) => bytes.toString()),
-  ];
-  return [{ text: ADD, values: [resource, requestedAt, ...columns] }];
+  const rows = records.map(({ key, version, hash, bytes }) => [key, version, hash, bytes.toString()]);
+  return [{ text: ADD, values: [...toColumns(rows), resource, requestedAt] }];
 }
 
 /*
@@ -77,15 +66,24 @@ function addVersions({ resource, history, requestedAt, records }: PageRows): Ste
  * statement adds to the tables in its scope does.
  */
 
-/** Rows from one parameter, a JSON array of arrays; each as `ROW`. */
-const ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
-const ROW = '"_row"';
+/** Returns rows with columns `_1`, `_2` and so on from as many parameters, which are JSON arrays of a column's cells. */
+function rowsFromParameters(columns: number): string {
+  const numbers = Array.from({ length: columns }, (_, index) => index + 1);
+  const arrays = numbers.map((number) => `json_array_elements_text($${number}::json)`);
+  return `ROWS FROM (${arrays.join(', ')}) AS "_row" (${numbers.map((number) => `"_${number}"`).join(', ')})`;
+}
+
+const ADD = `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
+  SELECT $5::text, "_1", "_2"::bigint, $6::timestamptz, 'upsert', "_3", "_4" FROM ${rowsFromParameters(4)}
+  ON CONFLICT ("resource", "id", "version") DO UPDATE SET "valid_from" = excluded."valid_from",
+    "valid_to" = NULL, "op" = excluded."op", "hash" = excluded."hash", "body" = excluded."body", "source_text" = NULL`;
+
 /** Alias of the existing row. */
-const THERE = '"_there"';
+const EXISTING_ROW = '"_there"';
 
 function insertStatement(table: TableShape): string {
   const columns = insertedColumns(table);
-  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${THERE} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${ROWS}`;
+  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${rowsFromParameters(columns.length)}`;
 }
 
 /** Inserts rows of a resource's own table, or overwrites existing ones. */
@@ -99,7 +97,7 @@ function upsertStatement(table: TableShape): string {
   // The condition makes a late page harmless: the row that was requested later stays.
   return `${insertStatement(table)}
     ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
-    WHERE excluded."_synced_at" >= ${THERE}."_synced_at"`;
+    WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;
 }
 
 /** Deletes the rows of the records whose keys are in the one parameter. */
@@ -111,17 +109,17 @@ function namesOf(columns: readonly TypedColumn[]): string {
   return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
 }
 
-/** The elements of a row. */
+/** The cells of an input row, as their column's type. */
 function valuesOf(columns: readonly TypedColumn[]): string {
-  return columns.map(({ type }, index) => `(${ROW}->>${index})::${type}`).join(', ');
+  return columns.map(({ type }, index) => `"_${index + 1}"::${type}`).join(', ');
 }
 
-/** Rows as a JSON array of arrays. */
-function toJson(rows: readonly (readonly Cell[])[]): string {
-  return JSON.stringify(rows.map((row) => row.map(jsonCell)));
+/** The cells of each column as a JSON array. */
+function toColumns(rows: readonly (readonly Cell[])[]): string[] {
+  return Array.from(rows[0] ?? [], (_, column) => JSON.stringify(rows.map((row) => jsonCell(row[column] ?? null))));
 }
 
-/** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */
+/** A cell as JSON holds it without a loss: `JSON.stringify` writes no -0 and no big integers. */
 function jsonCell(cell: Cell): string | number | boolean | null {
   if (typeof cell === 'bigint') return String(cell);
   return Object.is(cell, -0) ? '-0' : cell;

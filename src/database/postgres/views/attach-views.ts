@@ -2,7 +2,6 @@
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
-import { grantViews } from '../connection/schema-rights.ts';
 import type { Session, Step } from '../connection/session.ts';
 import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
@@ -63,8 +62,7 @@ export function createViews(
   { views, detached, options }: ViewPlan,
   dropped: ReadonlyMap<string, readonly string[]>,
 ): string[] {
-  const replaced: string[] = [];
-  const statements = views.flatMap((view) => {
+  return views.flatMap((view) => {
     const { name, query } = view;
     const belongings = dropped.get(name);
     const head = `VIEW ${quoted(name)}${options.get(name) ?? ''} AS ${query}`;
@@ -72,10 +70,8 @@ export function createViews(
       return [`CREATE ${head}`, ...createAsOf(view), ...belongings.filter((each) => hasItsColumn(view, each))];
     }
     if (!view.isChanged && !detached.has(name)) return [];
-    replaced.push(name);
     return [`CREATE OR REPLACE ${head}`, ...createAsOf(view)];
   });
-  return replaced.length === 0 ? statements : [...statements, grantViews(replaced)];
 }
 
 const ON_A_COLUMN =

@@ -69,7 +69,7 @@ export const VIEW_DIALECT: ViewDialect = {
   bodies: BODIES,
   perRow,
   differing: (fields) => ({
-    join: ` CROSS JOIN LATERAL unnest(${arraysOf(fields).join(', ')}) AS f(field, before, after)`,
+    join: ` CROSS JOIN LATERAL unnest(${fieldArrays(fields).join(', ')}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
     field: 'f.field',
     before: 'f.before',
@@ -78,7 +78,7 @@ export const VIEW_DIALECT: ViewDialect = {
 };
 
 /** Not VALUES, because Postgres prepares each of its expressions again for each row. */
-function arraysOf(fields: readonly FieldValues[]): string[] {
+function fieldArrays(fields: readonly FieldValues[]): string[] {
   return [
     textArray(fields.map(({ field }) => escapeLiteral(field))),
     textArray(fields.map(({ before }) => before)),
@@ -152,19 +152,19 @@ const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
 };
 
 /** `body` over a value that is computed once and has a name in it. */
-function given(value: string, body: string): string {
-  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS given)`;
+function nameValue(value: string, body: string): string {
+  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS nameValue)`;
 }
 
 /** As JSON writes numbers: a text of any other form is a word, or the name of something. */
 const NUMBER = String.raw`'^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$'`;
-const LONGEST_NUMBER = 1_000;
+const MAX_NUMBER_LENGTH = 1_000;
 
 /** As a numeric; NULL if it is no number. */
 function number(sql: string, from: ColumnType): string {
   if (from === 'integer' || from === 'numeric') return `${sql}::numeric`;
-  const isNumber = `v ~ ${NUMBER} AND length(v) <= ${LONGEST_NUMBER}`;
-  return given(textOf(sql, from), `CASE WHEN ${isNumber} THEN v::numeric END`);
+  const isNumber = `v ~ ${NUMBER} AND length(v) <= ${MAX_NUMBER_LENGTH}`;
+  return nameValue(textOf(sql, from), `CASE WHEN ${isNumber} THEN v::numeric END`);
 }
 
 const INT64 = { least: '-9223372036854775808', most: '9223372036854775807' } as const;
@@ -176,14 +176,14 @@ function integer(sql: string, from: ColumnType): string {
     return `CASE WHEN ${sql} = trunc(${sql}) AND ${sql} >= -9223372036854775808 AND ${sql} < 9223372036854775808 THEN ${sql}::bigint END`;
   }
   const isWhole = `v = trunc(v) AND v BETWEEN ${INT64.least} AND ${INT64.most}`;
-  return given(number(sql, from), `CASE WHEN ${isWhole} THEN v::bigint END`);
+  return nameValue(number(sql, from), `CASE WHEN ${isWhole} THEN v::bigint END`);
 }
 
 /** The nearest one. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `${sql}::double precision`;
   const fits = `WHEN abs(v) BETWEEN 1e-307 AND 1.7976931348623157e308 THEN v::double precision`;
-  return given(number(sql, from), `CASE ${fits} WHEN abs(v) < 1e-307 THEN 0::double precision END`);
+  return nameValue(number(sql, from), `CASE ${fits} WHEN abs(v) < 1e-307 THEN 0::double precision END`);
 }
 
 /** Days that the calendar has, from the year 1 on. */
@@ -202,7 +202,7 @@ function moment(sql: string, from: ColumnType): string {
   const minutes = `(left(o, 1) || rpad(substr(o, 4), 2, '0'))::int`;
   const shift = `coalesce(make_interval(0, 0, 0, 0, left(o, 3)::int, ${minutes}), interval '0')`;
   const read = `(SELECT coalesce(${clock}, v)::timestamp - ${shift} FROM (SELECT ${offset} AS o OFFSET 0) AS zone)`;
-  return given(textOf(sql, from), `CASE WHEN v ~ ${MOMENT} THEN ${read} END`);
+  return nameValue(textOf(sql, from), `CASE WHEN v ~ ${MOMENT} THEN ${read} END`);
 }
 
 const WORDS = `WHEN 'true' THEN true WHEN 'false' THEN false WHEN '1' THEN true WHEN '0' THEN false`;

@@ -110,24 +110,10 @@ export async function refuseLosses({ execute }: Session, uses: readonly TableCol
     `SELECT DISTINCT used.table_name AS table, attname AS column, pg_describe_object(classid, objid, objsubid) AS by
      FROM ${USED_COLUMNS} JOIN pg_depend ON refobjid = attrelid AND refobjsubid = attnum
      WHERE refclassid = 'pg_class'::regclass AND classid <> 'pg_rewrite'::regclass
-       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))
-       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND pg_constraint.oid = objid
-         AND pg_catalog.starts_with(conname, '_sync_'))`,
+       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))`,
     columnPairs(uses),
   );
   if (rows.length > 0) throw new InUse(rows, []);
-}
-
-/** Returns the statements that drop our foreign keys on the columns: a wider column holds no keys any more. */
-export async function dropForeignKeys({ execute }: Session, uses: readonly TableColumns[]): Promise<string[]> {
-  if (uses.length === 0) return [];
-  const { rows } = await execute<{ statement: string }>(
-    `SELECT DISTINCT pg_catalog.format('ALTER TABLE %I DROP CONSTRAINT %I', used.table_name, conname) AS statement
-     FROM ${USED_COLUMNS} JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY(conkey)
-     WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')`,
-    columnPairs(uses),
-  );
-  return rows.map(({ statement }) => statement);
 }
 
 /** The error that names the columns and views which cannot change because of the dependents. */

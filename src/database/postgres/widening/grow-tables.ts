@@ -19,7 +19,6 @@ import { clearNames, createViews, dropViews, planViews } from '../views/attach-v
 import { updateComments, addColumns, createDeletedIndex, createTable, type Widening, widenStatements } from './ddl.ts';
 import {
   type Dependent,
-  dropForeignKeys,
   findDependents,
   inUse,
   refuseLosses,
@@ -128,11 +127,10 @@ async function alterIn(
   if (!dropsOthers) refuseOthersViews(dependents);
   await refuseRowTypes(session, plan);
   await refuseLosses(session, uses);
-  const foreignKeys = await dropForeignKeys(session, uses);
   // Outer views first and tables last, in the order in which readers lock them: no deadlock.
   const drops = [...dropViews(plan, dependents, dropsOthers), ...plan.detached.values()];
   await lockTables(session, [...new Set([...uses.map(({ table }) => table), ...additions.keys()])], drops);
-  await runTogether(session, [...foreignKeys, ...widenStatements(widenings), ...additions.values()]);
+  await runTogether(session, [...widenStatements(widenings), ...additions.values()]);
   return createDependents(session, plan, dependents, dropsOthers);
 }
 

@@ -54,7 +54,6 @@ async function swapIn(session: Session, swap: TableSwap): Promise<void> {
   const managed = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
   const plan = await planViews(session, views, []);
   await lockTables(session, dropped, await emptyViews(session, [...managed], dropped));
-  for (const statement of await dropKeysTo(session, dropped)) await execute(statement);
   await execute(`DROP TABLE ${dropped.map(quoted).join(', ')}`);
   for (const [name, staged] of names) {
     await execute(`ALTER TABLE ${quoted(staged)} RENAME TO ${quoted(name)}`);
@@ -147,7 +146,6 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
     const { execute } = session;
     await refuseLostLimits(session, tables, LIMITS);
     for (const statement of await emptyViews(session, [...views.keys()], tables)) await execute(statement);
-    for (const statement of await dropKeysTo(session, tables)) await execute(statement);
     if (tables.length > 0) await execute(`DROP TABLE IF EXISTS ${tables.map(quoted).join(', ')}`);
     await session.runAll(statements.map(asStep));
   };
@@ -156,17 +154,6 @@ export async function dropTables(database: Database, removal: TableRemoval): Pro
   } catch (error) {
     throw causeCode(error) === DEPENDED_ON ? tableInUse(error) : error;
   }
-}
-
-/** Returns the statements that drop our foreign keys to the tables; they are created again later. */
-async function dropKeysTo({ execute }: Session, tables: readonly string[]): Promise<string[]> {
-  const { rows } = await execute<{ statement: string }>(
-    `WITH ${OLD_TABLES}
-      SELECT pg_catalog.format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement
-      FROM pg_constraint JOIN old ON old.oid = confrelid WHERE contype = 'f' AND pg_catalog.starts_with(conname, '_sync_')`,
-    [tables],
-  );
-  return rows.map(({ statement }) => statement);
 }
 
 /** Only the owner of a publication may add a table again. */

@@ -238,12 +238,12 @@ interface NamedFile {
 }
 
 function namedFile(file: string): NamedFile {
-  const before = identityOf(file);
+  const before = readIdentity(file);
   let own: ReadonlyMap<string, string> | null = null;
 
   /** True also for files that did not exist when the database was opened. */
   const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
-    ends.every((end) => own?.get(end) === undefined || own.get(end) === identityOf(file + end));
+    ends.every((end) => own?.get(end) === undefined || own.get(end) === readIdentity(file + end));
 
   function check(): void {
     if (!isOwn(['', LOG])) throw pathLost(file);
@@ -251,7 +251,7 @@ function namedFile(file: string): NamedFile {
 
   return {
     opened: () => {
-      const found = ['', LOG, INDEX].map((end) => [end, identityOf(file + end)] as const);
+      const found = ['', LOG, INDEX].map((end) => [end, readIdentity(file + end)] as const);
       own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
       // Replaced since it was opened: either file may be the open one.
       if (!own.has('') || (before !== null && before !== own.get(''))) throw pathLost(file);
@@ -264,17 +264,17 @@ function namedFile(file: string): NamedFile {
       return result;
     },
     close: async (db, close) => {
-      if (isOwn() || statOf(file) === null) return close();
+      if (isOwn() || statOrNull(file) === null) return close();
       const isComplete = checkpointAll(db);
       await close();
-      if (own?.get(LOG) === identityOf(file + LOG)) removeLog(file + LOG, isComplete);
-      if (own?.get(INDEX) === identityOf(file + INDEX)) rmSync(file + INDEX, { force: true });
+      if (own?.get(LOG) === readIdentity(file + LOG)) removeLog(file + LOG, isComplete);
+      if (own?.get(INDEX) === readIdentity(file + INDEX)) rmSync(file + INDEX, { force: true });
     },
   };
 }
 
 function pathLost(file: string): SyncError {
-  const isGone = statOf(file) === null;
+  const isGone = statOrNull(file) === null;
   const what = isGone ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
   const hint = isGone
     ? 'put it back, or restart to begin a new copy'
@@ -297,13 +297,13 @@ function removeLog(log: string, isCopied: boolean): void {
   else renameSync(log, `${log}.left`);
 }
 
-function identityOf(path: string): string | null {
-  const stat = statOf(path);
+function readIdentity(path: string): string | null {
+  const stat = statOrNull(path);
   return stat === null ? null : `${stat.dev}:${stat.ino}`;
 }
 
 /** Null if there is no file, or this user may not look at it. Inode numbers may be larger than a double holds. */
-function statOf(path: string): BigIntStats | null {
+function statOrNull(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch {

@@ -80,10 +80,10 @@ const VERIFIED_ROWS = 100;
  */
 export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFile<Tables> {
   // In this order: a later writer changes the stamp, or has a log.
-  const stamp = stampOf(file);
+  const stamp = fileStamp(file);
   const hasLog = isShared || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
   const verify = (): void => {
-    if (!hasLog && (existsSync(`${file}-wal`) || stampOf(file) !== stamp)) throw snapshotLost(file);
+    if (!hasLog && (existsSync(`${file}-wal`) || fileStamp(file) !== stamp)) throw snapshotLost(file);
   };
   const guarded: Guarded = (work) => {
     try {
@@ -98,7 +98,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
   const db = guarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
   const connection: ReadConnection = {
-    database: { close: () => db.close(), prepare: (text) => guarded(() => kyselyStatement(db, text, guarded)) },
+    database: { close: () => db.close(), prepare: (text) => guarded(() => toKyselyStatement(db, text, guarded)) },
     exec: (text) => db.exec(text),
     iterate: (query) => {
       const statement = db.prepare(query);
@@ -116,7 +116,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
 }
 
 /** Identifies the state of a file. A file that was just written is looked at later: a second write could look the same. */
-function stampOf(file: string): string {
+function fileStamp(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   if (found === undefined) return 'gone';
   const age = Date.now() - Number(found.mtimeNs / 1_000_000n);
@@ -135,18 +135,18 @@ function snapshotLost(file: string): SyncError {
 }
 
 /** Kysely binds the values of our queries, all of which SQLite can hold. */
-function bound(values: readonly unknown[]): SQLInputValue[] {
+function toInputValues(values: readonly unknown[]): SQLInputValue[] {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return [...values] as SQLInputValue[];
 }
 
-function kyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
+function toKyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
   const statement = db.prepare(text);
   return {
     reader: true,
-    all: (values: readonly unknown[]) => guarded(() => statement.all(...bound(values))),
-    run: (values: readonly unknown[]) => guarded(() => statement.run(...bound(values))),
-    iterate: (values: readonly unknown[]) => statement.iterate(...bound(values)),
+    all: (values: readonly unknown[]) => guarded(() => statement.all(...toInputValues(values))),
+    run: (values: readonly unknown[]) => guarded(() => statement.run(...toInputValues(values))),
+    iterate: (values: readonly unknown[]) => statement.iterate(...toInputValues(values)),
   };
 }
 

@@ -11,7 +11,7 @@ import {
   type InboxTables,
   type NewDelivery,
   replayStatement,
-  settleStatements,
+  updateStatements,
   writeDeliveries,
 } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
@@ -72,7 +72,7 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
     write: (deliveries) =>
       translateErrors(() => name.whileNamed(() => withRoom(db, () => write.immediate(deliveries)))),
     settle: async (settlements) => {
-      const statements = settleStatements(own, settlements);
+      const statements = updateStatements(own, settlements);
       await translateErrors(() => retryWhileLocked(() => withRoom(db, () => runAll.immediate(statements))));
       if (settlements.some(({ erases }) => erases)) isLogDirty = !(await emptyLog(open));
     },

@@ -8,19 +8,19 @@ const BODY = 'v."body"';
 /** By the JSON functions that every SQLite since 3.34 has: it caches the last bodies that it has parsed. */
 export const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v',
-  value: (path, type, zone) => VALUE[type](`(SELECT ${source(path)} AS r LIMIT 1)`, zone),
+  value: (path, type, zone) => VALUE[type](`(SELECT ${jsonTextAt(path)} AS r LIMIT 1)`, zone),
   list: (path) =>
-    `(SELECT CASE WHEN r GLOB '[[]*' THEN ${cleanJson('r')} END FROM (SELECT ${source(path)} AS r LIMIT 1))`,
+    `(SELECT CASE WHEN r GLOB '[[]*' THEN ${cleanJson('r')} END FROM (SELECT ${jsonTextAt(path)} AS r LIMIT 1))`,
 };
 
 /** The JSON text at a path; NULL or 'null' if there is none. */
-function source(path: readonly string[]): string {
+function jsonTextAt(path: readonly string[]): string {
   const plain = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
   const found = plain ? jsonAt(path) : keyByKey(path);
   // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
   const anyway =
     plain && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
-  const twice = plain ? `WHEN (${mayRepeat(path)}) AND ${repeats(path)} THEN ${keyByKey(path)} ` : '';
+  const twice = plain ? `WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${keyByKey(path)} ` : '';
   return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
 }
 
@@ -37,10 +37,10 @@ function jsonAt(path: readonly string[]): string {
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
 /** Searches the text first, then that of the object: for most bodies enough. It may contain a key more than once. */
-function mayRepeat(path: readonly string[]): string {
+function mayHaveRepeatedKey(path: readonly string[]): string {
   const looks = path.map((key, at) => {
     const within = path.slice(0, at);
-    const twice = `GLOB ${literal(`*"${globbed(key)}"*"${globbed(key)}"*`)}`;
+    const twice = `GLOB ${literal(`*"${escapeGlob(key)}"*"${escapeGlob(key)}"*`)}`;
     const isFound = at > 0 && within.every((each) => ASCII.test(each));
     return `${BODY} ${twice}${isFound ? ` AND ${jsonAt(within)} ${twice}` : ''}`;
   });
@@ -51,11 +51,11 @@ function jsonPath(path: readonly string[]): string {
   return literal(`$${path.map((key) => `."${key}"`).join('')}`);
 }
 
-function globbed(key: string): string {
+function escapeGlob(key: string): string {
   return key.replaceAll(/[*?[]/g, '[$&]');
 }
 
-function repeats(path: readonly string[]): string {
+function hasRepeatedKey(path: readonly string[]): string {
   return `(SELECT count(*)${membersAt(path)}) > 1`;
 }
 
@@ -114,7 +114,7 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
   numeric: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${NUMBER} END FROM ${found})`,
   date: (found) =>
     `(SELECT CASE WHEN s GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date(s) = s AND s > '0001' THEN s END FROM (SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1))`,
-  timestamp: momentOf,
+  timestamp: timestampValue,
   text: (found) =>
     `(SELECT CASE WHEN r GLOB '"*' THEN ${TEXT} WHEN ${IS_NUMBER} THEN ${NUMBER} WHEN r IN ('true', 'false') THEN r END FROM ${found})`,
   json: (found) => `(SELECT CASE WHEN r <> 'null' THEN ${cleanJson('r')} END FROM ${found})`,
@@ -124,9 +124,9 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
  * A time as services write it, as the UTC text of the tables; of `found`, one row with JSON text as `r`. A time that
  * names no zone is read in `zone`, as UTC without one.
  */
-function momentOf(found: string, zone: string | null): string {
+function timestampValue(found: string, zone: string | null): string {
   const text = `(SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1)`;
-  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoned(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
+  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
 }
 
 /** The day, the time, all after the seconds, and what of it follows the fraction. */
@@ -139,8 +139,8 @@ const PARTS = [
 
 const WRITTEN = "d || ' ' || c";
 
-function zoned(zone: string | null): string {
-  return `CASE e WHEN '' THEN ${zone === null ? "'Z'" : offsetOf(WRITTEN, zone)} ELSE e END`;
+function zoneExpression(zone: string | null): string {
+  return `CASE e WHEN '' THEN ${zone === null ? "'Z'" : localOffset(WRITTEN, zone)} ELSE e END`;
 }
 
 const DAY = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'";
@@ -169,27 +169,27 @@ const LAST = Date.UTC(2038, 0, 1);
 const WEEK = 7 * 86_400_000;
 const MINUTE = 60_000;
 
-const known = new Map<string, string>();
+const offsetsByZone = new Map<string, string>();
 
 /**
  * The offset of a local time, such as `+01:00`, as an expression over its text, by all changes of the clocks from 1970
  * to 2037; NULL outside of these years, and for an offset that is no whole minutes. SQLite knows no zones.
  */
-function offsetOf(local: string, zone: string): string {
-  const steps = known.get(zone) ?? stepsOf(timeZone(zone));
-  known.set(zone, steps);
+function localOffset(local: string, zone: string): string {
+  const steps = offsetsByZone.get(zone) ?? offsetSteps(timeZone(zone));
+  offsetsByZone.set(zone, steps);
   return `CASE ${steps.replaceAll('@', local)} END`;
 }
 
 /** From the last one on: what most times are. */
-function stepsOf(zone: TimeZone): string {
-  const steps = [`WHEN @ >= '${textOf(LAST)}' THEN NULL`];
+function offsetSteps(zone: TimeZone): string {
+  const steps = [`WHEN @ >= '${toSqlTime(LAST)}' THEN NULL`];
   for (let week = LAST; week > FIRST; week -= WEEK) {
     const offset = offsetAt(zone, week);
     if (offsetAt(zone, week - WEEK) === offset) continue;
-    steps.push(`WHEN @ >= '${textOf(changeBetween(zone, week - WEEK, week))}' THEN ${offset}`);
+    steps.push(`WHEN @ >= '${toSqlTime(changeBetween(zone, week - WEEK, week))}' THEN ${offset}`);
   }
-  return [...steps, `WHEN @ >= '${textOf(FIRST)}' THEN ${offsetAt(zone, FIRST)}`].join(' ');
+  return [...steps, `WHEN @ >= '${toSqlTime(FIRST)}' THEN ${offsetAt(zone, FIRST)}`].join(' ');
 }
 
 /** The local time from which on it is the offset of `after`. */
@@ -214,6 +214,6 @@ function twoDigits(figure: number): string {
   return String(figure).padStart(2, '0');
 }
 
-function textOf(local: number): string {
+function toSqlTime(local: number): string {
   return new Date(local).toISOString().slice(0, 19).replace('T', ' ');
 }

@@ -34,7 +34,7 @@ export const VIEW_DIALECT: ViewDialect = {
   once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
   bodies: BODIES,
   differing: (fields) => ({
-    join: `, json_each('[' || substr(${concatenated(fields.map(rowOf))}, 2) || ']') AS f`,
+    join: `, json_each('[' || substr(${concatenated(fields.map(differenceRow))}, 2) || ']') AS f`,
     where: '1',
     field: "json_extract(f.value, '$[0]')",
     before: "json_extract(f.value, '$[1]')",
@@ -52,7 +52,7 @@ function declared(sql: string, type: ColumnType): string {
   return sql.endsWith(behind) ? sql : `(SELECT ${sql}${behind}`;
 }
 
-function rowOf({ field, before, after }: FieldValues): string {
+function differenceRow({ field, before, after }: FieldValues): string {
   const row = `CASE WHEN x IS NOT y THEN ',' || json_array(${VIEW_DIALECT.literal(field)}, x, y) ELSE '' END`;
   return `(SELECT ${row} FROM (SELECT ${before} AS x, ${after} AS y LIMIT 1))`;
 }
@@ -107,7 +107,7 @@ function textOf(sql: string, from: ColumnType): string {
  * `body` over the last of the values, each of which is called `v` in the next and in `body`. The limit keeps SQLite from
  * writing the value into each place.
  */
-function given(values: readonly string[], body: string): string {
+function nameValues(values: readonly string[], body: string): string {
   return `(SELECT ${body}${values.reduce((from, value) => ` FROM (SELECT ${value} AS v${from} LIMIT 1)`, '')})`;
 }
 
@@ -147,13 +147,13 @@ const LARGEST = '1.7976931348623157e308';
 /** The text of a number; NULL if the value is not a number. */
 function number(sql: string, from: ColumnType): string {
   const text = textOf(sql, from);
-  return NUMBERS.has(from) ? text : given([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
+  return NUMBERS.has(from) ? text : nameValues([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
 }
 
 /** The nearest one. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `CAST(${sql} AS REAL)`;
-  return given([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
+  return nameValues([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
 }
 
 /**
@@ -163,14 +163,14 @@ function double(sql: string, from: ColumnType): string {
 function integer(sql: string, from: ColumnType): string {
   if (from === 'double') return `CASE WHEN ${sql} = CAST(${sql} AS INTEGER) THEN CAST(${sql} AS INTEGER) END`;
   const whole = `CASE WHEN instr(v, '.') > 0 THEN rtrim(rtrim(v, '0'), '.') ELSE v END`;
-  const digits = given(
+  const digits = nameValues(
     [whole, `CASE WHEN v = '-0' THEN '0' ELSE v END`],
     'CASE WHEN CAST(CAST(v AS INTEGER) AS TEXT) = v THEN CAST(v AS INTEGER) END',
   );
   const isLost = `length(v) > 15 OR CAST(v AS REAL) <> CAST(CAST(v AS REAL) AS INTEGER) OR abs(CAST(v AS REAL)) > 9007199254740992 OR CAST(v AS REAL) = 0 AND v GLOB '*[1-9]*[eE]*'`;
   const powered = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
   const isPowered = `v GLOB '*[eE]*'`;
-  return given([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
+  return nameValues([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
 }
 
 const TWO = '[0-9][0-9]';
@@ -194,9 +194,9 @@ const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]$
 function moment(sql: string, from: ColumnType): string {
   const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;
   const read = `replace(strftime('%Y-%m-%d %H:%M:%f', v), '.000', '')`;
-  const zoned = given([CLOCK, written, ZONE], read);
+  const zoned = nameValues([CLOCK, written, ZONE], read);
   const body = `CASE WHEN (${IS_DAY}) IS NOT TRUE THEN NULL WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END`;
-  return given([textOf(sql, from)], body);
+  return nameValues([textOf(sql, from)], body);
 }
 
 const WORDS = `WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0`;

@@ -1,23 +1,16 @@
-// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { ownColumns, PARENT_KEY, parentKey, parentTable } from '../../table-layout.ts';
 import type { OwnTables } from '../../own-tables.ts';
+import { ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import {
-  growthOutdated,
-  InUse,
-  type ShapeGrowth,
-  tableExists,
-  type TableRemoval,
-  type TableStaging,
-  type TableSwap,
-} from '../../warehouse.ts';
+import { growthOutdated, InUse, type ShapeGrowth, tableExists, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
+
+// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 
 // Each of these functions runs within the caller's transaction.
 
@@ -120,10 +113,10 @@ export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap
   if (root !== undefined) db.exec(createDeletedIndex(own, root).sql);
   createViews(db, views);
   emptyBrokenViews(db, standing);
-  for (const belonging of belongings) createAgain(db, belonging);
+  for (const belonging of belongings) recreate(db, belonging);
 }
 
-function createAgain(db: Database, { type, name, sql }: Dependent): void {
+function recreate(db: Database, { type, name, sql }: Dependent): void {
   try {
     if (db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ?').get(name) === undefined) db.exec(sql);
   } catch (error) {
@@ -205,6 +198,23 @@ function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly
   }
   return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join(parts)})`.compile(own);
 }
+
+/** Returns the table of the parent rows of a child table; null for a resource's own table. */
+function parentTable(table: TableShape, tables: readonly TableShape[]): TableShape | null {
+  const isParent = ({ path, key }: TableShape): boolean =>
+    path.length < table.path.length &&
+    key.length === table.key.length - 1 &&
+    path.every((part, at) => part === table.path[at]);
+  return tables.find(isParent) ?? null;
+}
+
+/** The columns of a child table that hold its parent's key. */
+function parentKey(table: TableShape): readonly string[] {
+  return table.key.slice(0, -1);
+}
+
+/** The prefix of foreign keys from a child table to its parent. */
+const PARENT_KEY = '_sync_parent_';
 
 function list(columns: readonly string[]): RawBuilder<unknown> {
   return sql.join(columns.map((name) => sql.id(name)));
