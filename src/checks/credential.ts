@@ -4,7 +4,6 @@ import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { type CheckFinding, fail, failure, ok, warn } from './listing-scan.ts';
 
-/** A request to the identity path. */
 interface IdentityRequest {
   client: ApiClient;
   listing: ListingTarget;

@@ -35,7 +35,6 @@ const DAY_MS = 86_400_000;
 /** Requests the first page of the listing since a time (epoch milliseconds). */
 export type RequestSince = (at: number) => Promise<ListedPage | 'refused'>;
 
-/** A filter to be tried on a page that was listed without it. */
 interface FilterTrial {
   unfiltered: ListedPage;
   /** The service's clock in epoch milliseconds. */
@@ -61,7 +60,10 @@ interface FilterVerdict {
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync is a full scan and writes only what changed';
 const OTHER_FORM = `set incremental.param, incremental.template and incremental.format in the profile as the service reads them; else ${NO_FILTER}`;
 
-/** Requests nothing, everything and some of a listing by a filter, and judges what it lists. */
+/**
+ * Requests the listing since a year from now (lists nothing), since 1970 (lists everything) and since a time between its
+ * records, and judges the filter by the responses.
+ */
 export async function tryFilter(
   request: RequestSince,
   { unfiltered, now, lookback, shown }: FilterTrial,
@@ -126,7 +128,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
   return Math.floor(before / DAY_MS) === Math.floor(at / DAY_MS);
 }
 
-/** A record that changed after the time and is not listed. */
+/** Describes a record that changed after the time and is not listed; null if there is none. */
 function findMissing(unfiltered: ListedPage, at: number, page: ListedPage): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = unfiltered.records.filter((record) => record.at > at);
@@ -184,13 +186,13 @@ export async function filterFinding(
     return warn(check, `${name} cannot be tried on an empty listing`);
   }
   const now = page.serverDate ?? clock.now();
-  const judge = async (asked: IncrementalProfile): Promise<FilterVerdict> => {
-    const query = querySince(context, asked, unfiltered);
-    const shown = (at: number): string => filterText(asked, query(at));
+  const judge = async (tried: IncrementalProfile): Promise<FilterVerdict> => {
+    const query = querySince(context, tried, unfiltered);
+    const shown = (at: number): string => filterText(tried, query(at));
     return tryFilter((at) => requestFirstPage(context, query(at)), {
       unfiltered,
       now,
-      lookback: asked.lookback,
+      lookback: tried.lookback,
       shown,
     });
   };
@@ -262,11 +264,11 @@ export function isNewestFirst({ incremental }: ResourceProfile): boolean {
   return incremental?.mode === 'newest_first';
 }
 
-/** Follows the order of a listing that must descend by time of change. */
+/** Checks page by page that a listing descends by time of change. */
 export class DescendingOrder {
   readonly #profile: ResourceProfile;
   readonly #since: number;
-  /** What changes at the head pushed on is listed again, and is newer than what it comes after. */
+  /** Records that new ones have pushed to the next page are listed again, which does not break the order. */
   readonly #seen = new Set<string>();
   #last = { key: '', at: Infinity };
   /** How the order was broken, as a sentence without its final period; null if it holds. */
@@ -278,17 +280,17 @@ export class DescendingOrder {
     this.#since = since === null ? -Infinity : toEpochMs(since, updatedZone(profile));
   }
 
-  /** Begins a listing: returns `add`. */
+  /** Starts another listing, and returns `add`. */
   begin(): (page: { records: Page['records'] }) => boolean {
     this.#seen.clear();
     this.#last = { key: '', at: Infinity };
     return (page) => this.add(page);
   }
 
-  /** Adds a page. Returns true if no other is wanted: it changed wholly before the requested time, or breaks the order. */
+  /** Adds a page. Returns true if no further one is needed: all of it changed before the requested time, or breaks the order. */
   add({ records }: { records: Page['records'] }): boolean {
     const times = records.map(({ value }) => this.#follow(value));
-    // All is scanned instead; unless that is accepted, and this scan is all there is.
+    // A full scan follows, unless the profile accepts the filter: then this scan has to read every page.
     if (this.broken !== null) return this.#since > -Infinity && !this.#profile.accept.includes('filter');
     return times.length > 0 && times.every((at) => at < this.#since);
   }

@@ -24,12 +24,12 @@ export interface RequestContext extends ItemSource {
   partition?: string | null;
 }
 
-/** What a scan asks for besides what the profile always says. */
+/** Parameters of a scan in addition to those of the profile. */
 export type ExtraQuery = Pick<ScanOptions, 'extraQuery' | 'values'>;
 
 /**
- * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. Those that request
- * the newest first are part of every scan, so that each shows whether that is so.
+ * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. A sort by time of
+ * change is part of every scan, so that each scan verifies it.
  */
 export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
   const { incremental } = profile;
@@ -38,7 +38,7 @@ export function filterQuery(profile: ResourceProfile, since: string | null): Ext
   return filterSince(incremental, formatSince(since, incremental, updatedZone(profile)));
 }
 
-/** The same for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
+/** The parameters of the filter for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
 export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
   const values = { since };
   return { extraQuery: fillFilter(incremental, values), values };
@@ -57,7 +57,7 @@ function fillValue(place: string, value: string, values: TemplateValues): PlaceV
   return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;
 }
 
-/** The filter as people read it: `updated_since=2026-11-20T12:00:00Z`. */
+/** The filter as users read it: `updated_since=2026-11-20T12:00:00Z`. */
 export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
   const name = filterName(incremental);
   return `${name}=${formatPlaceValue(extraQuery[name] ?? values?.['since'] ?? '')}`;
@@ -72,32 +72,31 @@ export function listingScan(
   const acceptsEnd = profile.accept.includes('end');
   const acceptsStates = profile.accept.includes('states');
   const isFiltered = extraQuery.values?.['since'] !== undefined;
-  const asked = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
+  const request = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
   const oldest = profile.incremental?.lookback;
-  const options = { ...asked, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, oldest };
+  const options = { ...request, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, oldest };
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 
-/** The same request for the listing that a record with this key comes from. */
-export function withPartition(profile: ResourceProfile, key: string, asked: ExtraQuery): ExtraQuery {
+/** The query for the partition that the record with this key comes from. */
+export function withPartition(profile: ResourceProfile, key: string, query: ExtraQuery): ExtraQuery {
   const { partition } = keyParts(profile, key);
-  return partition === null ? asked : { ...asked, values: { ...asked.values, partition } };
+  return partition === null ? query : { ...query, values: { ...query.values, partition } };
 }
 
-/** The first page of such a scan; null if it has none. Throws what a scan throws. */
+/** The first page of a listing; null if it has none. Throws what a scan throws. */
 export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
   for await (const page of scanPages({ ...listingScan(context, lane, extraQuery), acceptsEnd: false })) return page;
   return null;
 }
 
-/** Null if the record has no usable id. */
 export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): string | null {
   const found = recordKey(value, id);
   return 'key' in found ? found.key : null;
 }
 
-/** A listed record as experiments compare it. */
+/** A listed record as the tests of a filter compare it. */
 export interface ListedRecord {
   /** Empty if it has no usable id. */
   key: string;
@@ -106,7 +105,7 @@ export interface ListedRecord {
   at: number;
 }
 
-/** One page of a listing as experiments compare it. */
+/** One page of a listing as the tests of a filter compare it. */
 export interface ListedPage {
   records: readonly ListedRecord[];
   total: number | null;
@@ -126,7 +125,7 @@ export function toListed(
   return { records: listed, total, isWhole: next === null };
 }
 
-/** The first page of the listing with these parameters, or that the service refuses the request. Throws what a scan throws. */
+/** The first page of the listing with these parameters; `refused` if the service refuses the request. */
 export async function requestFirstPage(
   context: RequestContext,
   extraQuery: ExtraQuery,
@@ -175,17 +174,13 @@ export interface CheckFinding {
   error?: ErrorReport;
 }
 
-export function ok(check: string, detail: string, hint?: string): CheckFinding {
-  return { check, status: 'ok', detail, hint };
-}
+const newFinding =
+  (status: CheckFinding['status']) =>
+  (check: string, detail: string, hint?: string): CheckFinding => ({ check, status, detail, hint });
 
-export function warn(check: string, detail: string, hint?: string): CheckFinding {
-  return { check, status: 'warn', detail, hint };
-}
-
-export function fail(check: string, detail: string, hint?: string): CheckFinding {
-  return { check, status: 'fail', detail, hint };
-}
+export const ok = newFinding('ok');
+export const warn = newFinding('warn');
+export const fail = newFinding('fail');
 
 /** The finding of a test that threw. */
 export function failure(check: string, error: unknown): CheckFinding {

@@ -36,23 +36,21 @@ type UnfilteredListing =
   | { is: 'hidden'; records: number; by: readonly string[] }
   /** There are records without `query` of the profile, which may be meant to leave them out. */
   | { is: 'filtered'; records: number; by: readonly string[] }
-  /** Empty as well. */
   | { is: 'empty' }
   /** The service refuses such a request, or none can be made. */
   | { is: 'unknown' };
 
 /**
- * Requests a listing that is empty once more without the parameters of its page and of the filter: a service that takes
- * a parameter that it does not know for a filter by equality lists nothing for it. `kept` is sent all the same. Throws
- * what a request throws that is not refused.
+ * Requests an empty listing again without the parameters of its page and filter: some services take an unknown parameter
+ * for a filter by equality, and list nothing. `sentAnyway` is sent in any case. Throws what a request throws.
  */
 export async function requestWithoutParameters(
   context: RequestContext,
-  kept: ExtraQuery = {},
+  sentAnyway: ExtraQuery = {},
 ): Promise<UnfilteredListing> {
   const { client, listing, profile, meter, signal } = context;
-  const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', kept);
-  const left = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
+  const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', sentAnyway);
+  const omitted = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
   const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
     const parts = { target: listing, templates, values };
     try {
@@ -60,12 +58,12 @@ export async function requestWithoutParameters(
       return recordsOf(await client.get({ ...request, lane: 'incremental', meter, signal }), resource)?.length ?? null;
     } catch (error) {
       signal.throwIfAborted();
-      // The listing was read already: a service that does not answer this question has only left it open.
+      // The listing itself was read: without this response it only stays unknown why it is empty.
       if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
       return null;
     }
   };
-  const names = Object.keys(left);
+  const names = Object.keys(omitted);
   const records = names.length === 0 ? 0 : await count({});
   if (records === null) return { is: 'unknown' };
   if (records === 0) {
@@ -74,11 +72,11 @@ export async function requestWithoutParameters(
     return all === 0 ? { is: 'empty' } : { is: 'filtered', records: all, by: query };
   }
   const by: string[] = [];
-  for (const [name, value] of Object.entries(left)) if (!(await count({ [name]: value }))) by.push(name);
+  for (const [name, value] of Object.entries(omitted)) if (!(await count({ [name]: value }))) by.push(name);
   return { is: 'hidden', records, by: by.length === 0 ? names : by };
 }
 
-/** How an operator reads that parameters hide the records of a listing, and what to do. */
+/** The message that parameters hide the records of a listing, and what to do. */
 export function describeHidden({ is, records, by }: Extract<UnfilteredListing, { by: unknown }>): {
   message: string;
   hint: string;
@@ -125,7 +123,6 @@ export function listingFinding(
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${doubt.message}`, doubt.hint);
 }
 
-/** Whether pages have the requested size. */
 export function pageSizeFindings(
   [first, second]: readonly Page[],
   { page: { size, size_param } }: ResourceProfile,
@@ -196,7 +193,7 @@ export function clockFinding(page: Page, clock: Clock): CheckFinding {
   return warn(check, detail, "cursors follow the service's clock, so nothing is lost by it");
 }
 
-/** Whether the fields of which the profile says something, and that of the state, are there in the records of a page. */
+/** Whether the records of a page have the fields that the profile describes, and the field of their state. */
 export function describedFields(
   records: readonly SourceRecord[],
   { fields, state, unwrap }: ResourceProfile,
@@ -245,7 +242,6 @@ function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
   return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
 }
 
-/** The first page as each caller gets it. */
 export async function requestAsOthers(context: RequestContext, page: Page): Promise<CallerViews> {
   const own = toView(toListed(page, context.profile));
   const nobody = await requestAs(context, page, 'nobody');

@@ -10,29 +10,27 @@ import {
 import { timeZone, type TimeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 
-/** By the service's clock, in epoch milliseconds: when the cursor was first seen, and when the last scan began. */
+/** When the cursor was first seen, and when the last scan began, by the service's clock in epoch milliseconds. */
 interface CursorAge {
   first: number;
   last: number;
 }
 
-/** How a filter takes a time. */
 interface FilterTimeFormat {
   format: string;
   zone?: string | null;
 }
 
 /**
- * The time from which changes are requested: the cursor less the look-back, in a form that `momentOf` reads; a date
- * pattern is only applied when it is sent (`sentMoment`). The look-back re-reads what was committed late and what shares a
- * time with the cursor; unchanged rows cost nothing. Once a scan has looked a whole look-back after the cursor was first
- * seen, it is the time after the cursor: a bulk update that gave a hundred thousand records one time is not fetched
- * again for ever. A format that shows minutes or less never leaves the look-back out, and begins one of its steps before
- * it, because a service may take all of a day for one.
- * Null if the cursor is not a time that we can read: then everything must be scanned.
+ * Returns the time from which changes are requested: the cursor less the look-back, in a form that `toEpochMs` reads (a
+ * date pattern is applied later, by `formatSince`). Null if the cursor is not a time: then everything must be scanned.
  *
- * A cursor without a zone is read in `zone`, and goes back without one in the same form if it is written `as_sent`: in
- * that of `like`, where the cursor was not written by the service.
+ * The look-back finds records that were committed late or share a time with the cursor. Once a scan has covered a whole
+ * look-back after the cursor was first seen, the result is the time just after the cursor, so that records which a bulk
+ * update gave one time are not fetched again and again. A format in steps of a minute or more always has the look-back,
+ * and starts a step earlier, because a service may round to the day.
+ *
+ * A cursor without a zone is read in `zone`; the format `as_sent` writes the result like it, or like `like`.
  */
 export function sinceValue(
   cursor: string,
@@ -64,13 +62,13 @@ export function toEpochMs(text: string, zone: TimeZone | null = null): number {
   return parseInstant(isNumber(text) ? Number(text) : text, zone)?.epochMs ?? -Infinity;
 }
 
-/** A time of `sinceValue` as the request has it. */
+/** Formats a time of `sinceValue` for the request. */
 export function formatSince(since: string, form: FilterTimeFormat, zone: TimeZone | null = null): string {
   return isNamedFormat(form.format) ? since : formatTime(toEpochMs(since), form, since, zone);
 }
 
 /**
- * A time as the service's filter takes it; `as_sent` writes it in the form of `like`, a time of the service. A time
+ * Formats a time as the service's filter takes it; `as_sent` writes it like `like`, a time of the service. A time
  * without a zone is one of `zone`, unless the filter has a zone of its own.
  */
 export function formatTime(

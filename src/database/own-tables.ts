@@ -380,7 +380,6 @@ export interface ViewColumnRow {
   first_seen: string;
 }
 
-/** One delete of a record. */
 interface DeleteRow {
   resource: string;
   id: string;

@@ -7,7 +7,6 @@ export interface ViewDialect {
   readonly types: Readonly<Record<ColumnType, string>>;
   /** A quoted name. */
   id: (name: string) => string;
-  /** A text as a literal. */
   literal: (text: string) => string;
   /** A value converted to another type: the nearest number, the UTC day of a time; NULL if that is impossible. */
   converted(sql: string, from: ColumnType, to: ColumnType): string;

@@ -32,15 +32,6 @@ const DEFAULT_SOURCE_VIEWS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 const SUFFIX = '_view';
 const LIVE_SUFFIX = /_live(?:_view)?$/;
 
-function isLiveView(name: string): boolean {
-  return LIVE_SUFFIX.test(name);
-}
-
-/** Returns the table of a view of live rows. */
-function liveTableName(view: string): string {
-  return view.replace(LIVE_SUFFIX, '');
-}
-
 interface TableChoice {
   tables: ChosenTable[];
   /** The tables whose references decide how these are cut into files. */
@@ -59,7 +50,7 @@ export async function chooseTables(
   copied: readonly string[],
 ): Promise<TableChoice> {
   const existing = await readTables(snapshot, copied);
-  const usual = existing.filter(({ name }) => isLiveView(name) || DEFAULT_SOURCE_VIEWS.test(name));
+  const usual = existing.filter(({ name }) => LIVE_SUFFIX.test(name) || DEFAULT_SOURCE_VIEWS.test(name));
   const related = usual.filter(({ isCopied }) => isCopied);
   const leftOut = names.length > 0 ? [] : usual.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
   const wanted = names.length > 0 ? names : related.map(({ name }) => name);
@@ -155,8 +146,8 @@ function monthColumn(table: ChosenTable, all: readonly ChosenTable[]): ChosenCol
   const keys = keyColumns(table);
   const [stamp, ...sources] = table.columns.slice(keys.length);
   // A summary also has dates of other records.
-  if (stamp?.name !== SYNCED_AT || !isLiveView(table.name)) return null;
-  const key = `${liveTableName(table.name)}.${keys[0]?.name ?? ''}`;
+  if (stamp?.name !== SYNCED_AT || !LIVE_SUFFIX.test(table.name)) return null;
+  const key = `${table.name.replace(LIVE_SUFFIX, '')}.${keys[0]?.name ?? ''}`;
   // References from the table's own child tables are in their keys and do not count.
   const refersToKey = (other: ChosenTable): boolean =>
     other.columns.slice(keyColumns(other).length).some(({ refersTo }) => refersTo === key);

@@ -69,6 +69,13 @@ export function errorReport(error: unknown, clean: (text: string) => string = (t
   return { code, message, ...advice, ...(requestId === undefined ? {} : { request_id: clean(requestId) }) };
 }
 
+/** Returns the code of a system or database error, such as `ENOENT` or an SQLSTATE; '' if there is none. */
+export function errorCode(error: unknown): string {
+  // If a host name has several addresses, Node reports all attempts at once.
+  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

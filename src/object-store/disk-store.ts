@@ -3,9 +3,8 @@ import { mkdir, open, readFile, realpath, rename, rm, writeFile } from 'node:fs/
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError, errorCode, SyncError } from '../model/errors.ts';
 import {
-  codeOf,
   listNames,
   lstatOrNull,
   makeFolder,
@@ -102,7 +101,7 @@ async function putObject(
 /** For `catch`: ignores one error of the file system. */
 function ignore(code: string): (error: unknown) => void {
   return (error) => {
-    if (codeOf(error) !== code) throw error;
+    if (errorCode(error) !== code) throw error;
   };
 }
 
@@ -145,7 +144,7 @@ async function makeDurable(file: string, bytes: number, fileMode: number): Promi
 /** Null if it is missing or a link. */
 async function openToRead(file: string): Promise<Readable | null> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
-    if (['ENOENT', 'ELOOP'].includes(codeOf(error))) return null;
+    if (['ENOENT', 'ELOOP'].includes(errorCode(error))) return null;
     throw error;
   });
   return handle && handle.createReadStream();

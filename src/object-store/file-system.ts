@@ -1,21 +1,16 @@
 import { existsSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, opendir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { ConfigError, messageOf, SyncError } from '../model/errors.ts';
+import { ConfigError, errorCode, messageOf, SyncError } from '../model/errors.ts';
 
-const UNUSABLE = new Set([
-  'EACCES',
-  'EEXIST',
-  'EISDIR',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'ENOENT',
-  'ENOTDIR',
-  'EPERM',
-  'EROFS',
-  'EXDEV',
-]);
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+// Functions on files and folders for stores and exports, and the errors that they throw.
+
+/** Error codes of a folder that this user cannot use. */
+export const UNUSABLE_CODES = new Set(
+  'EACCES EEXIST EISDIR ELOOP ENAMETOOLONG ENOENT ENOTDIR EPERM EROFS EXDEV'.split(' '),
+);
+/** Error codes of a full disk, a quota or a file-size limit. */
+export const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** Calls `work`, and throws its errors of the file system as `SyncError` or `ConfigError`. */
 export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
@@ -28,17 +23,17 @@ export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): 
 
 /** The error of a store for a failed call of the file system; any other error unchanged. */
 export function storeError(shown: string, error: unknown): unknown {
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (error instanceof SyncError || code === '') return error;
   const message = `${shown}: ${messageOf(error)}`;
-  if (FULL.has(code)) {
+  if (FULL_CODES.has(code)) {
     return new SyncError('file_store_full', message, {
       recovery: 'retry',
       hint: 'make room on its volume (content-sync files prune removes what nothing shows any more); fetching then resumes by itself',
       cause: error,
     });
   }
-  if (UNUSABLE.has(code)) {
+  if (UNUSABLE_CODES.has(code)) {
     return new ConfigError('file_store_unwritable', message, {
       hint: 'give this user the right to make files there, and check that its volume is mounted and may be written to',
       cause: error,
@@ -51,11 +46,6 @@ export function storeError(shown: string, error: unknown): unknown {
   });
 }
 
-/** The code of a failed call of the file system; empty for anything else. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
-
 /**
  * Creates a folder with those above it. Level by level, because Node's `recursive` never ends if a file system
  * responds ENOENT, as /proc does.
@@ -64,7 +54,7 @@ export async function makeFolder(folder: string): Promise<void> {
   if (existsSync(folder)) return;
   await makeFolder(path.dirname(folder));
   await mkdir(folder).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
   });
 }
 
@@ -108,7 +98,7 @@ export async function lstatOrNull(path: string): Promise<Stats | null> {
   try {
     return await lstat(path);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
 }

@@ -36,7 +36,6 @@ interface UnsteppedPage extends ReadPage {
   overlap: number;
 }
 
-/** A page with its next step. */
 interface SteppedPage extends UnsteppedPage, VerifiedEnd {
   next: PagePosition | null;
 }
@@ -167,7 +166,7 @@ export class PageReader {
 
   /** Reads a page again, as it is now. */
   #readAgain(position: PagePosition): Promise<ReadPage> {
-    return this.#parts.ages.again(() => this.#readNow(position));
+    return this.#parts.ages.readAgain(() => this.#readNow(position));
   }
 
   /** Reads a page out of its turn; null if it is past the last one by now. */
@@ -198,7 +197,7 @@ export class PageReader {
     const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
     if (isThere) return { ...again, overlap: Infinity };
     if (found !== -1) return { ...read, overlap: 1 };
-    state.loseTrack();
+    state.noteLargeMove();
     return { ...read, overlap: 0 };
   }
 
@@ -208,7 +207,7 @@ export class PageReader {
     const { last } = state;
     if (last === null || !state.hasReachedTotal || state.isComplete) return { read: null, before: [] };
     const again = await this.#readAgain(last.position);
-    if (lastKnown(again.keys, last.keys) === -1) state.loseTrack();
+    if (lastKnown(again.keys, last.keys) === -1) state.noteLargeMove();
     return { read: null, before: [this.#replaceLast(again, last.position, position)] };
   }
 
@@ -230,7 +229,7 @@ export class PageReader {
       const again = await this.#readAgain(place);
       const mayBeStale = state.mayBeStale(again.total);
       if (lastKnown(again.keys, keys) === -1 || before.length === MAX_REREADS) {
-        state.loseTrack();
+        state.noteLargeMove();
         break;
       }
       before.push(this.#replaceLast(again, place, position));
@@ -391,7 +390,6 @@ export function isNumericStep(position: PagePosition, next: PagePosition, receiv
   return isIncreased(decodeBase64(before.get(name) ?? ''), decodeBase64(value), received);
 }
 
-/** Returns the value itself if it is no text in Base64. */
 function decodeBase64(value: string): string {
   if (/^\d+$/.test(value) || !BASE64.test(value)) return value;
   const text = Buffer.from(value, 'base64').toString('latin1');

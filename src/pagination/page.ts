@@ -17,7 +17,6 @@ export interface Page extends ScannedPage {
 /** A page before it is returned to the consumer. */
 export interface ScannedPage {
   position: PagePosition;
-  /** The position after this page; null at the end of the listing. */
   next: PagePosition | null;
   records: SourceRecord[];
   /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
@@ -66,7 +65,6 @@ export interface Doubt {
 /** The end of a scan. It is verified if there is no doubt. */
 export interface ScanEnd {
   proof: EndProof | null;
-  /** Distinct records; null if unknown. */
   records: number | null;
   doubts: readonly Doubt[];
   /** The same for two scans that saw the same records on the same pages. */

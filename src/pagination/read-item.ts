@@ -23,8 +23,8 @@ export interface ItemSource {
 }
 
 /**
- * One record at a time (local epoch milliseconds), or that it does not exist; then with the tombstone in the response,
- * or the record that the profile's filter leaves out.
+ * The result of fetching one record at a time (local epoch milliseconds). If it does not exist for the copy, `stated` is
+ * the tombstone in the response, or `leftOut` the record that the profile's `filter` excludes.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
@@ -81,7 +81,7 @@ export function isOtherAnswer({ code }: SyncError): boolean {
   return OTHER_ANSWERS.has(code);
 }
 
-/** Fetched individually, a record may be in no map whose key would be its id. */
+/** In a listing that is a map, the id is the key; a record that is fetched individually lacks it. */
 function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
   const { id } = keyParts(profile, key);
   const { key_field } = profile;
@@ -90,7 +90,7 @@ function withKeyField(record: SourceRecord, profile: ResourceProfile, key: strin
     : withField(record, key_field, id);
 }
 
-/** True for an answer that one of the rules names. */
+/** Returns a function that is true for the responses that the rule describes. */
 export function matchesGoneRule(
   rule: GoneRule | null,
 ): (answer: { status: number; json: JsonValue | undefined }) => boolean {
@@ -99,7 +99,6 @@ export function matchesGoneRule(
   return (answer) => status.includes(answer.status) && (body === undefined || bodyMatches(answer.json, body));
 }
 
-/** Throws `item_unreadable` if the profile has no path for a single record, or the key would lead to another one. */
 function itemRequest({ listing, profile }: ItemSource, key: string): BuiltRequest {
   if (profile.item === null) throw unreadable('the profile has no path for a single record');
   const values = { ...keyParts(profile, key) };

@@ -9,7 +9,6 @@ import { type ScanOptions, scanPages } from './scan-pages.ts';
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {
-  /** In the order of the scan. */
   values: readonly string[];
   /** Those that a resumed scan must read although it has passed their place. */
   late: readonly string[];
@@ -156,7 +155,6 @@ class JointEnd {
     this.#doubts.set('unread', unreadListing(first, firstError, count + 1));
   }
 
-  /** Adds the end of one listing. */
   add({ doubts, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
     for (const doubt of doubts) {
       if (!this.#doubts.has(doubt.code))

@@ -55,7 +55,6 @@ function parseTime(value: JsonValue | undefined): number | null {
   return parseInstant(/^\d{9,16}$/.test(value) ? Number(value) : value)?.epochMs ?? null;
 }
 
-/** A field with times. */
 interface TimeField {
   path: string;
   /** Records without it. */

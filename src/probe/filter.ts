@@ -62,7 +62,6 @@ const NO_HINT = /\[|before|sort|order|until|_lte?$/i;
 const MAX_SINGLE = 6;
 /** Forms that change the response, but are no filter by time. */
 const MAX_DISTURBING = 3;
-/** The lookback of a sync. */
 const LOOKBACK_MS = 600_000;
 
 /** All groups, in the order in which they are tried. */
@@ -107,7 +106,6 @@ export async function probeFilter(listing: ProbedListing): Promise<void> {
   }
 }
 
-/** The form with the names of the resource's fields. */
 function fillNames({ updated: [u = '', c = u] }: ProbedListing, form: FilterForm): QueryParams {
   const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));

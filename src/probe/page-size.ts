@@ -18,7 +18,6 @@ export const SMALL_PAGE = 2;
 const LARGE_PAGE = 250;
 const USUAL_PAGE = 100;
 
-/** A parameter that takes a page size. */
 interface SizeParam {
   name: string;
   evidence: string;

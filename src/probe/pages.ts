@@ -30,7 +30,6 @@ const CURSOR_PARAMS =
   'cursor after {field} page_token pageToken starting_after next page[after] page[cursor] continuation token marker offset';
 const MAX_CURSOR_PARAMS = 9;
 
-/** Parameters that take the key of the last record. */
 const KEY_PARAMS = ['starting_after', 'after', 'after_id', 'since_id', 'last_id', 'min_id', 'cursor', 'start_after'];
 
 /** Sizes that services return by default: that number of records may be all, or only a page. */

@@ -31,7 +31,6 @@ export interface ProbeRequest {
 
 /** What the service returned, also if that is a refusal, no JSON, or nothing at all. */
 export interface ProbeResponse {
-  /** Path and query as requested, without the credential. */
   requested: string;
   /** Where redirects led, without the credential. */
   url: URL;
@@ -107,7 +106,6 @@ interface ProbeClientOptions {
 }
 
 const MAX_ATTEMPTS = 3;
-/** The longest wait that an interactive user has to accept. */
 const MAX_WAIT_MS = 60_000;
 const HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 const BODY_LIMITS = { values: 1_000_000, digits: 1_000_000 };
@@ -131,7 +129,6 @@ export class ProbeClient implements AsyncDisposable {
   readonly statuses = new Set<number>();
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
-  /** The form of the credential that is sent. */
   form: CredentialForm = NO_CREDENTIAL;
 
   constructor(options: ProbeClientOptions) {

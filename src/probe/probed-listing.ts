@@ -41,7 +41,6 @@ export interface ProbeContext {
 
 /** A listing of the service, and what the experiments have found out about it so far. */
 export interface ProbedListing extends ProbeContext {
-  /** The name of the resource. */
   name: string;
   /** Below the base URL. */
   path: string;
@@ -49,7 +48,6 @@ export interface ProbedListing extends ProbeContext {
   query: QueryParams;
   /** The first page as it comes without a parameter. */
   first: ProbeResponse;
-  /** The path of the records in a response. */
   recordsPath: string;
   /** Objects in the records that wrap a plain value. */
   unwrap: readonly UnwrapRule[];

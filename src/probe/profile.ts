@@ -127,7 +127,6 @@ function inexpressible(lost: readonly Finding[]): SyncError {
   });
 }
 
-/** Max characters of evidence per line. */
 const MAX_EVIDENCE = 220;
 
 type Written = Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] };

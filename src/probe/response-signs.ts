@@ -36,13 +36,11 @@ export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: s
   return { totals: named(totals), pages: named(pages) };
 }
 
-/** How a response may name the next page. */
 interface NextSigns {
   /** The next page of the `Link` header. */
   link: string | null;
   urls: ValueAt<string>[];
   cursors: ValueAt<string>[];
-  /** The field that says that there are more records. */
   hasMore: string | null;
   /** True if a link, an address or `hasMore` says that there are more. */
   saysMore: boolean;

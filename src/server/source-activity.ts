@@ -49,12 +49,12 @@ interface EndedScan extends CountedFigures {
 const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
 const FILE_RESULTS: Readonly<Record<FetchedFile['outcome']['is'], FileResult | null>> = {
-  here: 'stored',
+  fetched: 'stored',
   unchanged: 'unchanged',
   failed: 'failed',
   refused: 'refused',
   gone: 'gone',
-  'put off': null,
+  deferred: null,
 };
 
 /** The result of the row by the final outcome of its delivery; null if no row changed. Other outcomes are not final. */
@@ -163,7 +163,7 @@ export class SourceActivity implements RunWatcher {
       const result = FILE_RESULTS[outcome.is];
       const labels = { source, resource: row.resource };
       if (result !== null) this.#counters.files.inc({ ...labels, result });
-      if (outcome.is === 'here' && outcome.fetched > 0) this.#counters.fileBytes.inc(labels, outcome.fetched);
+      if (outcome.is === 'fetched' && outcome.bytes > 0) this.#counters.fileBytes.inc(labels, outcome.bytes);
     }
   };
 

@@ -18,7 +18,6 @@ interface LoadedPage {
   again?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
-  /** The listing's total; absent or null if none exists. */
   total?: number | null;
   /** Records on the largest page so far that named a next one; absent or 0 if none did. */
   fullPageSize?: number;

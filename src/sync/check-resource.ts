@@ -1,8 +1,26 @@
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
-import { type CheckFinding, type ExtraQuery, fail, failure, listingScan, ok, type RequestContext, samplePartition, warn } from '../checks/listing-scan.ts';
-import { clockFinding, describedFields, fieldFindings, listingFinding, pageSizeFindings, requestAsOthers, requestWithoutParameters } from '../checks/listing.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  failure,
+  listingScan,
+  ok,
+  type RequestContext,
+  samplePartition,
+  warn,
+} from '../checks/listing-scan.ts';
+import {
+  clockFinding,
+  describedFields,
+  fieldFindings,
+  listingFinding,
+  pageSizeFindings,
+  requestAsOthers,
+  requestWithoutParameters,
+} from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
 import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
@@ -16,7 +34,15 @@ import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
-import { addDays, dayOf, dayReading, localDay, rangeQuery, type ReportRange, windowAt } from './reports/report-windows.ts';
+import {
+  addDays,
+  dayOf,
+  dayReading,
+  localDay,
+  rangeQuery,
+  type ReportRange,
+  windowAt,
+} from './reports/report-windows.ts';
 
 // `content-sync check`: tests what the profile says of one resource against the live service.
 
@@ -26,15 +52,15 @@ import { addDays, dayOf, dayReading, localDay, rangeQuery, type ReportRange, win
  * this one only, or none is sent. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(
-  asked: RequestContext,
+  given: RequestContext,
   resources: Profile['resources'],
   credential: 'identified' | 'unproved' | 'none',
 ): Promise<CheckFinding[]> {
-  const { profile, signal } = asked;
+  const { profile, signal } = given;
   const pages: Page[] = [];
-  let context = asked;
+  let context = given;
   const listed = await runTest('listing', signal, async () => {
-    if (profile.partitions !== null) context = { ...asked, partition: await samplePartition(asked, resources) };
+    if (profile.partitions !== null) context = { ...given, partition: await samplePartition(given, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
     const isEmpty = pages[0]?.records.length === 0;
@@ -77,11 +103,11 @@ export async function checkResource(
 
 /** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
-  const asked = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isVerified: false } };
+  const scan = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isVerified: false } };
   let pages = 0;
   let isCut = false;
   const isEnough: ScanOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
-  for await (const page of scanPages({ ...asked, isEnough })) yield isCut ? { ...page, end: null } : page;
+  for await (const page of scanPages({ ...scan, isEnough })) yield isCut ? { ...page, end: null } : page;
 }
 
 const NO_PARENT = warn('listing', 'the service lists no record of the parent, so there is no listing to ask for');
@@ -191,17 +217,17 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const { records, isWhole } = await recordsOf(one);
   const wider = hasEnd ? (await recordsOf(two)).records : [];
   const last = addDays(one.to, -1);
-  const asked = one.from === last ? one.from : `${one.from} to ${last}`;
+  const days = one.from === last ? one.from : `${one.from} to ${last}`;
   const ofOne = wider.filter(({ value }) => (dayOf(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
   const check = 'windows';
   if (isWhole && records.length < ofOne) {
-    const detail = `asked for ${asked} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
+    const detail = `asked for ${days} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'
       : 'set windows.zone, or windows.format with the time of day';
     return fail(check, detail, hint);
   }
-  if (records.length > 0) return ok(check, `${records.length} rows for ${asked}, all of these days`);
+  if (records.length > 0) return ok(check, `${records.length} rows for ${days}, all of these days`);
   const hint = 'an empty report proves nothing: check windows.field, from_param, to_param, format and zone';
-  return warn(check, `nothing is listed for ${asked}`, hint);
+  return warn(check, `nothing is listed for ${days}`, hint);
 }

@@ -12,7 +12,6 @@ import { updatedZone } from '../rows/columns/updated-time.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { isOtherCredential, SEVERAL } from './advance-checkpoint.ts';
 
-/** The kind of sync that a command asks for. */
 export type SyncCommand = 'backfill' | 'sync';
 
 export interface ScanPlan {
@@ -73,7 +72,6 @@ export function planScan(input: PlanInput): ScanPlan {
   return { mode, checkpoint, resumed: false };
 }
 
-/** The checkpoint at the first page of a scan. */
 export function startScan(base: CheckpointRow, mode: ScanMode, since: string | null, now: number): CheckpointRow {
   const begun = { walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
   return { ...base, ...NO_SCAN, walk_credential: base.walk_credential, due_at: null, ...begun };
@@ -174,9 +172,9 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
   if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
-  const isKnownSince = seenAt !== null && checkedAt !== null;
-  const looks = isKnownSince ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
-  return sinceValue(cursor, incremental, looks, updatedZone(profile));
+  const hasTimes = seenAt !== null && checkedAt !== null;
+  const age = hasTimes ? { first: timestampMs(seenAt), last: timestampMs(checkedAt) } : null;
+  return sinceValue(cursor, incremental, age, updatedZone(profile));
 }
 
 /** Scanned to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */

@@ -26,11 +26,9 @@ export type RefetchOutcome =
   | 'behind'
   | 'unreadable';
 
-/** The record as the events describe it. */
 export interface ExpectedRecord {
   /** Its time of change, epoch milliseconds; null if no event states one. */
   after: number | null;
-  /** True if an event says that it is deleted. */
   isDelete: boolean;
   /** True if it is not fetched again for these events. */
   isLastTry?: boolean;

@@ -90,88 +90,50 @@ interface WarningKind {
   proof: Proof | null;
 }
 
-/** The meaning of each warning for its run. Codes are stable. */
+/** What each warning means for the status of its run; `config/errors.md` explains the codes, which are stable. */
 const WARNING_KINDS = {
-  /** Times of an earlier run were in the future. */
   clock_was_ahead: { isPartial: false, proof: null },
-  /** A column of numbers, times or booleans has become one of texts. */
   column_is_text: { isPartial: false, proof: null },
-  /** The new and changed records have no value for columns that most records had: the copy is as the service says. */
   columns_gone: { isPartial: false, proof: null },
-  /** The filter that supplies the changes during a full scan is not verified. */
   catch_up_unproved: { isPartial: true, proof: 'filter' },
-  /** Scanned fully under another credential than before; what is missing under it is held. */
   credential_changed: { isPartial: false, proof: null },
-  /** The same, and nothing is missing under it. */
   credential_renewed: { isPartial: false, proof: null },
-  /** A full scan has found deletes of which the feed of deletes says nothing. */
   delete_feed_incomplete: { isPartial: false, proof: null },
-  /** The feed of deletes was not read to its end: rows may be live of which it says that they are gone. */
   delete_feed_unread: { isPartial: true, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },
   empty_listing: { isPartial: true, proof: null },
-  /** The listing and the copy are empty, and so is the listing without parameters. */
   listing_empty: { isPartial: false, proof: null },
-  /** The same, but for the listing without `query` of the profile. */
   listing_filtered: { isPartial: true, proof: null },
-  /** Guesses of the profile that no run has verified yet. */
   profile_unverified: { isPartial: true, proof: null },
-  /** Records of one page share a key and differ, and nothing shows which of them is right. */
   keys_shared: { isPartial: true, proof: null },
-  /** The same, and one of them changed later: nothing shows whether the others are older states of it. */
   states_listed: { isPartial: true, proof: 'states' },
-  /** Nothing that the service answered shows that the listing has ended. */
   end_unproved: { isPartial: true, proof: 'end' },
-  /** The rows of the parent, of which each has a listing, may not be all that there are. */
   parents_unproved: { isPartial: true, proof: 'end' },
-  /** The database has forgotten what it had confirmed to this run, which has read it again. */
   warehouse_set_back: { isPartial: false, proof: null },
-  /** A full scan has ended without a place from which its feed can be gone on with. */
   feed_not_begun: { isPartial: false, proof: null },
-  /** The service no longer knows the place in its feed: everything was scanned instead. */
   feed_refused: { isPartial: false, proof: null },
-  /** Fields changed in nearly all records of a page, whose times of change did not. */
   fields_volatile: { isPartial: false, proof: null },
-  /** Files that could not be fetched; that the profile does not admit; or that were not requested yet. */
   files_failed: { isPartial: true, proof: null },
   files_refused: { isPartial: true, proof: null },
   files_waiting: { isPartial: true, proof: null },
-  /** It lists what changed long before the requested time: nothing is lost, and nothing saved. */
   filter_ignored: { isPartial: false, proof: 'filter' },
-  /** The record that set the cursor was not listed; the run has scanned fully instead, unless that is accepted. */
   filter_not_believed: { isPartial: false, proof: 'filter' },
-  /** The listing has a total, and ended before it. */
   total_not_reached: { isPartial: true, proof: null },
-  /** The service refused one of several listings: its rows stay as they were. */
   listing_unread: { isPartial: true, proof: null },
-  /** A record that was fetched individually was not the listed one. */
   item_unproved: { isPartial: true, proof: 'item' },
-  /** A listing shows records in an older state than their rows, and nothing has decided yet which one holds. */
   older_listed: { isPartial: true, proof: null },
-  /** Records moved between pages while they were read, and one may have slipped past. */
   listing_moved: { isPartial: true, proof: 'end' },
-  /** Pages came out of a cache, from other moments than the scan. */
   pages_cached: { isPartial: true, proof: 'cache' },
-  /** Rows that no filter by time can ever list; the run has scanned fully instead, unless that is accepted. */
   records_without_updated: { isPartial: false, proof: 'filter' },
-  /** The database keeps milliseconds of times with microseconds. */
   times_cut: { isPartial: false, proof: null },
-  /** A window of reports is as large as the service lists at most. */
   window_capped: { isPartial: true, proof: null },
-  /** An answer would take too much of a window away: it stays as it was until an operator decides. */
   window_held: { isPartial: true, proof: null },
-  /** Windows of reports were older than they are kept. */
   windows_dropped: { isPartial: false, proof: null },
-  /** The service refused a window: its rows stay as they were, and the next run requests it again. */
   window_unread: { isPartial: true, proof: null },
-  /** A view hides values, because external objects keep it from getting a wider type. */
   view_held: { isPartial: true, proof: null },
-  /** One window alone is too much for the service. */
   window_too_large: { isPartial: true, proof: null },
-  /** Sums that the service states for a range are not those of its rows. */
   window_total_differs: { isPartial: true, proof: 'totals' },
-  /** The service refuses a day that is not over: it is copied once it is. */
   window_unfinished: { isPartial: false, proof: null },
 } as const satisfies Record<string, WarningKind>;
 

@@ -68,7 +68,7 @@ export function resourceContext(
     const hint = `it has ${Object.keys(whole.resources).join(', ')}`;
     throw new ConfigError('usage', `the profile has no resource "${owned.resource}"`, { hint });
   }
-  const unknown = { at: -Infinity, asking: null, fault: null, comparing: Promise.resolve(), looking: null };
+  const unknown = { at: -Infinity, control: null, fault: null, comparing: Promise.resolve(), lookup: null };
   const proof: ItemProof = proofs.get(owned.resource) ?? { ...unknown, fields: new Map() };
   proofs.set(owned.resource, proof);
   return { ...source, owned, profile, whole, signal, meter, proof, runAhead: whole.http.concurrency };
@@ -122,7 +122,7 @@ export interface ItemProof {
   /** When an existing record was last requested; local epoch milliseconds. Every caller may advance it. */
   at: number;
   /** A control request in progress, and when it began. */
-  asking: { since: number; verdict: Promise<string | null> } | null;
+  control: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record that was fetched individually. */
   fields: FieldKinds;
   /**
@@ -133,7 +133,7 @@ export interface ItemProof {
   /** Comparisons with the listing run one after the other, because the first often answers the others as well. */
   comparing: Promise<unknown>;
   /** The lookup in the listing that is in progress. */
-  looking: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
+  lookup: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 
 /** True for an error of one request, false for one after which the run itself cannot continue. */

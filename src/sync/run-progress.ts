@@ -49,7 +49,6 @@ export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1
   note(progress, outcome);
 }
 
-/** Counts records that were fetched individually. */
 export function countRecords(progress: RunProgress, outcome: PageOutcome): void {
   progress.figures = withRecords(progress.figures, outcome);
   note(progress, outcome);
@@ -106,29 +105,30 @@ function cutWarning(time: string): Warning {
 
 /** Reported if records that differ have one key. */
 export function sharedKeyWarnings({ shared, notes }: RunProgress): Warning[] {
-  return [
-    ...clashWarning('keys_shared', shared, {
-      and: ['differs from it', 'differ from it'],
-      hint: 'only the last of them became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, its time of change as `updated`',
-    }),
-    ...clashWarning(
-      'states_listed',
-      { count: notes.older_copies, example: shared.older ?? null },
-      {
-        and: ['has an older time of change', 'have an older time of change'],
-        hint: 'only the newest became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, say so by accept: [states]',
-      },
-    ),
-  ];
+  const older = { count: notes.older_copies, example: shared.older ?? null };
+  const warnings: Warning[] = [];
+  if (shared.count > 0) {
+    const message = describeClashes(shared, ['differs from it', 'differ from it']);
+    const hint =
+      'only the last of them became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, its time of change as `updated`';
+    warnings.push({ code: 'keys_shared', message, hint });
+  }
+  if (older.count > 0) {
+    const message = describeClashes(older, ['has an older time of change', 'have an older time of change']);
+    const hint =
+      'only the newest became a row: name the fields that tell them apart as `id` in the profile, or, where they are states of one record, say so by accept: [states]';
+    warnings.push({ code: 'states_listed', message, hint });
+  }
+  return warnings;
 }
 
-function clashWarning(
-  code: Warning['code'],
+function describeClashes(
   { count, example }: { count: number; example: string | null },
-  { and: [one, several], hint }: { and: readonly [one: string, several: string]; hint: string },
-): Warning[] {
-  if (count === 0) return [];
-  const [have, and] = count === 1 ? ['record has', one] : ['records have', several];
-  const such = example === null ? '' : `, such as ${JSON.stringify(example)}`;
-  return [{ code, message: `${count} ${have} the id of another listed record and ${and}${such}`, hint }];
+  [one, several]: readonly [one: string, several: string],
+): string {
+  const what =
+    count === 1
+      ? `record has the id of another listed record and ${one}`
+      : `records have the id of another listed record and ${several}`;
+  return `${count} ${what}${example === null ? '' : `, such as ${JSON.stringify(example)}`}`;
 }

@@ -20,7 +20,7 @@ import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts'
 import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { judgeScan } from './scan/scan-until-complete.ts';
+import { judgeScan } from './scan/load-pages.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {
@@ -216,17 +216,17 @@ async function sharedLookup(
 ): Promise<Lookup> {
   const { proof, clock, profile } = context;
   const { partition } = keyParts(profile, key);
-  const known = proof.looking?.partition === partition ? proof.looking : null;
+  const known = proof.lookup?.partition === partition ? proof.lookup : null;
   const from = since === null ? null : (parseInstant(/^\d+$/.test(since) ? Number(since) : since)?.epochMs ?? null);
   const serves =
     known !== null && known.startedAt >= after && (known.since === null || (from !== null && known.since <= from));
   if (serves) return known.found;
-  const looking = { partition, startedAt: clock.now(), since: from, found: lookup(context, key, since, lane) };
-  proof.looking = looking;
+  const started = { partition, startedAt: clock.now(), since: from, found: lookup(context, key, since, lane) };
+  proof.lookup = started;
   try {
-    return await looking.found;
+    return await started.found;
   } finally {
-    if (proof.looking === looking) proof.looking = null;
+    if (proof.lookup === started) proof.lookup = null;
   }
 }
 

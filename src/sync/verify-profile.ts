@@ -67,7 +67,6 @@ export async function noteVerified(context: RunContext, scan: WholeScan): Promis
   await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })], owned.lease());
 }
 
-/** Warns of fields that the profile calls unverified, and that no run has verified. */
 export async function warnOfUnverified({ profile, progress, warehouse, owned }: RunContext): Promise<void> {
   const { unverified } = profile;
   if (unverified.length === 0) return;

@@ -373,7 +373,6 @@ export function finalColumn(
   return [ownColumn('is_final', 'boolean', sql, 'False while the service may still change the window of the row.')];
 }
 
-/** Types that contain days. */
 const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
 
 /** Returns the column with the day of a row; null if it has none, or if its days are in another zone than UTC. */

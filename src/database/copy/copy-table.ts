@@ -2,10 +2,9 @@
 import { hash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { escapeIdentifier as quoted } from 'pg';
-import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
+import { ConfigError, errorCode, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
-import { errorCode } from '../postgres/connection/errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 interface TableCopy {

@@ -1,4 +1,3 @@
-// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 import {
   closeSync,
   existsSync,
@@ -25,6 +24,8 @@ import type { Warehouse } from '../warehouse.ts';
 import { databaseError, hasErrorCode, isBusy } from './connection/errors.ts';
 import { stepsDone } from './connection/open-file.ts';
 import { openInbox, openInboxFile } from './inbox/open-inbox.ts';
+
+// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 
 /** The files of one source. */
 interface SourceFiles {
@@ -196,7 +197,6 @@ function syncFolder(file: string): void {
   }
 }
 
-/** Opens and migrates a file. */
 type OpenWarehouse = (file: string, clock: Clock) => Promise<Warehouse>;
 
 const originSchema = z.object({

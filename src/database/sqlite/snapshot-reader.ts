@@ -45,7 +45,7 @@ async function* readBatches(file: File, query: ViewQuery): AsyncGenerator<ViewCe
   if (batch.length > 0) yield batch;
 }
 
-const id = (name: string): string => VIEW_DIALECT.id(name);
+const { id } = VIEW_DIALECT;
 
 function toCell(value: SQLOutputValue, column: ReadColumn): ViewCell {
   if (value === null) return null;

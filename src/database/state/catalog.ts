@@ -50,7 +50,7 @@ export interface Catalogue {
   comments: ReadonlyMap<string, string | null>;
 }
 
-/** Throws as `readTables` does. */
+/** Reads all tables, columns and comments. Throws as `readTables` does. */
 export async function readCatalogue(own: Kysely<OwnTables>): Promise<Catalogue> {
   const rows = await columnRows(own).execute();
   const comments = rows.map((row) => [commentKey(row.table_name, row.column_name), row.comment] as const);
@@ -79,8 +79,8 @@ export function rememberShape(
   after: ResourceShape,
   changes: readonly ShapeChange[],
   at: string,
-  descriptions: FieldDescriptions = NO_DESCRIPTIONS,
-  runId: string | null = null,
+  descriptions: FieldDescriptions,
+  runId: string,
 ): CompiledQuery[] {
   const { resource, tables } = after;
   const known = new Set(before?.tables.map((table) => table.name));
@@ -113,13 +113,10 @@ function toTable(rows: ColumnRow[]): TableShape {
     name: first.table_name,
     path: parsePath(first, first.table_path),
     key: rows.filter((row) => row.role === 'key').map((row) => row.column_name),
-    columns: sourceColumns(rows),
+    columns: rows
+      .filter((row) => row.role === 'source')
+      .map((row) => ({ name: row.column_name, path: parsePath(row, row.source_path), type: parseType(row) })),
   };
-}
-
-function sourceColumns(rows: readonly ColumnRow[]): Column[] {
-  const found = rows.filter((row) => row.role === 'source');
-  return found.map((row) => ({ name: row.column_name, path: parsePath(row, row.source_path), type: parseType(row) }));
 }
 
 function parsePath(row: ColumnRow, text: string): string[] {
@@ -204,10 +201,10 @@ export function saveComments(
     const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
     return own
       .updateTable('_sync_columns')
-      .from(values.as('said'))
-      .set((is) => ({ comment: is.ref('said.column3') }))
-      .whereRef('_sync_columns.table_name', '=', 'said.column1')
-      .whereRef('_sync_columns.column_name', '=', 'said.column2')
+      .from(values.as('changed'))
+      .set((is) => ({ comment: is.ref('changed.column3') }))
+      .whereRef('_sync_columns.table_name', '=', 'changed.column1')
+      .whereRef('_sync_columns.column_name', '=', 'changed.column2')
       .compile();
   });
 }
@@ -240,9 +237,6 @@ export interface FieldDescriptions {
   fields: Readonly<Record<string, { description?: string | undefined; unit?: string | undefined }>>;
 }
 
-const NO_DESCRIPTIONS: FieldDescriptions = { id: [], fields: {} };
-
-/** Returns the comments of all tables and columns of a resource. */
 export function commentsOf({ resource, tables }: ResourceShape, descriptions: FieldDescriptions): ColumnComment[] {
   return tables.flatMap((table): ColumnComment[] => {
     const { name, path, key, columns } = table;
@@ -333,7 +327,7 @@ export interface StoredView {
   columns: readonly ViewColumnRow[];
 }
 
-/** The columns of `_sync_view_columns` that a new definition replaces. */
+/** The columns of `_sync_view_columns` that a changed view updates. */
 const REPLACED = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
 
 /** The existing views, by name. */
@@ -349,13 +343,13 @@ export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, Sto
   return new Map(views.map((view) => [view.view_name, { view, columns: byView.get(view.view_name) ?? [] }]));
 }
 
-/** How often tables and views have changed: to be read before the state from which a change is planned. */
+/** How often tables and views have changed. Read it before the state from which a change is planned. */
 export async function readGrowths(own: Kysely<OwnTables>): Promise<number> {
   const { growths } = await own.selectFrom('_sync_growth').select('growths').executeTakeFirstOrThrow();
   return growths;
 }
 
-/** Increments the count; changes no row if another change was made since. */
+/** Returns the statement that increments the count; it changes no row if another process has made a change since. */
 export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQuery {
   return own
     .updateTable('_sync_growth')
@@ -382,7 +376,7 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
   );
 }
 
-/** Has all views created again with their current columns, whatever changes are planned. */
+/** Returns the statements that have all views created again with the next change. */
 export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {
   const growth = own.updateTable('_sync_growth').set(({ eb }) => ({ growths: eb('growths', '+', 1) }));
   return [own.updateTable('_sync_views').set({ query: '' }).compile(), growth.compile()];

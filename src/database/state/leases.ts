@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { SyncError } from '../../model/errors.ts';
+import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { LeaseRow } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
@@ -211,6 +211,6 @@ export function isOtherRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return errorCode(error) === 'EPERM';
   }
 }

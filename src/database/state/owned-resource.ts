@@ -56,8 +56,26 @@ interface UpToDateViews {
   until: number;
 }
 
-/** A resource that this process owns: its lease, the tables as they are, and the commit slot. */
-export interface OwnedResource {
+/** Facts of an owned resource that all its users share. */
+interface ResourceFacts {
+  /** Null before the tables are read or created. The code that changes them stores the new shape here. */
+  shape: ResourceShape | null;
+  /** Years that the calendar has; null before they are read. */
+  years: Years | null;
+  /** Open rejects: while there are none, no record can resolve one. */
+  openRejects: number;
+  /** Records that an operator had erased: they must not be stored again. */
+  forgotten: Forgotten;
+  /** Keys that are being fetched from the service; a loader notes when it last saw the record. */
+  readonly watches: Set<Map<string, number>>;
+  /** Views that show narrower types than their values need, because external objects depend on them. */
+  heldViews: readonly HeldView[];
+  /** Columns whose types cannot change in this run, because external objects depend on them. */
+  fixedColumns: readonly FixedColumn[];
+}
+
+/** A resource that this process owns: its lease, its tables, and the commit slot. */
+export interface OwnedResource extends ResourceFacts {
   readonly resource: string;
   /** Proof for the next transaction: of the lease under which its facts were read. */
   lease(): LeaseProof;
@@ -66,26 +84,12 @@ export interface OwnedResource {
    * the caller has to read all facts again.
    */
   recover(error: unknown): Promise<boolean>;
-  /** Acquires the lease again after another process has taken over. Throws as `acquire` does. */
+  /** Acquires the lease again after another process had taken it. Throws as `acquire` does. */
   reacquire(): Promise<void>;
-  /** The resource is free again after the last release: after the lingering time, or at once with `now`. */
+  /** The last release frees the resource: after the lingering time, or at once with `now`. */
   release(now?: boolean): Promise<void>;
-  /** Null before the tables are read or created. The code that changes them stores the new shape here. */
-  shape: ResourceShape | null;
-  /** Years that the calendar has; null before they are read. */
-  years: Years | null;
-  /** Open rejects: while there are none, no record can resolve one. */
-  openRejects: number;
-  /** Records that an operator had erased: they must not be stored again. */
-  readonly forgotten: Forgotten;
   /** Reads again which records were erased; call it within `takeTurn`. */
   rereadForgotten(): Promise<void>;
-  /** Keys that are being fetched from the service; a loader notes when it last saw the record. */
-  readonly watches: Set<Map<string, number>>;
-  /** Views that show narrower types than their values need, because external objects depend on them. */
-  heldViews: readonly HeldView[];
-  /** Columns whose types cannot change in this run, because external objects depend on them. */
-  fixedColumns: readonly FixedColumn[];
   /** The same object for all resources of the source. */
   readonly sourceViews: SourceViews;
   /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
@@ -123,14 +127,9 @@ export function ownResources(
   };
 }
 
-/** Facts of a resource, shared by all that acquired it. */
-type Facts = Pick<
-  OwnedResource,
-  'shape' | 'years' | 'openRejects' | 'heldViews' | 'fixedColumns' | 'forgotten' | 'watches'
->;
-
+/** What all users of one owned resource share. */
 interface Shared {
-  facts: Writable<Facts>;
+  facts: ResourceFacts;
   lease: Lease;
   turns: PQueue;
   rereadForgotten(): Promise<void>;
@@ -138,8 +137,6 @@ interface Shared {
   release(): Promise<void>;
   resource: string;
 }
-
-type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 async function openShared(warehouse: Warehouse, resource: string, clock: Clock, privacy: PrivacyKey): Promise<Shared> {
   const { own } = warehouse;
@@ -151,7 +148,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
   });
   const openRejects = await countOpenRejects(own, resource);
   const none = { shape: null, years: null, heldViews: [], fixedColumns: [] };
-  const facts: Writable<Facts> = { ...none, openRejects, forgotten, watches: new Set() };
+  const facts: ResourceFacts = { ...none, openRejects, forgotten, watches: new Set() };
   const shared: Shared = {
     facts,
     lease,
@@ -178,7 +175,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
   return shared;
 }
 
-/** One user's view: after another user has renewed the lease, this one still has the lease under which it has read. */
+/** Creates the handle of one user: after another user has renewed the lease, it still has the lease under which it read. */
 function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): OwnedResource {
   const shared = acquired.value;
   const { facts, turns } = shared;
@@ -191,7 +188,7 @@ function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): Own
     lease = shared.lease;
     return true;
   };
-  const view: Omit<OwnedResource, keyof Facts> = {
+  const view: Omit<OwnedResource, keyof ResourceFacts> = {
     resource: shared.resource,
     sourceViews,
     lease: () => lease.proof(),
@@ -211,7 +208,7 @@ function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): Own
     const set = (value: unknown): void => void Reflect.set(facts, name, value);
     return [name, { enumerable: true, get, set }] as const;
   });
-  // Every fact is shown under its name.
+  // Facts are forwarded by name.
   // oxlint-disable-next-line no-unsafe-type-assertion
   return Object.defineProperties(view, Object.fromEntries(forwarded)) as OwnedResource;
 }

@@ -3,8 +3,8 @@ import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat, wr
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isOtherRunning, processNamespace } from '../../database/state/leases.ts';
-import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
-import { codeOf, makeFolder, syncFolder } from '../../object-store/file-system.ts';
+import { ConfigError, errorCode, messageOf, SyncError } from '../../model/errors.ts';
+import { FULL_CODES, makeFolder, syncFolder, UNUSABLE_CODES } from '../../object-store/file-system.ts';
 import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
 
 // A local folder as the destination of an export.
@@ -68,7 +68,7 @@ async function lock(folder: string): Promise<void> {
       await handle.writeFile(JSON.stringify(self));
       return;
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
+      if (errorCode(error) !== 'EEXIST') throw error;
     }
     const holder = readHolder(file);
     // A process on another machine cannot be looked up: the user has to remove its lock.
@@ -94,7 +94,7 @@ async function readIfExists(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
 }
@@ -131,15 +131,12 @@ async function syncFolders(folder: string): Promise<void> {
   await syncFolder(folder);
 }
 
-const UNUSABLE_CODES = new Set('EACCES ENOENT EPERM EROFS ENOTDIR EEXIST ENAMETOOLONG EISDIR ELOOP'.split(' '));
-const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
 /** Turns errors of the file system into `SyncError`s with a hint. */
 async function withFolderErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (error instanceof SyncError || code === '') throw error;
     if (UNUSABLE_CODES.has(code)) {
       throw new ConfigError('export_unwritable', `${shown}: ${messageOf(error)}`, {

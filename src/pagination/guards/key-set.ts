@@ -76,7 +76,6 @@ function nonZero(high: number): number {
 export class TextSet {
   readonly #set = new KeySet();
 
-  /** Adds a text. Returns false if the set has it. */
   add(text: string): boolean {
     const digest = hash('sha1', text, 'buffer');
     return this.#set.add(digest.readUInt32LE(0), digest.readUInt32LE(4));
@@ -129,7 +128,6 @@ export function lastKnown(keys: Uint8Array, known: Uint8Array): number {
   return last;
 }
 
-/** Counts the `keys` that are among `known`. */
 export function sharedKeys(keys: Uint8Array, known: Uint8Array): number {
   const set = toSet(known);
   let count = 0;
@@ -137,7 +135,6 @@ export function sharedKeys(keys: Uint8Array, known: Uint8Array): number {
   return count;
 }
 
-/** True if both are the same keys in the same order. */
 export function sameKeys(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }

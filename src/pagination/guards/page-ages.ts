@@ -2,35 +2,34 @@
 import { AGE_STEP_MS, type AnswerAge } from '../../model/answer-age.ts';
 import type { Doubt } from '../page.ts';
 
-interface Aged {
+interface AgedResponse {
   requestedAt: number;
   age: AnswerAge;
 }
 
-/** Moments in local epoch milliseconds, and ages in milliseconds. */
+/** Times in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
-  /** When the scan began. */
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
-  /** The age up to which a page is young enough, however the listing is cut. */
+  /** The max age of a page in any listing. */
   oldest: number;
   /** Sleeps. */
   pause: (ms: number) => Promise<void>;
 }
 
 /**
- * Detects pages from a cache that show another time than the scan's. Two consecutive numbered pages say nothing about
- * what moved between them if one was cached before the scan; a page that is read again says nothing if it is the
- * cached one. In any listing a page is too old if the filter no longer lists the changes since.
+ * Detects pages that a cache has served. Two consecutive numbered pages do not show whether records moved between them
+ * if one was cached before the scan, nor does a page that is read again from the cache. In any listing, a page older
+ * than the look-back may hide changes that the filter no longer lists.
  */
 export class PageAges {
   readonly #limits: AgeLimits;
-  #isTold = false;
-  #isLastBefore = false;
+  #hasCache = false;
+  #isLastFromBefore = false;
   #isDoubted = false;
   #oldestMs = 0;
-  /** The longest that any page is kept; null if one that was kept does not say. */
+  /** The longest lifetime of a page in the cache; null if a cached page states none. */
   #lifetimeMs: number | null = 0;
 
   constructor(limits: AgeLimits) {
@@ -38,16 +37,16 @@ export class PageAges {
   }
 
   /** Adds a page. `isBoundary`: records may have moved unnoticed between the page before and this one. */
-  admit(answer: Aged, isBoundary: boolean): void {
-    const isBefore = this.#isBefore(answer);
-    if (isBoundary && (isBefore || this.#isLastBefore)) this.#isDoubted = true;
+  admit(answer: AgedResponse, isBoundary: boolean): void {
+    const isFromBefore = this.#isFromBefore(answer);
+    if (isBoundary && (isFromBefore || this.#isLastFromBefore)) this.#isDoubted = true;
     if (answer.age.ageMs > this.#limits.oldest) this.#isDoubted = true;
-    this.#isLastBefore = isBefore;
+    this.#isLastFromBefore = isFromBefore;
     this.#note(answer);
   }
 
-  /** Reads a page again to see whether it still is what it was: once more if that was too soon for its age to tell. */
-  async again<T extends { answer: Aged }>(read: () => Promise<T>): Promise<T> {
+  /** Reads a page again; and once more if its age was still 0, which does not show whether it was cached. */
+  async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
     const again = await read();
     const { isTold, ageMs } = again.answer.age;
     if (isTold && ageMs === 0) {
@@ -57,15 +56,15 @@ export class PageAges {
     return this.#admitAgain(again);
   }
 
-  #admitAgain<T extends { answer: Aged }>(page: T): T {
+  #admitAgain<T extends { answer: AgedResponse }>(page: T): T {
     if (page.answer.age.ageMs > 0) this.#isDoubted = true;
     this.#note(page.answer);
     return page;
   }
 
-  /** As `ScanEnd` has it: as long as a cache keeps what it gives, or until the age of what it may keep shows. */
+  /** See `ScanEnd`: the longest lifetime in the cache, or one step of `Age`, after which a cached page would show its age. */
   get cacheWaitMs(): number | null {
-    if (!this.#isTold) return 0;
+    if (!this.#hasCache) return 0;
     if (this.#oldestMs === 0 && !this.#isDoubted) return AGE_STEP_MS;
     return this.#lifetimeMs || null;
   }
@@ -77,23 +76,23 @@ export class PageAges {
     return [{ code: 'cached', message, hint }];
   }
 
-  #isBefore({ requestedAt, age: { ageMs, isTold } }: Aged): boolean {
+  /** True if the page may show the listing before this scan began, or before the former scan ended. */
+  #isFromBefore({ requestedAt, age: { ageMs, isTold } }: AgedResponse): boolean {
     const { startedAt, formerEndedAt } = this.#limits;
     if (!isTold) return false;
     if (formerEndedAt === null) return ageMs > 0 && requestedAt < startedAt;
     return requestedAt - (ageMs === 0 ? AGE_STEP_MS : 0) < formerEndedAt;
   }
 
-  #note({ age: { ageMs, lifetimeMs, isTold } }: Aged): void {
+  #note({ age: { ageMs, lifetimeMs, isTold } }: AgedResponse): void {
     if (!isTold) return;
-    this.#isTold = true;
+    this.#hasCache = true;
     this.#oldestMs = Math.max(this.#oldestMs, ageMs);
     if (lifetimeMs !== null && this.#lifetimeMs !== null) this.#lifetimeMs = Math.max(this.#lifetimeMs, lifetimeMs);
     else if (ageMs > 0) this.#lifetimeMs = null;
   }
 }
 
-/** Returns the longer of two cache lifetimes; null if one is unknown. */
 export function longerLifetime(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }

@@ -11,7 +11,6 @@ import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-
 export interface EarlierPage {
   /** Null if it was not cut by number: then its position shows nothing. */
   position: PagePosition | null;
-  /** Hashes of its keys. */
   keys: Uint8Array;
   /** Records without a usable key. */
   unkeyed: number;
@@ -22,7 +21,6 @@ interface VisitedPage extends EarlierPage {
   position: PagePosition;
 }
 
-/** A page as it is added to the state. */
 export interface AddedPage extends VisitedPage {
   total: number | null;
   /** Records that it shares with the page before by request; Infinity if any number is fine. */
@@ -111,7 +109,7 @@ export class PaginationState {
     }
   }
 
-  /** The pages have no numbers after all: moving records shift nothing. */
+  /** Called if the pages turn out to have no numbers: then moving records shift nothing. */
   ignoreMoves(): void {
     this.#isCutByNumber = false;
     this.#pages.length = 0;
@@ -120,7 +118,6 @@ export class PaginationState {
     this.#hasSlipped = false;
   }
 
-  /** The latest page; null at the beginning. */
   get last(): VisitedPage | null {
     return this.#pages.at(-1) ?? null;
   }
@@ -214,8 +211,8 @@ export class PaginationState {
     return this.#keys.size - known;
   }
 
-  /** Records that nothing of the latest page was found again where it should be. */
-  loseTrack(): void {
+  /** Notes that the listing moved by more than a page: no record of the latest page was found again. */
+  noteLargeMove(): void {
     this.#hasSlipped = true;
   }
 

@@ -24,13 +24,13 @@ export interface ListingParts {
   first: PagePosition;
   /** Links to next pages must not leave its origin. */
   baseUrl: URL;
-  /** Requests a page out of its turn. */
+  /** Requests any page, without prefetching. */
   requestPage: RequestPage;
   /** True if the profile accepts an unverified end. */
   acceptsEnd: boolean;
 }
 
-/** What shows the end, or what is missing to show it. */
+/** Why the listing is known to have ended, or the fault that no response shows it. */
 export interface VerifiedEnd {
   proof: EndProof | null;
   fault: PageFault | null;
@@ -40,7 +40,6 @@ export interface VerifiedEnd {
 interface LastPage {
   read: ReadPage;
   step: Exclude<NextStep, { next: PagePosition }>;
-  /** Distinct records so far; null if unknown. */
   distinct: number | null;
   /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
   fullPageSize: number;

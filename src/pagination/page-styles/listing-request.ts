@@ -59,7 +59,6 @@ function withoutUser(link: string): string {
   return snippet(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
 }
 
-/** The address of a source's listings. */
 export interface ListingTarget {
   /** The source's `base_url`, with or without a path and a final slash. */
   baseUrl: URL;
@@ -67,7 +66,6 @@ export interface ListingTarget {
   prefix: string;
 }
 
-/** The part of a resource's profile that its requests are made from. */
 export interface RequestTemplates {
   path: ResourceProfile['path'];
   query: ResourceProfile['query'];

@@ -22,7 +22,6 @@ const doubtsSchema = z.array(
 
 /** The progress of a scan over several listings, apart from the position within the current one. */
 interface ListingProgress {
-  /** The partition whose listing is read. */
   partition: string;
   /** The smallest total of the service for this listing; null if it reported none. */
   leastTotal: number | null;
@@ -55,7 +54,6 @@ export function cannotHold(place: string, value: PlaceValue): boolean {
   return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
 }
 
-/** Formats the value for a query or a header. */
 export function formatPlaceValue(value: PlaceValue): string {
   return isExact(value) ? value.rawJSON : String(value);
 }
@@ -63,7 +61,6 @@ export function formatPlaceValue(value: PlaceValue): string {
 /** Makes a URL of a path and query; the origin is not used. */
 const ANY_ORIGIN = 'http://localhost';
 
-/** The position of a URL. */
 export function positionOf({ pathname, search }: URL, values?: PlaceValues): PagePosition {
   const url = pathname + search;
   return values === undefined || Object.keys(values).length === 0 ? { url } : { url, values };
@@ -92,7 +89,6 @@ export function positionText({ url, values }: PagePosition): string {
   return values === undefined ? url : `${url} ${JSON.stringify(values)}`;
 }
 
-/** True if both are the same page of one listing. */
 export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
   return positionText(a) === positionText(b);
 }
@@ -172,7 +168,6 @@ const positionSchema = z.object({
     .optional(),
 });
 
-/** Reads a stored position. Throws `ConfigError` (`bad_position`) for a damaged one. */
 function readPosition(stored: string): PagePosition {
   let found: unknown;
   try {

@@ -20,7 +20,6 @@ import {
   withPlaces,
 } from './page-position.ts';
 
-/** The profiles by their style. */
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
 /** The part of an answer that may tell of the page after it. */
@@ -42,9 +41,7 @@ export interface AnsweredPage {
   isEmpty: boolean;
   /** Records on all pages of the scan, this one included; null if it was resumed without counts. */
   seen: number | null;
-  /** Number of all records, as this response reports it. */
   total: number | null;
-  /** Number of all pages, as this response reports it. */
   pages: number | null;
   /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
   fullPageSize: number;
@@ -424,15 +421,12 @@ function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): Next
   };
 }
 
-/** The styles of `config/profile/page-style.ts`. */
 const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
   // Each answer names a cursor.
   cursor: (profile) => followed(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
   page: pageStyle,
   offset: offsetStyle,
-  // A `Link` header leads to the next page.
   link: (profile) => followed(profile, nextByLink),
-  // A URL in the body leads to the next page.
   'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
   // Each page lists what follows the last record of the page before.
   keyset: (profile) => ({
@@ -443,7 +437,6 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, positions: null }),
 };
 
-/** The functions of a profile's page style. */
 export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfiles[S] & { style: S }): PageStyle {
   return STYLES[profile.style](profile);
 }

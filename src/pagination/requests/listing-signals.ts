@@ -14,20 +14,20 @@ export function countAt(json: JsonValue, path: string | null): number | null {
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** The parts of an answer that may tell how many records there are, or of the next page. */
-interface TellingAnswer {
+/** The parts of a response that may state counts or the next page. */
+interface CountedResponse {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   json: JsonValue;
 }
 
-/** The same at a place in the body or, written as `header:<name>`, in a header. */
-export function countIn(answer: TellingAnswer, place: string | null): number | null {
+/** A count at a path of the body or, written as `header:<name>`, in a header. */
+export function countIn(answer: CountedResponse, place: string | null): number | null {
   const value = place === null ? null : (valueIn(answer, place) ?? null);
   return countAt(typeof value === 'string' ? value.trim() : value, '');
 }
 
-/** Returns the value at such a place, a header's as text; undefined if it is absent. */
-export function valueIn({ headers, json }: TellingAnswer, place: string): JsonValue | undefined {
+/** The value at such a location, a header's as text; undefined if it is absent. */
+export function valueIn({ headers, json }: CountedResponse, place: string): JsonValue | undefined {
   const name = /^header:(.+)$/.exec(place)?.[1];
   if (name === undefined) return fieldAt(json, place);
   const value = headers[name.toLowerCase()];
@@ -65,9 +65,7 @@ interface CountSignal {
 
 /** What a response says about the whole listing in places that the profile does not name. */
 export interface UndeclaredSignals {
-  /** Numbers of all records. */
   totals: readonly CountSignal[];
-  /** Numbers of all pages. */
   pages: readonly CountSignal[];
   /** The first marker that says that more follows, with its value; null if it is absent. */
   more: string | null;
@@ -106,7 +104,7 @@ const RANGE = /^\s*(?!bytes)(?:[a-z][\w-]*[ =]\s*)?(?:[\d-]+|\*)\/(\d{1,15})\s*$
  * are not searched, nor places that the profile names. `sent`: values of the request, which an answer may repeat.
  */
 export function undeclaredSignals(
-  { headers, json }: TellingAnswer,
+  { headers, json }: CountedResponse,
   records: string,
   page: PageProfile,
   sent: ReadonlySet<string>,
@@ -185,7 +183,6 @@ function shorten(value: JsonValue): string {
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
-/** One link-value of a `Link` header. */
 interface HeaderLink {
   uri: string;
   /** Relation types, lower case. */

@@ -4,6 +4,7 @@ import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
 import type { PagePositions } from '../page-styles/page-styles.ts';
+import type { OnePageOptions } from './read-page.ts';
 
 /** What the current page says about the ones to come. */
 interface NextPages {
@@ -19,22 +20,14 @@ export interface PageAnswer extends ApiAnswer {
   request: PagePosition;
 }
 
-/** How one page is requested: its memory counts in `hold`; `whenFull: 'fail'` if it is not the page's turn yet. */
-export interface PageRequest {
-  hold: AnswerHold;
-  stop: AbortSignal;
-  whenFull?: 'fail';
-}
-
 interface PrefetchOptions {
-  get: (position: PagePosition, how: PageRequest) => Promise<PageAnswer>;
+  get: (position: PagePosition, how: OnePageOptions) => Promise<PageAnswer>;
   /** Counts the records of a response without checking them. */
   countOf: (answer: ApiAnswer) => number;
   /** Null if only a response names the next page: then one page is prefetched at most. */
   positions: PagePositions | null;
   /** Records requested per page. */
   size: number;
-  /** Max requests in flight; 0 disables prefetching. */
   maxRequests: number;
 }
 
@@ -80,7 +73,6 @@ export class PagePrefetch {
     this.#window = Math.min(1, options.maxRequests);
   }
 
-  /** Returns the page at a position. Throws the error of its request. */
   async take(position: PagePosition): Promise<PageAnswer> {
     let head = this.#queue.shift() ?? this.#request(position);
     this.#head = head;

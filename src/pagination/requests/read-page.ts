@@ -14,7 +14,14 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+import {
+  countAt,
+  countIn,
+  describeBody,
+  describeValue,
+  type UndeclaredSignals,
+  undeclaredSignals,
+} from './listing-signals.ts';
 
 // Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 
@@ -24,21 +31,21 @@ export interface RequestOptions {
   lane: Lane;
   meter: RequestMeter;
   signal?: AbortSignal | undefined;
-  /** Whose pages they are: what a refusal means depends on how they are cut. */
+  /** The meaning of a refusal depends on the page style. */
   resource: { page: PageProfile; empty?: ResourceProfile['empty'] };
   /** How the service says that a range is too large; absent or null if it does not. */
   tooLarge?: AnswerRule | null | undefined;
 }
 
-/** The options that may differ from page to page. */
-interface OnePageOptions {
+export interface OnePageOptions {
+  /** Accounts for the memory of the response. */
   hold?: AnswerHold;
+  /** For a prefetched page, which must not wait for memory. */
   whenFull?: 'fail';
   skips?: AnswerRule;
   stop?: AbortSignal;
 }
 
-/** Requests a page by its position. */
 export type RequestPage = (position: PagePosition, options?: OnePageOptions) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
@@ -74,7 +81,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
-  return async (position, { stop, skips: refusal, ...asked } = {}) => {
+  return async (position, { stop, skips: refusal, ...memory } = {}) => {
     const isFirst = isSamePosition(position, first);
     const signals = [options.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
@@ -83,7 +90,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
-      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, ...asked });
+      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, ...memory });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
@@ -227,9 +234,7 @@ function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile
   return totals.length > 0 && totals.every((total) => total === 0);
 }
 
-/** The content of one page's answer. */
 export interface ReadPage {
-  /** The request that was answered. */
   request: PagePosition;
   answer: ApiAnswer;
   records: SourceRecord[];

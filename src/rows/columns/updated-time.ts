@@ -80,7 +80,6 @@ export interface Tombstone {
 /** The profile fields that distinguish tombstones from records. */
 interface TombstoneFields {
   deleted: DeletedField | readonly DeletedField[] | null;
-  /** Zones of local times by path. */
   times: ZonesByPath;
 }
 

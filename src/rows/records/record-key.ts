@@ -73,7 +73,6 @@ function rejected(reason: RejectReason, detail: string): RecordKey {
   return { reject: { reason, detail } };
 }
 
-/** Bytes per key. */
 export const KEY_FINGERPRINT_BYTES = 8;
 
 const FNV_PRIME = 0x01000193;

@@ -211,10 +211,10 @@ class AlertStore {
   /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
   async read(): Promise<void> {
     for (const { name, isLeader, use } of this.#options.sources()) {
-      const leads = isLeader();
-      const stored = leads ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      const isLed = isLeader();
+      const stored = isLed ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[leads ? 'add' : 'delete'](name);
+      this.#readSources[isLed ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }

@@ -1,9 +1,24 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
-import { forgetSeen, readCheckpoint, readSeenPages, readSeenScan, saveCheckpoint, type SeenScan } from '../../database/state/checkpoints.ts';
+import {
+  forgetSeen,
+  readCheckpoint,
+  readSeenPages,
+  readSeenScan,
+  saveCheckpoint,
+  type SeenScan,
+} from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { countDeleteCandidates, forgetDeleteCandidates, forgetListed, noteMissingRecords, noteOlderStates, noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
+import {
+  countDeleteCandidates,
+  forgetDeleteCandidates,
+  forgetListed,
+  noteMissingRecords,
+  noteOlderStates,
+  noteReportedDeletes,
+  readDeleteCandidates,
+} from '../../database/state/suspects.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import type { OlderPolicy } from '../../load/prepare-page.ts';
@@ -171,9 +186,7 @@ export async function countLive(
 
 /** How many deletes are requested, and the rows that they are measured against. */
 interface DeleteVolume {
-  /** Rows that would be deleted now. */
-  asked: number;
-  /** Rows that are live now. */
+  requested: number;
   live: number;
   /** Rows deleted in the last 24 hours without an operator's decision. */
   recent: number;
@@ -183,12 +196,12 @@ interface DeleteVolume {
 export async function tooManyDeletes(
   { warehouse, owned, clock, deletes }: ResourceContext,
   { name }: TableShape,
-  asked: number,
+  requested: number,
 ): Promise<string | null> {
   const since = timestampText(clock.now() - DAY_MS);
   const deleted = await warehouse.rows.countDeleted(name, since);
   const confirmed = await countDeleteCandidates(warehouse.own, owned.resource, 'settled', since);
-  const volume = { asked, live: await warehouse.rows.count(name), recent: Math.max(0, deleted - confirmed) };
+  const volume = { requested, live: await warehouse.rows.count(name), recent: Math.max(0, deleted - confirmed) };
   return describeExcess(deletes, volume);
 }
 
@@ -196,14 +209,14 @@ export async function tooManyDeletes(
  * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
  * 24 hours exceed either limit of the rows that were live before.
  */
-export function describeExcess(limits: DeleteLimits, { asked, live, recent }: DeleteVolume): string | null {
+export function describeExcess(limits: DeleteLimits, { requested, live, recent }: DeleteVolume): string | null {
   // In a product such as 0.07 * 100 the last digit is off.
   const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
   const allowed = Math.min(limits.max_rows, part);
-  if (asked + recent <= allowed) return null;
+  if (requested + recent <= allowed) return null;
   const already = recent === 0 ? '' : `, after ${recent} in the last 24 h`;
   const limit = allowed === part ? `max_part ${limits.max_part}` : `max_rows ${limits.max_rows}`;
-  return `${asked} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
+  return `${requested} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
 }
 
 /** The part of a candidate that a page may change. */
@@ -255,9 +268,11 @@ export function candidateStatements(
   requestedAt: number,
 ): CompiledQuery[] {
   const { candidates, mode, scanStartedAt } = scan;
-  const asked = timestampText(requestedAt);
+  const evidenceAt = timestampText(requestedAt);
   const listed =
-    candidates.size === 0 ? [] : listedKeys(facts).filter((key) => (candidates.get(key)?.evidence_at ?? '9') <= asked);
+    candidates.size === 0
+      ? []
+      : listedKeys(facts).filter((key) => (candidates.get(key)?.evidence_at ?? '9') <= evidenceAt);
   const states = facts.older.map(({ key, value }) => {
     const hash = canonicalHash(value);
     const before = candidates.get(key);
@@ -266,14 +281,14 @@ export function candidateStatements(
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
   // A later page of this scan may show that they are records of the resource after all.
-  const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: asked } as const;
+  const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: evidenceAt } as const;
   for (const { key } of facts.tombstoned)
     candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
   for (const { key } of facts.excludedRows) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
-    ...namedCandidates(own, resource, facts, asked),
+    ...namedCandidates(own, resource, facts, evidenceAt),
   ];
 }
 
@@ -283,12 +298,12 @@ export function fedStatements(
   facts: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
-  const asked = timestampText(requestedAt);
+  const evidenceAt = timestampText(requestedAt);
   const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
   return [
     ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'fed'),
-    ...noteOlderStates(own, resource, states, asked),
-    ...namedCandidates(own, resource, facts, asked),
+    ...noteOlderStates(own, resource, states, evidenceAt),
+    ...namedCandidates(own, resource, facts, evidenceAt),
   ];
 }
 
@@ -306,13 +321,13 @@ function namedCandidates(
   own: LoadContext['warehouse']['own'],
   resource: string,
   { tombstoned, excludedRows }: PageFacts,
-  asked: TimestampText,
+  evidence_at: TimestampText,
 ): CompiledQuery[] {
-  const open = { resource, state: 'open', evidence_at: asked, detail: null } as const;
+  const open = { resource, state: 'open', evidence_at, detail: null } as const;
   const keysOf = (isOlder: boolean): string[] =>
     excludedRows.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
   return [
-    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at: asked }, tombstoned),
+    ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at }, tombstoned),
     ...noteMissingRecords(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
     ...noteMissingRecords(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
   ];

@@ -351,13 +351,13 @@ async function verifyItemPath(
   const { proof, clock } = context;
   const since = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   if (proof.at >= since) return null;
-  if (proof.asking !== null && proof.asking.since >= since) return proof.asking.verdict;
+  if (proof.control !== null && proof.control.since >= since) return proof.control.verdict;
   const started = { since: clock.now(), verdict: fetchControls(context, new Set(gone.map(keyOf)), lane) };
-  proof.asking = started;
+  proof.control = started;
   try {
     return await started.verdict;
   } finally {
-    if (proof.asking === started) proof.asking = null;
+    if (proof.control === started) proof.control = null;
   }
 }
 

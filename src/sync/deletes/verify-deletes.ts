@@ -115,7 +115,6 @@ function hasTombstone({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
-/** Holds the deletes that the service names if they are too many together. */
 async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCandidateRow[]): Promise<boolean> {
   const { warehouse, owned } = context;
   const table = owned.shape?.tables[0];

@@ -3,7 +3,6 @@ import { toEpochMs, formatSince, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
-import { inParts } from '../../database/state/in-parts.ts';
 import { noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -14,6 +13,7 @@ import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
+import { countLive } from '../deletes/detect-deletes.ts';
 import { pageCut } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -41,8 +41,8 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
   if (feed === null) return [];
   const { resource } = owned;
   const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && pageCut(feed.page) });
-  const place = { resource, feed: 'deletes', fingerprint } as const;
-  const known = await readFeed(warehouse.own, place);
+  const feedKey = { resource, feed: 'deletes', fingerprint } as const;
+  const known = await readFeed(warehouse.own, feedKey);
   const from = known === null ? await firstCursor(context, feed) : known.cursor;
   let newest = from;
   try {
@@ -62,24 +62,18 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
     });
     return [];
   }
-  const row = { ...place, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
+  const row = { ...feedKey, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
   await warehouse.apply([saveFeed(warehouse.own, row)], owned.lease());
   if (known === null) return [];
   const open = await readDeleteCandidates(warehouse.own, resource, ['open']);
   return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
 }
 
-const KEYS_PER_QUERY = 1_000;
-
 /** Warns of deleted records that the feed did not name; `keys` are those that a full scan has not seen. */
 export async function warnOfFeedGaps(context: RunContext, keys: readonly string[]): Promise<void> {
   const table = context.owned.shape?.tables[0];
   if (table === undefined || keys.length === 0) return;
-  let count = 0;
-  for (const part of inParts(keys, KEYS_PER_QUERY)) {
-    const rows = await context.warehouse.rows.stored(table, part, []);
-    for (const { deletedAt } of rows.values()) count += deletedAt === null ? 0 : 1;
-  }
+  const count = await countLive(context, table, keys);
   if (count === 0) return;
   context.progress.warnings.push({
     code: 'delete_feed_incomplete',
@@ -161,8 +155,8 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     const isCreatedAgain = afterMs !== null && aheadMs !== null && afterMs < -SURELY_LATER_MS;
     return isDoubtful || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
-  const place = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
-  if (gone.length > 0) await warehouse.apply(noteReportedDeletes(warehouse.own, place, gone), owned.lease());
+  const candidate = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
+  if (gone.length > 0) await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, gone), owned.lease());
 }
 
 function newestOf(known: string | null, named: readonly NamedDelete[], feed: DeleteFeed, clock: number): string | null {

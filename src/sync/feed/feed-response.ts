@@ -203,7 +203,6 @@ function toChange(
   return found === null ? { named: true } : { record: asRecord(found, view) };
 }
 
-/** True if the entry is about a record of this resource. */
 export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);

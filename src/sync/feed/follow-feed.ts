@@ -21,7 +21,15 @@ import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseDoubtful } from '../single-record.ts';
-import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
+import {
+  changesIn,
+  cursorAt,
+  type FeedChanges,
+  nextPosition,
+  readFeedState,
+  requestFeed,
+  requestStart,
+} from './feed-response.ts';
 
 // Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 
@@ -127,7 +135,7 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
   return true;
 }
 
-/** A feed that was read to its end is worth as much as a scan by a filter. */
+/** A feed that was read to its end brings the copy up to date like a scan by a filter. */
 async function saveSuccess(context: RunContext): Promise<void> {
   const { warehouse, owned, clock } = context;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
@@ -204,7 +212,7 @@ async function findPartial(
   return found;
 }
 
-/** Those of the records that have a live row. */
+/** Returns those of the deletes whose row is live. */
 async function liveAmong({ warehouse, owned }: RunContext, gone: FeedChanges['gone']): Promise<FeedChanges['gone']> {
   const table = owned.shape?.tables[0];
   if (table === undefined || gone.length === 0) return [];
@@ -224,6 +232,6 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
   if (named.length === 0) return;
   const reason = reading.stated === undefined ? 'told' : 'stated';
-  const place = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await warehouse.apply(noteReportedDeletes(warehouse.own, place, named), owned.lease());
+  const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
+  await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, named), owned.lease());
 }

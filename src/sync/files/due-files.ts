@@ -4,7 +4,14 @@ import type { FilesSettings } from '../../config/file-stores.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
-import { deleteFilesOf, lastFiles, readFileSearch, recheckFiles, recordsWithFilesAfter, saveFileSearch } from '../../database/state/files.ts';
+import {
+  deleteFilesOf,
+  lastFiles,
+  readFileSearch,
+  recheckFiles,
+  recordsWithFilesAfter,
+  saveFileSearch,
+} from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -40,11 +47,12 @@ export async function markDueFiles(context: FileSearch, resource: string): Promi
   const now = timestampText(clock.now());
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return;
-  const passage = await readFileSearch(own, resource);
+  const lastSearch = await readFileSearch(own, resource);
   const settingsHash = hashFileSettings(settings, resource);
-  const isFull = passage === null || (await isFullSearchDue(warehouse, clock.now(), resource, passage, settingsHash));
-  const since = isFull ? null : timestampText(timestampMs(passage.looked_at) - MAX_WRITE_DELAY_MS);
-  const isForced = passage !== null && passage.settings !== settingsHash;
+  const isFull =
+    lastSearch === null || (await isFullSearchDue(warehouse, clock.now(), resource, lastSearch, settingsHash));
+  const since = isFull ? null : timestampText(timestampMs(lastSearch.looked_at) - MAX_WRITE_DELAY_MS);
+  const isForced = lastSearch !== null && lastSearch.settings !== settingsHash;
   for (let after = ''; ;) {
     const rows = await rowsAfter(warehouse, table, since, after);
     await markChangedFiles(context, resource, table, isForced, rows);
@@ -56,7 +64,7 @@ export async function markDueFiles(context: FileSearch, resource: string): Promi
   if (isFull) await deleteVanishedFiles(context, resource, table);
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
-  const searched = { resource, settings: settingsHash, looked_at: now, full_at: isFull ? now : passage.full_at };
+  const searched = { resource, settings: settingsHash, looked_at: now, full_at: isFull ? now : lastSearch.full_at };
   await warehouse.apply([...again, ...saveFileSearch(own, searched)], lease.proof());
 }
 
@@ -67,13 +75,13 @@ export async function haveRecordsChanged(
 ): Promise<boolean> {
   const [table] = (await readTables(warehouse, resource))?.tables ?? [];
   if (table === undefined) return false;
-  const passage = await readFileSearch(warehouse.own, resource);
+  const lastSearch = await readFileSearch(warehouse.own, resource);
   if (
-    passage === null ||
-    (await isFullSearchDue(warehouse, now, resource, passage, hashFileSettings(settings, resource)))
+    lastSearch === null ||
+    (await isFullSearchDue(warehouse, now, resource, lastSearch, hashFileSettings(settings, resource)))
   )
     return true;
-  const lookedAt = timestampMs(passage.looked_at);
+  const lookedAt = timestampMs(lastSearch.looked_at);
   // A tenth of the time that a file may be old is exact enough.
   if (settings.recheck !== null && now - lookedAt > settings.recheck / 10) return true;
   const since = timestampText(lookedAt - SEARCH_OVERLAP_MS);

@@ -26,13 +26,12 @@ export interface FilesContext extends Pick<
   storeAt: (address: StoreAddress) => Promise<ObjectStore>;
 }
 
-/** A file that is due. */
 export interface DueFile {
   row: FileRow;
   file: KeptFile;
   address: FileAddress;
   /** The current content, and the one that the record declares; null if the store does not have it. */
-  here: FileObjectRow | null;
+  current: FileObjectRow | null;
   declared: FileObjectRow | null;
 }
 
@@ -55,7 +54,7 @@ export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutco
   } catch (error) {
     context.signal.throwIfAborted();
     if (error instanceof DeferredError) {
-      return { is: 'put off', until: error.until, code: error.code, reason: context.scrub(error.message) };
+      return { is: 'deferred', until: error.until, code: error.code, reason: context.scrub(error.message) };
     }
     if (!(error instanceof SyncError) || error.recovery === 'stop' || error.code === 'file_store_full') throw error;
     return { is: 'failed', code: error.code, reason: context.scrub(messageOf(error)) };
@@ -65,7 +64,7 @@ export async function fetchFile(context: Fetch, due: DueFile): Promise<FileOutco
 /** Downloads a file, and once more with a new address of its record if a signed one has expired. */
 async function download(context: Fetch, due: DueFile): Promise<FileOutcome> {
   const store = await context.storeAt(due.file.store);
-  const known = { ...due, here: due.here ?? (await findMoved(store, due)) };
+  const known = { ...due, current: due.current ?? (await findMoved(store, due)) };
   const first = await requestFile(context, store, known);
   const address = first.kind === 'expired' ? await readAddress(context, known) : null;
   if (address === null || address.fault !== null || address.url === due.address.url) {
@@ -128,8 +127,8 @@ function requestFile(
 }
 
 /** Those of the stored content if this address may still serve it: another signature in the query makes it no other file. */
-function validatorsFor({ row, address, here }: DueFile): Validators {
-  const isSame = here !== null && withoutSignature(row.url) === withoutSignature(address.url);
+function validatorsFor({ row, address, current }: DueFile): Validators {
+  const isSame = current !== null && withoutSignature(row.url) === withoutSignature(address.url);
   return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };
 }
 
@@ -137,7 +136,7 @@ function validatorsFor({ row, address, here }: DueFile): Validators {
 async function storeResult(
   { scrub }: Fetch,
   store: ObjectStore,
-  { address, row, here }: DueFile,
+  { address, row, current }: DueFile,
   result: Downloaded,
 ): Promise<FileOutcome> {
   const url = scrub(address.url);
@@ -146,13 +145,13 @@ async function storeResult(
       const { etag, lastModified, bytes } = result;
       await store.put(result);
       const content = contentOf({ ...result, store: store.name }, { etag, last_modified: lastModified });
-      return { is: 'here', url, content, fetched: bytes };
+      return { is: 'fetched', url, content, bytes };
     }
     case 'unchanged': {
       const reason = 'the service says that it has not changed, and was not asked that';
-      return here === null
+      return current === null
         ? { is: 'failed', code: 'file_unasked', reason }
-        : { is: 'unchanged', url, content: contentOf(here, row) };
+        : { is: 'unchanged', url, content: contentOf(current, row) };
     }
     case 'gone':
       return { is: 'gone', url };

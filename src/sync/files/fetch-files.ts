@@ -24,7 +24,6 @@ export interface FilesRequest {
   saved?: ((saved: readonly FetchedFile[]) => void) | undefined;
 }
 
-/** The files of one resource. */
 export interface FilesReport {
   resource: string;
   figures: FilesFigures;
@@ -59,7 +58,6 @@ const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
 const RUN_ERRORS = /^(?:lease_lost|lease_held|interrupted|warehouse_\w+|file_store_\w+)$/;
 
-/** Counts of a resource in one pass. */
 interface PassCounts {
   fetched: number;
   bytes: number;
@@ -128,7 +126,7 @@ class FetchPass {
       const reason = scrub(messageOf(error));
       // Nothing is wrong with the file: its row says why it waits.
       if (code === 'file_store_full')
-        await this.#save({ row, outcome: { is: 'put off', until: clock.now(), code, reason } });
+        await this.#save({ row, outcome: { is: 'deferred', until: clock.now(), code, reason } });
       if (recovery !== 'stop' || RUN_ERRORS.test(code)) throw error;
       // A credential that is refused for one file is refused for every file of the origin.
       this.closedOrigins.set(origin, reason);
@@ -145,9 +143,9 @@ class FetchPass {
     this.#request.saved?.([file]);
     const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
     this.counts.set(row.resource, counts);
-    if (outcome.is === 'here') counts.bytes += outcome.fetched;
-    if (outcome.is === 'here' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
-    else if (outcome.is === 'here' || outcome.is === 'unchanged') counts.unchanged += 1;
+    if (outcome.is === 'fetched') counts.bytes += outcome.bytes;
+    if (outcome.is === 'fetched' && outcome.content.sha256 !== row.sha256) counts.fetched += 1;
+    else if (outcome.is === 'fetched' || outcome.is === 'unchanged') counts.unchanged += 1;
   }
 }
 
@@ -178,7 +176,7 @@ async function withAddresses(
     if (file === undefined || address === undefined) return [];
     const find = (sha256: string | null) =>
       objects.find((object) => object.store === file.store.name && object.sha256 === sha256) ?? null;
-    return [{ row, file, address, here: find(row.sha256), declared: find(address.declared.sha256) }];
+    return [{ row, file, address, current: find(row.sha256), declared: find(address.declared.sha256) }];
   });
 }
 

@@ -9,7 +9,7 @@ import { keyParts } from '../../pagination/read-item.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 
-/** What a record says of one of its files. */
+/** A file as its record names it. */
 export interface FileAddress {
   field: string;
   position: number;
@@ -20,7 +20,7 @@ export interface FileAddress {
   declared: DeclaredFile;
 }
 
-/** What else the record says of the file; null for what it does not say. */
+/** The size and hash that the record states for the file; null if it does not. */
 export interface DeclaredFile {
   bytes: number | null;
   /** Lower-case hex digits. */
@@ -39,10 +39,10 @@ export function fileAddresses(
   key: string,
   record: JsonValue,
 ): FileAddress[] {
-  return files.flatMap((file) => addressesOf(context, file, key, record));
+  return files.flatMap((file) => findAddresses(context, file, key, record));
 }
 
-function addressesOf(context: AddressContext, file: KeptFile, key: string, record: JsonValue): FileAddress[] {
+function findAddresses(context: AddressContext, file: KeptFile, key: string, record: JsonValue): FileAddress[] {
   const { field, at, when, bytes, sha256 } = file;
   if (when !== null && isUnset(fieldAt(record, when))) return [];
   const sizes = bytes === null ? [] : valuesAt(record, bytes);

@@ -60,7 +60,10 @@ export function recordFileChanges(
       ? requestChanged(own, context, hash, address, row)
       : endContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
   });
-  return [...ended.flatMap((row) => endFile(own, row, endedAt)), ...changed];
+  // A file that was never fetched leaves no earlier content.
+  const endFile = (row: FileRow) =>
+    row.sha256 === null ? removeFile(own, row) : changeFile(own, row, asEarlier(row, endedAt));
+  return [...ended.map(endFile), ...changed];
 }
 
 const REFUSED = { status: 'refused', code: 'file_address', next_url: null, due_at: null, attempts: 0 } as const;
@@ -107,11 +110,6 @@ function requestChanged(
   return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
-/** Ends a file that its record no longer names; one that was never fetched is removed. */
-function endFile(own: Kysely<OwnTables>, row: FileRow, at: TimestampText): CompiledQuery[] {
-  return [row.sha256 === null ? removeFile(own, row) : changeFile(own, row, asEarlier(row, at))];
-}
-
 /** Makes the row that of an earlier content. */
 function asEarlier(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
@@ -141,15 +139,15 @@ export type FileContent = Pick<FileObjectRow, 'store' | 'sha256' | 'bytes' | 'ty
 
 /** The result of fetching a file that was due. */
 export type FileOutcome =
-  /** Its content is in the store; `fetched` are the bytes of the download. */
-  | { is: 'here'; url: string; content: FileContent; fetched: number }
+  /** Its content is in the store; `bytes` is the size of the download. */
+  | { is: 'fetched'; url: string; content: FileContent; bytes: number }
   /** The stored content is still current. */
   | { is: 'unchanged'; url: string; content: FileContent }
   | { is: 'gone'; url: string }
   | { is: 'refused'; url: string; code: string; reason: string }
   | { is: 'failed'; code: string; reason: string }
   /** It could not be requested yet, for another reason than the file; `until` in epoch milliseconds. */
-  | { is: 'put off'; until: number; code: string; reason: string };
+  | { is: 'deferred'; until: number; code: string; reason: string };
 
 export interface FetchedFile {
   row: FileRow;
@@ -158,7 +156,7 @@ export interface FetchedFile {
 
 /** The object that is in its store after this outcome; null if there is none. */
 export function objectOf(outcome: FileOutcome, now: number): FileObjectRow | null {
-  if (outcome.is !== 'here' && outcome.is !== 'unchanged') return null;
+  if (outcome.is !== 'fetched' && outcome.is !== 'unchanged') return null;
   const { store, sha256, bytes, type, width, height } = outcome.content;
   return { store, sha256, bytes, type, width, height, stored_at: timestampText(now), checked_at: null, missing: 0 };
 }
@@ -176,7 +174,7 @@ export function waitAfter(attempts: number): number {
 export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   switch (outcome.is) {
-    case 'here':
+    case 'fetched':
     case 'unchanged': {
       const { url, content } = outcome;
       const stored = { ...NOT_DUE, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
@@ -193,7 +191,7 @@ export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileO
       const change = { ...NOT_DUE, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
       return endContent(own, row, change, at);
     }
-    case 'put off':
+    case 'deferred':
       return [
         changeFile(own, row, { due_at: timestampText(outcome.until), code: outcome.code, error: outcome.reason }),
       ];

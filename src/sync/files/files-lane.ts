@@ -20,15 +20,14 @@ import type { FilesContext } from './fetch-file.ts';
 import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
 import { ownedStores } from './owned-stores.ts';
 
-/** Fetches the files of one source. What is needed for it is opened with its first use. */
+/** Fetches the files of one source. Stores and downloads are opened with their first use. */
 export interface FilesLane {
   /** Throws `ConfigError` if a store cannot be used at all. */
   check(): Promise<void>;
-  /** Throws as `fetchFiles` does. */
   fetch(request: FilesRequest): Promise<FilesReport[]>;
   /** Counts the files of these resources, without requests; `stopped` is what kept them from being fetched. */
   countFiles(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
-  /** Has the newest run of each resource tell it. */
+  /** Updates the warnings of the newest run of each resource. */
   updateNewestRuns(reports: readonly FilesReport[]): Promise<void>;
   storeAt(address: StoreAddress): Promise<ObjectStore>;
   close(): Promise<void>;
@@ -41,7 +40,6 @@ interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, Know
   keepRunsMs: number;
 }
 
-/** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client, warehouse, scrub } = options;
   const stores = openStores(settings, { clock, isMade: true });
@@ -89,11 +87,11 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   if (Object.keys(settings.kept).length > 0) await lane.check();
   const report = await run();
   const synced = report.resources.filter(
-    ({ resource, status }) => isHere(status) && settings.kept[resource] !== undefined,
+    ({ resource, status }) => hasEnded(status) && settings.kept[resource] !== undefined,
   );
   if (synced.length === 0) return report;
   const names = synced.map(({ resource }) => resource);
-  const { reports, error } = await filesOf(context, names);
+  const { reports, error } = await fetchOrCount(context, names);
   logFiles(log, reports);
   // The stored run shows what was reported about its files.
   await lane.updateNewestRuns(reports);
@@ -102,12 +100,12 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   return { ...report, status: overallStatus(resources.map(({ status }) => status)), resources };
 }
 
-function isHere(status: ResourceReport['status'] | RunRecord['status']): boolean {
+function hasEnded(status: ResourceReport['status'] | RunRecord['status']): boolean {
   return status === 'ok' || status === 'partial';
 }
 
-/** What stops all files leaves them waiting, and says why. */
-async function filesOf(
+/** Fetches the files; if an error stops all of them, counts those that wait, with the reason. */
+async function fetchOrCount(
   { lane, signal }: SyncFiles,
   resources: readonly string[],
 ): Promise<{ reports: FilesReport[]; error: SyncError | null }> {
@@ -128,12 +126,11 @@ function withReport(
 ): ResourceReport {
   if (files === undefined) return part;
   const warnings = [...(part.warnings ?? []), ...files.warnings];
-  const told = { ...part, files: files.figures, ...(warnings.length === 0 ? {} : { warnings }) };
-  if (error?.code === 'interrupted') return { ...told, status: 'interrupted', error: errorReport(error, scrub) };
-  return isPartial(files.warnings) ? { ...told, status: 'partial' } : told;
+  const merged = { ...part, files: files.figures, ...(warnings.length === 0 ? {} : { warnings }) };
+  if (error?.code === 'interrupted') return { ...merged, status: 'interrupted', error: errorReport(error, scrub) };
+  return isPartial(files.warnings) ? { ...merged, status: 'partial' } : merged;
 }
 
-/** Writes into the log what a round did, unless it found nothing to do. */
 export function logFiles(log: Logger, reports: readonly FilesReport[]): void {
   for (const { resource, figures, warnings } of reports) {
     if (figures.fetched + figures.unchanged > 0) log.info({ resource, files: figures }, 'files fetched');
@@ -154,7 +151,7 @@ async function updateNewestRuns(
     const run = await lastEndedRun(own, resource);
     if (run === null) continue;
     const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...ofFiles];
-    const status = isHere(run.status) ? endedStatus(run, warnings) : run.status;
+    const status = hasEnded(run.status) ? endedStatus(run, warnings) : run.status;
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
     // A run with files never shares a row with the next one, which then would not delete old runs.
     const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());

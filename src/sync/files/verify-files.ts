@@ -1,12 +1,21 @@
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
-import { type ContentUse, filesWithContent, knownContents, knownStores, markObjectsIntact, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
+import {
+  type ContentUse,
+  filesWithContent,
+  knownContents,
+  knownStores,
+  markObjectsIntact,
+  type Reference,
+  referencesAfter,
+  refetchContents,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
-import { SyncError } from '../../model/errors.ts';
+import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { codeOf, storeError } from '../../object-store/file-system.ts';
+import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { type ComparedContent, compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
 
@@ -182,7 +191,7 @@ async function findFault(
   } catch (error) {
     if (error instanceof SyncError && error.code === 'file_missing') return 'missing';
     // A part of the disk that cannot be read.
-    if (codeOf(error) === 'EIO') return 'content';
+    if (errorCode(error) === 'EIO') return 'content';
     throw storeError(store.shown, error);
   }
   return hash.digest('hex') === sha256 ? null : 'content';

@@ -41,7 +41,6 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { ...none, cursorKey: cursor_key, cursorAt };
 }
 
-/** Adds a page that is about to be committed. */
 export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
   evidence.pages += 1;
   const { cursorKey, latest } = evidence;
@@ -157,7 +156,6 @@ export function cursorFor({ at }: ProbeRecord, cursor: string, profile: Resource
   return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
-/** True if the profile accepts a filter that is not verified. */
 export function isAccepted({ accept }: ResourceProfile): boolean {
   return accept.includes('filter');
 }

@@ -13,7 +13,6 @@ import { collectValues, createTextEraser, ERASED, fromTraces, readRejects, trace
 
 // Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 
-/** Records per transaction. */
 const RECORDS_PER_STEP = 50;
 
 /**

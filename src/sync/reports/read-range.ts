@@ -25,11 +25,9 @@ import {
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
-  /** The pages of the service that are in it. */
   parts: readonly Page[];
 }
 
-/** How a range is requested. */
 interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
@@ -44,7 +42,6 @@ interface RangeRequest {
 
 /** The service's whole response for a range. */
 export interface RangeAnswer {
-  /** Its pages as one. */
   page: JoinedPage;
   end: ScanEnd;
   /** The body of its last page, which may state totals. */
@@ -300,7 +297,6 @@ function outsideHint(
 
 /** A sum over a range that the service states otherwise than it was counted. */
 export interface TotalDifference {
-  /** Field of the records. */
   field: string;
   /** Null if the response states none. */
   told: number | null;

@@ -19,7 +19,18 @@ import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
+import {
+  type Day,
+  dayBegin,
+  dayBeginLatest,
+  dayOf,
+  dayOfCell,
+  type DayReading,
+  isFinalAt,
+  type ReportRange,
+  type ReportWindow,
+  windowAt,
+} from './report-windows.ts';
 
 // Replaces the rows of report windows by a response, in one transaction.
 
@@ -32,7 +43,6 @@ export interface Reports {
   rows: Map<Day, WindowRow>;
   /** True if all rows are in windows that are stored as fetched. */
   isKnown: boolean;
-  /** Keys of delete candidates. */
   candidateKeys: ReadonlySet<string>;
 }
 
@@ -74,7 +84,7 @@ export async function findExcessiveLosses(
     if (rows === 0) {
       why = rowsBefore === 1 ? 'its only row would be deleted' : `all of its ${rowsBefore} rows would be deleted`;
     } else if (gone.length > MAX_FREE_LOSSES) {
-      why = describeExcess(deletes, { asked: gone.length, live: rowsBefore, recent: 0 });
+      why = describeExcess(deletes, { requested: gone.length, live: rowsBefore, recent: 0 });
     }
     return why === null ? [] : [[window.start, why]];
   });
@@ -135,12 +145,10 @@ export async function replaceRange(
   return { outcome, deleted: replaced.deleted };
 }
 
-/** The day of a record; null if it has none. */
 function dayIn({ windows, reading }: Reports, value: JsonValue): Day | null {
   return dayOf(fieldAt(value, windows.field), reading);
 }
 
-/** A live row. */
 interface RowOfDay {
   day: Day;
   syncedAt: string;

@@ -23,7 +23,6 @@ import { isDay, parseInstant } from '../../rows/columns/cells.ts';
 /** A day in the zone of the reports, as `YYYY-MM-DD`. Texts sort as days do. */
 export type Day = string;
 
-/** A window of reports: whole days. */
 export interface ReportWindow {
   start: Day;
   /** The first day after it. */
@@ -37,12 +36,10 @@ export function addDays(day: Day, days: number): Day {
   return dayOfUtc(Date.parse(day) + days * DAY_MS);
 }
 
-/** Days from one to another. */
 function daysBetween(from: Day, to: Day): number {
   return (Date.parse(to) - Date.parse(from)) / DAY_MS;
 }
 
-/** The window that contains a day. */
 export function windowAt(day: Day, granularity: Granularity): ReportWindow {
   if (granularity === 'day') return { start: day, end: addDays(day, 1) };
   if (granularity === 'month') return { start: `${day.slice(0, 8)}01`, end: `${addMonths(day, 1).slice(0, 8)}01` };
@@ -207,7 +204,6 @@ export interface ReportRange {
   to: Day;
 }
 
-/** The limits of a range. */
 interface RangeBounds {
   /** Days. */
   largest: number;

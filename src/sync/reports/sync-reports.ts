@@ -17,14 +17,42 @@ import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { endWarnings, judgeScan } from '../scan/scan-until-complete.ts';
-import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
-import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
-import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
+import { endWarnings, judgeScan } from '../scan/load-pages.ts';
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  newTask,
+  type RangeAnswer,
+  type RangeOptions,
+  RangeQueue,
+  type RangeTask,
+  refuseOutside,
+  type TooMuch,
+} from './read-range.ts';
+import {
+  findExcessiveLosses,
+  type HeldWindows,
+  type RangeResponse,
+  readRowsOfRange,
+  replaceRange,
+  type Reports,
+} from './replace-range.ts';
+import {
+  addDays,
+  type Day,
+  dayReading,
+  dueWindows,
+  endingWith,
+  halvesOf,
+  keptFrom,
+  localDay,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 // Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 
-/** A scan of reports in progress. */
 interface ReportScan {
   reports: Reports;
   /** How further ranges are requested. */

@@ -1,31 +1,29 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
-import type { IncrementalProfile } from '../../config/profile/incremental.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { saveCounters } from '../../database/state/runs.ts';
 import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
-import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
+import { timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
 import { storePosition } from '../../pagination/page-styles/page-position.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
-import type { Page, ScanEnd } from '../../pagination/page.ts';
+import type { Doubt, Page, ScanEnd } from '../../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { scanPartitions } from '../../pagination/scan-partitions.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { checkpointAfter } from '../advance-checkpoint.ts';
-import { candidateStatements, detectDeletes, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
+import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
-import { addPage, catchUpWarning, countUntimedRows, type FilterEvidence } from '../filter/filter-evidence.ts';
-import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from '../filter/verify-filter.ts';
-import { planScan, type ScanPlan } from '../plan.ts';
+import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
+import type { ScanPlan } from '../plan.ts';
+import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { noteVerified, verifyEmptyListing } from '../verify-profile.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
-import { findUnseenKeys, judgeScan, MAX_FETCHED_ALONE, scanUntilComplete, type ScanVerdict, type WholeScan } from './scan-until-complete.ts';
 
-// Loads the pages of a listing into tables: one transaction per page, with the checkpoint after it.
+// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface OneScan {
@@ -87,7 +85,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   let ifComplete = start;
   let ended: EndedScan | null = null;
   for await (const page of pages) {
-    ended = page.end === null ? null : endedBy(context, page, page.end, one);
+    ended = page.end === null ? null : concludeScan(context, page, page.end, one);
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
@@ -119,7 +117,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
 }
 
 /** A page that names where the changes continue is thereby the last one. */
-export function endedBy(
+export function concludeScan(
   context: RunContext,
   page: Page,
   end: ScanEnd,
@@ -166,90 +164,77 @@ export async function pagesOf(
   return scanPartitions(options, profile.partitions, await partitionsOf(context, profile.partitions, start));
 }
 
-/**
- * Scans the listing, fully or by the service's filter. A filter that is not verified is replaced by a full scan; after a
- * full scan that took long, the filter supplies what changed meanwhile.
- */
-export async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted: boolean): Promise<void> {
-  const { progress, profile } = context;
-  const instead = await scanIfDoubted(context, plan);
-  const scan = instead ?? (await scanUntilComplete(context, plan, plan.mode === 'incremental' || isFilterTrusted));
-  const isFull = instead !== null || plan.mode === 'full';
-  const full = isFull ? scan : await verifyFilter(context, plan, scan);
-  if (full !== null) {
-    progress.mode = 'full';
-    if (full.allowsDeletes) await afterFullScan(context, full, plan.checkpoint);
-    if (isFilterTrusted) await testFilter(context, full);
-  }
-  const { incremental } = profile;
-  if (incremental !== null && scan.isComplete && isFilterTrusted && plan.mode === 'full') {
-    const missed = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
-    if (missed !== null) await verifyFilter(context, missed, await scanUntilComplete(context, missed), true);
-  }
-  if (full?.isComplete === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
+/** Conclusions from the end of a scan. */
+export interface ScanVerdict {
+  /** True if the scan saw every record, or the profile accepts that nothing shows it. */
+  isComplete: boolean;
+  /** True if records that the scan has not seen become delete candidates. */
+  allowsDeletes: boolean;
+  /** The doubts that are left to be reported. */
+  doubts: readonly Doubt[];
+  /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
+  needsCatchUp: boolean;
+  /** True if it proves nothing because pages came out of a cache. */
+  isCached: boolean;
+  /** True if another scan may prove what this one did not. */
+  mayRepeat: boolean;
 }
 
-/** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */
-export async function afterFullScan(context: RunContext, scan: WholeScan, before: CheckpointRow): Promise<void> {
-  const { owned, progress, warehouse } = context;
-  // A resumed scan of reports does not count what it saw before.
-  const isEmpty = scan.end.records === 0 || progress.figures.records + before.walk_records === 0;
-  const live = isEmpty ? await warehouse.rows.count(owned.resource) : null;
-  if (live !== null && live > 0) {
-    progress.warnings.push({
-      code: 'empty_listing',
-      message: `the listing is empty, and ${live} rows stay live: an empty listing proves nothing`,
-      hint: `check what the credential may see; if really all of it is gone: content-sync backfill ${owned.resource} --restart`,
-    });
-  }
-  if (live === 0) await verifyEmptyListing(context, before);
-  await detectDeletes(context);
-  await noteVerified(context, scan);
-}
+/** Doubts that come from movement, which may be over when the listing is scanned again. */
+const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
+/** Evidence that a record may be on no page that was read, so that its absence says nothing. */
+const FORBIDS_DELETES: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'fewer']);
 
-/**
- * The plan to request what changed during a full scan on pages that it had read by then. Null if the scan was quicker
- * than the look-back of the next one and no record moved meanwhile, or if the filter is not trusted.
- */
-async function planCatchUp(
-  context: RunContext,
-  { checkpoint }: ScanPlan,
-  incremental: IncrementalProfile,
-  needsCatchUp: boolean,
-): Promise<ScanPlan | null> {
-  const { owned, profile, credential, clock, warehouse, progress } = context;
-  const { resource } = owned;
-  const begun = checkpoint.walk_started_at;
-  const now = clock.now();
-  if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
-  const stored = await readCheckpoint(warehouse.own, resource);
-  const warning = catchUpWarning(context, incremental);
-  if (stored !== null && readDoubt(stored, incremental) !== null) {
-    progress.warnings.push(warning);
-    return null;
-  }
-  const input = { command: 'sync', resource, profile, stored, credential, now } as const;
-  const next = planScan({ ...input, restart: false, interrupted: null });
-  if (next.mode !== 'incremental') return null;
-  // The filter never lists records without a time of change, of which one may have moved.
-  if (needsCatchUp && (await countUntimedRows(context)) > 0) progress.warnings.push(warning);
-  return next;
-}
+const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
+  unproved: 'end_unproved',
+  fewer: 'total_not_reached',
+  slipped: 'listing_moved',
+  entered: 'listing_moved',
+  unwatched: 'listing_moved',
+  cached: 'pages_cached',
+  unread: 'listing_unread',
+};
 
-/** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-async function warnOfUnseenRows(context: RunContext, { end, startedAt }: WholeScan): Promise<void> {
-  const table = context.owned.shape?.tables[0];
-  const { warnings } = context.progress;
-  if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;
-  const rows = await findUnseenKeys(context, table, end.hasSeen, startedAt);
-  if (rows.length === 0) return;
-  const count = rows.length > MAX_FETCHED_ALONE ? `more than ${MAX_FETCHED_ALONE}` : rows.length;
-  warnings.push({
-    code: 'listing_moved',
-    message:
-      context.profile.partitions !== null
-        ? 'records moved between the pages of the scan, so it did not look for deleted records'
-        : `the scan, between whose pages records moved, did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
-    hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
+/** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
+export function judgeScan(
+  end: ScanEnd,
+  { accept, incremental, feed }: ResourceProfile,
+  former: ScanEnd | null,
+): ScanVerdict {
+  const isSame = former !== null && former.keysHash === end.keysHash;
+  const codes = new Set(end.doubts.map(({ code }) => code));
+  // A feed lists what was created while the scan ran.
+  const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
+  // If a repeated scan sees the same, no change has moved the records: their order differs from page to page.
+  const isMovement = codes.has('entered') && !codes.has('slipped') && !isSame;
+  const isListedLater = isMovement && (incremental !== null || feed !== null);
+  const open = end.doubts.filter(({ code }) => {
+    if (code === 'unwatched') return !isSame;
+    if (code === 'fewer') return !isGrowthFed;
+    return code !== 'entered' || !isListedLater;
   });
+  const isAccepted = accept.includes('end');
+  const isCached = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
+  const isRead = !codes.has('unread');
+  const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
+  const isShort = shown.some(({ code }) => code === 'fewer');
+  const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
+  return {
+    isComplete: !isCached && isRead && (shown.length === 0 || (isAccepted && !isShort)),
+    // Rows of a listing that was refused count as listed, so that the others show their deletes.
+    allowsDeletes:
+      !isCached && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
+    // A missing total says by itself that records are missing, whatever moved.
+    doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
+    needsCatchUp: isListedLater || isGrowthFed,
+    isCached,
+    mayRepeat: isCached || (hasMoved && !isAccepted) || (isShort && !isSame),
+  };
+}
+
+/** The warnings of a run whose scan ended so. */
+export function endWarnings({ doubts }: ScanVerdict): Warning[] {
+  const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
+  // The gravest doubt comes first.
+  return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
 }

@@ -24,7 +24,7 @@ import { SEVERAL } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { ScanVerdict } from './scan-until-complete.ts';
+import type { ScanVerdict } from './load-pages.ts';
 
 /**
  * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position
@@ -71,7 +71,6 @@ async function readPages(
   return pages;
 }
 
-/** A page of a scan as it is committed. */
 interface CommittedPage {
   page: Page;
   facts: PageFacts;

@@ -54,7 +54,6 @@ export interface VerifyReport {
   /** Null with `--internal`. */
   listing: ListingReport | null;
   compared: Findings['compared'];
-  /** What was not compared, and why. */
   not_compared: readonly string[];
   differences: { count: number; by_kind: Partial<Record<DifferenceKind, number>>; first: readonly Difference[] };
   /** Records that changed at the service after the copy was last brought up to date: no differences. */

@@ -17,7 +17,7 @@ import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf, nextRange, type ReportRange, type ReportWindow } from '../reports/report-windows.ts';
 import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
-import { endedBy, pagesOf } from '../scan/load-pages.ts';
+import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
@@ -70,7 +70,7 @@ export async function readListing<T>(
         withoutKey += forgotten + rejects.length + leftOut.length;
         if (page.end !== null) {
           end = page.end;
-          const { verdict } = endedBy(context, page, end, { former });
+          const { verdict } = concludeScan(context, page, end, { former });
           const isComplete = verdict.isComplete && !verdict.needsCatchUp;
           scan.doubts.push(...(isComplete ? verdict.doubts : end.doubts));
           scan.isComplete &&= isComplete;

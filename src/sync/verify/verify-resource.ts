@@ -37,7 +37,6 @@ export interface VerifyRequest {
 }
 
 interface VerifySource extends SourceContext {
-  /** The name of the source. */
   source: string;
   /** Identifies forgotten records. */
   privacy: PrivacyKey;

@@ -1,5 +1,5 @@
 // Translates errors of Postgres and the network into errors with a code and a hint.
-import { ConfigError, SyncError, messageOf } from '../../../model/errors.ts';
+import { ConfigError, errorCode, messageOf, SyncError } from '../../../model/errors.ts';
 
 /**
  * How to recover: `replay` the whole transaction at once after a conflict with another one; wait for the `server` and
@@ -16,7 +16,6 @@ interface ErrorRow {
   message?: RegExp;
   code: string;
   hint: string;
-  /** None if absent. */
   remedy?: Exclude<Remedy, 'none'>;
   /** True if every run fails until an operator has changed something. */
   config?: true;
@@ -114,13 +113,6 @@ export function databaseError(error: unknown, shown: string): unknown {
 
 export function remedyOf(error: unknown): Remedy {
   return findErrorRow(error)?.remedy ?? 'none';
-}
-
-/** The SQLSTATE, or Node's own code; empty if there is none. */
-export function errorCode(error: unknown): string {
-  // If a name has several addresses, Node reports all attempts at once.
-  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 function findErrorRow(error: unknown): ErrorRow | undefined {

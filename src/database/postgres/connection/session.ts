@@ -58,7 +58,6 @@ export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
   return { text, values };
 }
 
-/** The result of a step. */
 export type StepResult = QueryResult<QueryResultRow>;
 
 /** The methods that `pg` calls on its queries; missing in its types. */
@@ -84,7 +83,6 @@ export class Batch implements Submittable {
   readonly query_timeout: number;
   readonly #steps: readonly SentStep[];
   readonly #completion: PromiseWithResolvers<StepResult[]>;
-  /** Completed steps. */
   #completed = 0;
   #refusal: Error | null = null;
 

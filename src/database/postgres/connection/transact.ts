@@ -5,8 +5,8 @@ import type { ExecuteSql } from '../../database.ts';
 import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { Batch, type Step, onlyRow, toQuery, createSession, type Session } from './session.ts';
-import { SyncError } from '../../../model/errors.ts';
-import { databaseError, errorCode, remedyOf } from './errors.ts';
+import { errorCode, SyncError } from '../../../model/errors.ts';
+import { databaseError, remedyOf } from './errors.ts';
 import { randomUUID } from 'node:crypto';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
 

@@ -1,9 +1,10 @@
-// Finds the views and other objects that depend on columns, and the statements that create them again.
 import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
+import type { ViewChange } from '../../view-dialect.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-import type { ViewChange } from '../../view-dialect.ts';
+
+// Finds the views and other objects that depend on columns, and the statements that create them again.
 
 /** The effect of a change of tables on the managed views. */
 export interface ViewPlan {
@@ -16,7 +17,6 @@ export interface ViewPlan {
   options: ReadonlyMap<string, string>;
 }
 
-/** Columns of one table. */
 export interface TableColumns {
   table: string;
   columns: readonly string[];

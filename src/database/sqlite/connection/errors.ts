@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
-import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import { ConfigError, errorCode, messageOf, SyncError } from '../../../model/errors.ts';
 
 interface ErrorRow {
   /** Prefix of SQLite's own error code. */
@@ -85,10 +85,6 @@ export function isFull(error: unknown): boolean {
 /** True if SQLite's or Node's code of the error matches. */
 export function hasErrorCode(error: unknown, pattern: RegExp): boolean {
   return pattern.test(errorCode(error));
-}
-
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 /** SQLite would block the only thread while it waits for a lock, so we wait instead. */

@@ -5,12 +5,13 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
+const { id } = VIEW_DIALECT;
+
 /** Types that are aggregated per record, and the times that such queries filter by. */
 const MEASURE_TYPES: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'date', 'timestamp']);
 /** An index of more columns is nearly as large as the table. */
 const MAX_MEASURES = 8;
 
-/** Name and statement of an index. */
 type IndexStatement = readonly [name: string, statement: string];
 
 /** Brings indexes and statistics up to date; `run` runs a statement in a transaction of its own. */
@@ -57,13 +58,11 @@ function indexChanges(db: Database, { tables, indexes }: KeyPlan): string[] {
   const roots = tables.filter(({ path }) => path.length === 0);
   const wanted = new Map([...indexes.map(wantedIndex), ...roots.map(({ name }) => changedIndex(name))]);
   return [
-    ...[...existing].filter(([name, statement]) => wanted.get(name) !== statement).map(([name]) => dropIndex(name)),
+    ...[...existing]
+      .filter(([name, statement]) => wanted.get(name) !== statement)
+      .map(([name]) => `DROP INDEX IF EXISTS ${id(name)}`),
     ...[...wanted].filter(([name, statement]) => existing.get(name) !== statement).map(([, statement]) => statement),
   ];
-}
-
-function dropIndex(name: string): string {
-  return `DROP INDEX IF EXISTS ${id(name)}`;
 }
 
 /** The prefix of indexes that no setting removes. */
@@ -96,8 +95,4 @@ function coveringColumns({ table, column }: ColumnIndex): string[] {
   if (table.path.length > 0) return [column, table.key[0] ?? ''];
   const measures = table.columns.filter(({ name, type }) => MEASURE_TYPES.has(type) && name !== column);
   return [column, ...measures.slice(0, MAX_MEASURES).map(({ name }) => name)];
-}
-
-function id(name: string): string {
-  return VIEW_DIALECT.id(name);
 }

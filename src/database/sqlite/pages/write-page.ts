@@ -3,6 +3,9 @@ import type { Database } from 'better-sqlite3';
 import type { Cell, Column, TableRows, TableShape } from '../../../model/table.ts';
 import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
+import { VIEW_DIALECT } from '../views/dialect.ts';
+
+const { id } = VIEW_DIALECT;
 
 /** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */
 export function writePage(db: Database, page: PageRows): void {
@@ -52,7 +55,7 @@ function insertRows(
   if (whole < cells.length) db.prepare(statement((cells.length - whole) / width)).run(cells.slice(whole));
 }
 
-/** Remembers the source of every written record and closes or drops the one before, as the history policy says. */
+/** Stores the body of each written record as a version, and closes or deletes the version before by the history policy. */
 function writeVersions(db: Database, { resource, history, requestedAt, records }: PageRows): void {
   if (history === 'none') return;
   const close = db.prepare(
@@ -81,11 +84,6 @@ function insertedColumns(table: TableShape): string[] {
   return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
 }
 
-/** Quotes a name for a statement. */
-function id(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
 /** Clients of SQLite read no more than milliseconds. */
 function placeholder({ type }: Column): string {
   return type === 'timestamp' ? `replace(substr(?, 1, 23), '.000', '')` : '?';
@@ -93,9 +91,9 @@ function placeholder({ type }: Column): string {
 
 function insertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table);
-  const ours = names.slice(table.columns.length).map(() => '?');
-  const row = `(${[...ours, ...table.columns.map(placeholder)].join(', ')})`;
-  // Without a name of its own, a table that is called `excluded` would be meant by both.
+  const internal = names.slice(table.columns.length).map(() => '?');
+  const row = `(${[...internal, ...table.columns.map(placeholder)].join(', ')})`;
+  // The alias distinguishes a table that is named `excluded` from the upsert's `excluded`.
   return `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')}) VALUES ${repeated(row, rows)}`;
 }
 
@@ -103,7 +101,7 @@ function repeated(row: string, rows: number): string {
   return Array<string>(rows).fill(row).join(', ');
 }
 
-/** The insert of a row of a resource's own table, which overwrites what was there. */
+/** The insert of rows of a resource's own table, which overwrites existing rows. */
 function upsertStatement(table: TableShape, rows: number): string {
   const names = insertedColumns(table).slice(table.key.length).map(id);
   const updates = names.map((name) => `${name} = excluded.${name}`);

@@ -6,7 +6,15 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import { growthOutdated, InUse, type ShapeGrowth, tableExists, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
+import {
+  growthOutdated,
+  InUse,
+  type ShapeGrowth,
+  tableExists,
+  type TableRemoval,
+  type TableStaging,
+  type TableSwap,
+} from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
@@ -14,7 +22,7 @@ import { VIEW_DIALECT } from '../views/dialect.ts';
 
 // Each of these functions runs within the caller's transaction.
 
-const id = (name: string): string => VIEW_DIALECT.id(name);
+const { id } = VIEW_DIALECT;
 
 /** Creates new tables and views, and adds and widens columns of existing tables. */
 export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
