@@ -1,3 +1,5 @@
+// Paths to values in a JSON body, such as `data[0].id`.
+
 /**
  * One step of a path: a key, an index (from the end if negative), each element of an array, or each value of a map.
  */

@@ -1,3 +1,5 @@
+// The error classes of the program, and conversions of thrown values.
+
 /** The reaction to an error: retry, skip this item, or stop the resource. */
 export type Recovery = 'retry' | 'skip' | 'stop';
 

@@ -1,3 +1,5 @@
+// Progress of the scans of a run: counts, rates and remaining time, for the terminal and the status page.
+
 /** Counters of the rate limiter, for the line below the resources. */
 export interface RateLimiterProgress {
   requests: number;
