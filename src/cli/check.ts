@@ -79,10 +79,10 @@ export async function checkSource(
   try {
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
-    const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
+    const results = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
-    const checked = { ...asked, resources: [...asked.resources, ...former.map(formerResource)] };
+    const checked = { ...results, resources: [...results.resources, ...former.map(formerResource)] };
     const stores = storeFindings(chosen.source);
     const report = {
       source: chosen.source.name,

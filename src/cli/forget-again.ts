@@ -48,8 +48,8 @@ export async function carryForgotten(
       if (fingerprints.has(forgottenFingerprint(key, name, resource, id))) ids.add(id);
     }
     found += ids.size;
-    const asked = { resource, ids: [...ids], version, at };
-    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, asked));
+    const request = { resource, ids: [...ids], version, at };
+    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, request));
   }
   return found;
 }

@@ -82,8 +82,8 @@ async function forget(
     let erasure: Erasure | null = null;
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
-      const asked = { resource, ids: found, version, at };
-      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, asked));
+      const request = { resource, ids: found, version, at };
+      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, request));
       erasure = await eraseCompletely(context, app, resource);
     }
     const traces = { counts: [...counts.values()], unknown: ids.length - found.length, leftovers };

@@ -28,7 +28,7 @@ export function copyCommand(context: CliContext): Command {
       "Target, such as postgres://host/database, with a schema per source; '${VAR}' and '${file:/path}' keep a password off the command line",
     )
     .action(async (options: SourceOptions & { to: string }) => {
-      const to = filledIn(context, options.to);
+      const to = fillPlaceholders(context, options.to);
       refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
         const tables = await copySource(context, chosen, to);
@@ -40,7 +40,7 @@ export function copyCommand(context: CliContext): Command {
 }
 
 /** Returns the address with its variables and files filled in as in the config, and registers its secrets. */
-function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
+function fillPlaceholders({ env, secrets, stderr }: CliContext, given: string): string {
   const filled = interpolate(given, { env, readSecret: readSecretFile });
   const to = String(filled.value);
   secrets.push(...filled.secrets, ...addressSecrets(to, env));

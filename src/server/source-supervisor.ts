@@ -187,7 +187,7 @@ export class SourceSupervisor {
       clock,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
-      run: (resource, ...asked) => pings.around([resource], () => open.scan(resource, ...asked)),
+      run: (resource, ...rest) => pings.around([resource], () => open.scan(resource, ...rest)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
     const drain = open.startDrain(scheduler.requestScan);

@@ -139,8 +139,8 @@ function withoutPrefix(address: string, { version_prefix }: Profile): string {
 
 async function probeUnknown(context: CliContext, questions: Questions, query: ServiceQuery): Promise<FoundService> {
   const { user, auth: form, path: paths } = query;
-  const asked = { about: 'an API key, token or password', isOptional: true };
-  const secret = await takeSecret(context, questions, query, asked);
+  const wanted = { about: 'an API key, token or password', isOptional: true };
+  const secret = await takeSecret(context, questions, query, wanted);
   const baseUrl = new URL(query.url);
   if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const { clock, secrets, signal } = context;
