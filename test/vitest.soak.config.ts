@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 /** What reads and writes warehouses, and leaves the choice of the database to `TEST_DATABASE`. */
 const ON_POSTGRES = [
   'faults/{bad-json,bad-records,deletes,limits,pagination,redirects,secrets,status,transport,waits}.test.ts',
-  'journeys/{incremental,killed-figures,long-waits,long-walk,two-processes}.test.ts',
+  'journeys/{incremental,long-waits,long-walk,two-processes}.test.ts',
   'journeys/{serve,serve-kills,serve-limits,serve-stop,serve-webhooks}.test.ts',
   'sync/deletes/{older-states,soft-delete-gone}.test.ts',
   'sync/{filter/verify-filter,refetch,refused-state}.test.ts',
@@ -32,7 +32,6 @@ export default defineConfig({
     testTimeout: 3_600_000,
     fileParallelism: false,
     projects: [
-      { extends: true, test: { name: 'soak', include: ['**/*.soak.ts'], env: { TEST_LENGTH } } },
       { extends: true, test: { name: 'at length', include: AT_LENGTH, env: { TEST_LENGTH } } },
       {
         extends: true,

@@ -76,8 +76,6 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const pages = createPages({
     ...served,
     access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
-    // Only users with a password may see the contents of records.
-    showsBodies: serve.auth !== undefined,
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
   const receiver = await startReceiver({

@@ -1,8 +1,9 @@
-// The settings below `alerts`.
 import { z } from 'zod';
 import { isSecretName } from '../model/visible-text.ts';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, duration } from './profile/basic-fields.ts';
+
+/** The setting `alerts`: the schema of its channels, the template of a body, and checks. */
 
 /** What an alert may be about, in the order in which messages list it. */
 export const ALERT_KINDS = [
@@ -17,14 +18,14 @@ export const ALERT_KINDS = [
 ] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
-/** What the template of a body may be filled with, by its name in braces: members of a message, of which `things` is none. */
+/** Placeholders in the template of a body. */
 const PLACEHOLDERS = ['status', 'title', 'text', 'count', 'kinds', 'sources', 'since', 'at', 'url'] as const;
 type Placeholder = (typeof PLACEHOLDERS)[number];
 
-/** A name in braces; the braces of JSON never look like this. */
+/** A name in braces, which JSON does not contain. */
 const IN_BRACES = /\{([a-z_]+)\}/g;
 
-/** The template with its placeholders filled in by `valueOf`, escaped for the type of the body. */
+/** Fills in the placeholders of a template, escaped for the type of the body. */
 export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
   const [type = ''] = contentType.toLowerCase().split(';', 1);
   const escape = (value: string): string => {
@@ -37,16 +38,16 @@ export function filledBody(template: string, contentType: string, valueOf: (name
   });
 }
 
-/** The type of a body whose headers do not say it. */
+/** Default type of a body. */
 export const JSON_TYPE = 'application/json';
 
-/** The type of the body according to its headers. */
+/** Returns Content-Type of the headers, or the default. */
 export function contentTypeOf(headers: Readonly<Record<string, string>>): string {
   const [, type] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
   return type ?? JSON_TYPE;
 }
 
-/** Finds unknown placeholders, and a template that gives no JSON; null for a valid one. */
+/** Returns the fault of a template: unknown placeholders or invalid JSON; null for a valid one. */
 export function bodyFault(template: string, headers: Readonly<Record<string, string>>): string | null {
   const names = Array.from(template.matchAll(IN_BRACES), ([, name = '']) => name);
   const unknown = names.find((name) => !PLACEHOLDERS.some((each) => each === name));
@@ -136,10 +137,10 @@ export const alertsSchema = z
 export type AlertsSettings = z.output<typeof alertsSchema>;
 export type ChannelSettings = AlertsSettings[string];
 
-/** A shorter path may be a word of every sentence. */
+/** Shorter paths are not masked, because they may be common words. */
 const MIN_PATH_LENGTH = 8;
 
-/** Texts of the channels that must not be logged: anyone who knows an address can post to it. */
+/** Returns texts of the channels that must not be logged: anyone who knows a URL can post to it. */
 export function alertSecrets(alerts: AlertsSettings): string[] {
   return Object.values(alerts).flatMap(channelSecrets);
 }
@@ -147,13 +148,13 @@ export function alertSecrets(alerts: AlertsSettings): string[] {
 function channelSecrets(channel: ChannelSettings): string[] {
   if (channel.type === 'email') return channel.password === undefined ? [] : [channel.password];
   const headers = channel.type === 'post' ? Object.entries(channel.headers) : [];
-  // What follows the host is what must not be known, however an answer quotes it.
+  // The path alone is secret too: an answer may quote it.
   const path = channel.url.replace(/^https?:\/\/[^/?#]+\/?/, '');
   const secret = path.length < MIN_PATH_LENGTH ? [channel.url] : [channel.url, path];
   return [...secret, ...headers.filter(([name]) => isSecretName(name)).map(([, value]) => value)];
 }
 
-/** Channels that are limited to sources that there are not. */
+/** Finds channels for unknown sources. */
 export function alertFindings(alerts: AlertsSettings, known: readonly string[]): SettingsFinding[] {
   return Object.entries(alerts).flatMap(([channel, { sources = [] }]) =>
     sources.flatMap((source, at): SettingsFinding[] => {

@@ -1,8 +1,8 @@
-/** Checks the settings of one source together with its profile (`checkSource`). */
+/** Checks the settings of one source, and loads and checks its profile (`checkSource`). */
 import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
 import { checkValue } from './file/check-value.ts';
-import { holdsLiteralSecret, interpolate, type Surroundings } from './file/interpolate.ts';
+import { holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
 import {
   type Fault,
   type FieldPath,
@@ -20,7 +20,7 @@ import { secretFault } from './profile/signature-secret.ts';
 import { namedSourceSchema, type ScheduleSettings, type SourceFields, type WebhookSettings } from './settings.ts';
 import { isLoopback } from './warehouse-address.ts';
 
-/** One source as it is written: an entry of the config file, or a file of its own. */
+/** One source before its check: an entry of the config file, or a separate file. */
 export interface SourceEntry extends LocatedValue {
   name: string;
   /** The file as shown to a user, and its absolute path. */
@@ -31,7 +31,7 @@ export interface SourceEntry extends LocatedValue {
 }
 
 /** Where the settings are, and what the check of a source needs of the settings of all. */
-export interface SourcePlace extends Surroundings {
+export interface SourceContext extends InterpolationContext {
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** The path of a file as messages show it. */
@@ -40,28 +40,28 @@ export interface SourcePlace extends Surroundings {
   hasPrivacyKey: boolean;
 }
 
-/** A source with its faults; one with faults may have settings all the same. */
+/** A checked source; it may have both faults and settings. */
 export interface CheckedSource extends SourceEntry {
   source: { settings: SourceFields; profile: Profile } | null;
-  /** Texts from secret files and the profile that must not be logged. */
+  /** Texts from secret files and from the profile that must not be logged. */
   secrets: string[];
   /** True if the file itself contains a secret. */
   holdsSecret: boolean;
 }
 
 /** Fills in the placeholders of a source, checks it, and loads its profile, even if other fields are wrong. */
-export function checkSource(entry: SourceEntry, place: SourcePlace): CheckedSource {
+export function checkSource(entry: SourceEntry, context: SourceContext): CheckedSource {
   if (entry.faults.length > 0) return { ...entry, source: null, secrets: [], holdsSecret: false };
   const { name, path: file, locate } = entry;
-  const filled = interpolate({ sources: { [name]: entry.value } }, place);
+  const filled = interpolate({ sources: { [name]: entry.value } }, context);
   const { data, findings } = checkValue(namedSourceSchema, filled.value, filled.paths);
   const settings = data?.sources[name] ?? null;
   const profilePath = ['sources', name, 'profile'];
   const wanted = valueAt(filled.value, profilePath);
   const isNamed = typeof wanted === 'string' && wanted !== '' && !filled.unset.has(pathKey(profilePath));
-  const loaded = isNamed ? place.readProfile(wanted, dirname(file), place) : null;
+  const loaded = isNamed ? context.readProfile(wanted, dirname(file), context) : null;
   const profile = loaded !== null && 'profile' in loaded ? loaded.profile : null;
-  const crossed = settings === null ? [] : sourceFindings(name, settings, profile, place);
+  const crossed = settings === null ? [] : sourceFindings(name, settings, profile, context);
   // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
   const isSet = ({ path }: SettingsFinding): boolean =>
     !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
@@ -78,22 +78,22 @@ export function checkSource(entry: SourceEntry, place: SourcePlace): CheckedSour
   };
 }
 
-/** Checks that concern several fields of a source, its profile, or files that it names. */
+/** Checks rules between fields of a source, its profile and files that it names. */
 function sourceFindings(
   name: string,
   source: SourceFields,
   profile: Profile | null,
-  place: SourcePlace,
+  context: SourceContext,
 ): SettingsFinding[] {
   const found = [
-    ...networkFindings(source.http, place.cwd, ['http']),
+    ...networkFindings(source.http, context.cwd),
     ...(source.allow_insecure ? [] : insecureFindings(name, source, profile)),
-    ...(profile === null ? [] : profileFindings(source, profile, place)),
+    ...(profile === null ? [] : profileFindings(source, profile, context)),
   ];
   return found.map(({ path, part, message }) => ({ path: ['sources', name, ...path], part, message }));
 }
 
-function profileFindings(source: SourceFields, profile: Profile, place: SourcePlace): SettingsFinding[] {
+function profileFindings(source: SourceFields, profile: Profile, context: SourceContext): SettingsFinding[] {
   const known = Object.keys(profile.resources);
   const unknown = (resource: string, path: FieldPath, part: SettingsFinding['part']): SettingsFinding[] => {
     const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}`;
@@ -107,11 +107,11 @@ function profileFindings(source: SourceFields, profile: Profile, place: SourcePl
     ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)),
     ...authFindings(source.auth, profile),
     ...webhookFindings(source.webhook, profile.webhooks.signature),
-    ...(place.hasPrivacyKey ? [] : hashFindings(source, profile)),
+    ...(context.hasPrivacyKey ? [] : hashFindings(source, profile)),
   ];
 }
 
-/** Addresses to which the credential would be sent without encryption. */
+/** Finds URLs to which the credential would be sent without encryption. */
 function insecureFindings(name: string, source: SourceFields, profile: Profile | null): SettingsFinding[] {
   return credentialUrls(source, profile).flatMap(({ path, url }): SettingsFinding[] => {
     const { protocol, hostname } = new URL(url);
@@ -121,7 +121,7 @@ function insecureFindings(name: string, source: SourceFields, profile: Profile |
   });
 }
 
-/** Where the credential goes, by the field of the source that says so. */
+/** Returns the URLs that get the credential, with the field of each. */
 function credentialUrls({ base_url, auth }: SourceFields, profile: Profile | null): { path: FieldPath; url: string }[] {
   if (auth === undefined || auth.type === 'none') return [];
   const base = { path: ['base_url'], url: base_url };
@@ -133,7 +133,7 @@ function credentialUrls({ base_url, auth }: SourceFields, profile: Profile | nul
   return [base, ...inProfile.map((url) => ({ path: ['profile'], url }))];
 }
 
-/** A resource without a filter needs times of full syncs: without them it would be read only once. */
+/** Finds resources without a filter and without times of full syncs, which would be read only once. */
 function scheduleFindings(resource: string, schedule: ScheduleSettings, profile: Profile): SettingsFinding[] {
   const { incremental = schedule.incremental, full = schedule.full } = schedule.resources[resource] ?? {};
   if (profile.resources[resource]?.incremental !== null || full !== null || incremental === null) return [];
@@ -141,7 +141,7 @@ function scheduleFindings(resource: string, schedule: ScheduleSettings, profile:
   return [{ path: ['schedule', 'full'], part: 'value', message }];
 }
 
-/** Hashes need a key: without one everybody could find the values by trying. */
+/** Finds hashed fields without a key; without one, the values could be found by trying. */
 function hashFindings({ hash_key }: SourceFields, { resources }: Profile): SettingsFinding[] {
   if (hash_key !== undefined) return [];
   const hashed = Object.entries(resources).flatMap(([resource, { fields }]) =>
@@ -167,7 +167,7 @@ function webhookFindings(webhook: WebhookSettings | undefined, scheme: Signature
   return findings;
 }
 
-/** The secrets that each grant needs. */
+/** Secrets that each grant needs. */
 const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
   client_credentials: ['client_id', 'client_secret'],
   refresh_token: ['client_id', 'refresh_token'],
@@ -175,10 +175,10 @@ const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
   jwt_bearer: ['key'],
 };
 
-/** The names of the secrets that a scheme needs; none if the schema of the settings checks them already. */
+/** Returns the names of the secrets that a scheme needs, besides those that the schema requires, and of those given. */
 function neededSecrets({ scheme, secrets }: AuthPlan): { needs: readonly string[]; given: readonly string[] } {
   const given = Object.keys(secrets);
-  if (scheme.type === 'session') return { needs: textsIn(scheme.login).flatMap(variablesIn), given };
+  if (scheme.type === 'session') return { needs: variablesIn(scheme.login), given };
   if (scheme.type === 'oauth') {
     const isPublic = scheme.client_auth === 'none';
     return { needs: OAUTH_NEEDS[scheme.grant].filter((name) => !isPublic || name !== 'client_secret'), given };
@@ -188,7 +188,7 @@ function neededSecrets({ scheme, secrets }: AuthPlan): { needs: readonly string[
   return { needs: scheme.names?.map((name) => name.toLowerCase()) ?? [], given: sent };
 }
 
-/** Whether the secrets that the profile's scheme needs are there; `auth` is absent if the settings have none. */
+/** Finds missing secrets for the scheme of the profile; `auth` is undefined if the settings have none. */
 function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile): SettingsFinding[] {
   const types = schemes?.map(({ type }) => type) ?? [];
   if (auth === undefined) {
@@ -212,9 +212,4 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
       part: 'value',
       message: `expected ${name}, as the profile's auth (${of}) needs it, got nothing`,
     }));
-}
-
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }

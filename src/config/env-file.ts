@@ -1,25 +1,25 @@
+/** Reads `.env` of the working directory into the environment (`withEnvFile`). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { ConfigError } from '../model/errors.ts';
 
-/** The file of the folder in which content-sync is started that holds variables for it. */
+/** The file with environment variables in the working directory. */
 export const ENV_FILE = '.env';
 
 /** One assignment, which may span lines if its value is in quotes: up to the value, a quoted value, any other value. */
 const ASSIGNMENT = /^([^\S\n]*(?:export[^\S\n]+)?[\w.-]+[^\S\n]*=)(?:[^\S\n]*(?:'[^']*'|"[^"]*"|`[^`]*`)|(.*))/gm;
 
 /**
- * The environment together with the variables in `.env` of the folder `cwd`, as `node --env-file` reads it, except that
- * a `#` begins a comment only after a space; a variable that is set outside stays. Throws `ConfigError`
- * (`env_file_unreadable`) for a file that is there and cannot be read.
+ * Adds the variables of `.env` in `cwd` to the environment, whose own variables win. Parses like `node --env-file`, except
+ * that `#` begins a comment only after a space. Throws `ConfigError` (`env_file_unreadable`).
  */
 export function withEnvFile(env: NodeJS.ProcessEnv, cwd: string): NodeJS.ProcessEnv {
   const text = textOf(join(cwd, ENV_FILE));
   return text === null ? env : { ...parseEnv(quoteHashes(text)), ...env };
 }
 
-/** Windows editors write a byte order mark; Node ends an unquoted value at any `#`, so a value that holds one is quoted. */
+/** Quotes values with `#`, at which Node would end them, and removes the byte order mark of Windows editors. */
 function quoteHashes(text: string): string {
   return text.replace(/^\uFEFF/, '').replace(ASSIGNMENT, (whole: string, before: string, plain?: string) => {
     if (plain?.includes('#') !== true) return whole;

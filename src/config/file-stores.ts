@@ -1,25 +1,26 @@
+/** The setting `files` of a source: its schema, and which files go to which store. */
 import { z } from 'zod';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';
-import { type FileProfile, storeAddress, type StoreAddress, storeOf, storePlace } from './profile/file-fields.ts';
+import { type FileProfile, storeAddress, type StoreAddress, storeOf, storeLocation } from './profile/file-fields.ts';
 import type { Profile } from './profile/profile.ts';
 
-/** Files of a resource that are fetched, and where to. */
+/** Files of a resource that are downloaded, and the store for them. */
 export interface KeptFile extends Omit<FileProfile, 'store'> {
   readonly store: StoreAddress;
 }
 
-/** The setting `files`, as the program works with it; durations are milliseconds. */
-export interface FilesSettings extends Readonly<Omit<FilesFile, 'store'>> {
-  /** Rights of the files that are made, such as `0o640`. */
+/** The resolved setting `files` of a source; durations are milliseconds. */
+export interface FilesSettings extends Readonly<Omit<FilesFields, 'store'>> {
+  /** Mode of created files, such as `0o640`. */
   readonly file_mode: number;
-  /** The variables of the environment that tell where a bucket is and who asks; none without one. */
+  /** Environment variables for a bucket (`AWS_*`); empty without one. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What is fetched, by resource; one without files that have a store is not in it. */
+  /** Files to download by resource; resources without any are absent. */
   readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
 }
 
-interface FilesPlace {
+interface FilesContext {
   cwd: string;
   env: NodeJS.ProcessEnv;
   fileMode: number;
@@ -27,13 +28,13 @@ interface FilesPlace {
 
 interface Source {
   name: string;
-  files: FilesFile;
+  files: FilesFields;
   profile: Profile;
   resources: readonly string[];
 }
 
-/** The setting of a source; a relative path of a store starts at `cwd`. */
-export function filesOf(source: Source, { cwd, env, fileMode }: FilesPlace): FilesSettings {
+/** Resolves the setting of a source; `cwd` is the base of relative paths. */
+export function filesOf(source: Source, { cwd, env, fileMode }: FilesContext): FilesSettings {
   const { store: _, ...rest } = source.files;
   const kept = resolveKeptFiles(source, cwd);
   const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
@@ -48,12 +49,12 @@ function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
   );
 }
 
-/** What is fetched of a source, by resource. */
+/** Returns the files to download by resource, each with its store. */
 function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
-  const { store: usual } = files;
+  const { store: defaultStore } = files;
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
-      const store = storeOf(file.store ?? usual ?? '', name, cwd);
+      const store = storeOf(file.store ?? defaultStore ?? '', name, cwd);
       return store === null ? [] : [{ ...file, store }];
     });
     return entries.length === 0 ? [] : [[resource, entries]];
@@ -61,11 +62,11 @@ function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: stri
   return Object.fromEntries(kept);
 }
 
-/** The profile with the store of each file that is fetched: its own, or the source's usual one. */
-export function withDefaultStore(profile: Profile, { store: usual }: FilesFile): Profile {
-  if (usual === null) return profile;
+/** Adds the default store of the source to files of the profile without a store. */
+export function withDefaultStore(profile: Profile, { store: defaultStore }: FilesFields): Profile {
+  if (defaultStore === null) return profile;
   const resources = Object.entries(profile.resources).map(([name, resource]) => {
-    const files = resource.files.map((file) => ({ ...file, store: file.store ?? usual }));
+    const files = resource.files.map((file) => ({ ...file, store: file.store ?? defaultStore }));
     return [name, files.length === 0 ? resource : { ...resource, files }] as const;
   });
   return { ...profile, resources: Object.fromEntries(resources) };
@@ -77,9 +78,9 @@ export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddres
   return [...new Map(stores.map((store) => [store.name, store])).values()];
 }
 
-/** Sources that would share a store: what `files prune` removes of one would be missing from the other. */
+/** Finds sources that share a store, where `files prune` of one would remove files of the other. */
 export function storeFindings(
-  sources: readonly (readonly [string, { files: FilesFile; resources?: readonly string[] | undefined }])[],
+  sources: readonly (readonly [string, { files: FilesFields; resources?: readonly string[] | undefined }])[],
   profiles: ReadonlyMap<string, Profile>,
   cwd: string,
 ): SettingsFinding[] {
@@ -92,9 +93,9 @@ export function storeFindings(
       cwd,
     );
     return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
-      const place = storePlace(store);
-      const other = taken.get(place) ?? name;
-      taken.set(place, other);
+      const location = storeLocation(store);
+      const other = taken.get(location) ?? name;
+      taken.set(location, other);
       if (other === name) return [];
       const message = `expected a store of its own, such as one with {source} in it, got that of ${other}: ${store.name}`;
       return [{ path: ['sources', name, 'files', 'store'], part: 'value', message }];
@@ -102,7 +103,7 @@ export function storeFindings(
   });
 }
 
-/** Where the files of a source go, which its profile names resource by resource. */
+/** `sources.<name>.files`: where the files that the profile names are stored. */
 export const filesSchema = z
   .strictObject({
     store: storeAddress.nullable().default(null).meta({
@@ -121,4 +122,4 @@ export const filesSchema = z
   })
   .meta({ description: 'Store of the files that the profile names' });
 
-type FilesFile = z.output<typeof filesSchema>;
+type FilesFields = z.output<typeof filesSchema>;

@@ -1,12 +1,13 @@
-/** Reads a profile with those that it extends, and gives each resource the fields that it inherits. */
+/** Loads a profile with those that it extends, and merges the fields that its resources inherit (`profileReader`). */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { checkValue } from './file/check-value.ts';
-import { interpolate, secretsIn, type Surroundings } from './file/interpolate.ts';
+import { interpolate, secretsIn, type InterpolationContext } from './file/interpolate.ts';
 import {
   type Fault,
   type FieldPath,
   isPlainMap,
+  mapTexts,
   partAt,
   readYamlFile,
   type SettingsFinding,
@@ -25,7 +26,7 @@ export interface LoadedProfile {
 }
 
 /** The environment in which profiles are loaded. */
-export interface ProfilePlace extends Surroundings {
+export interface ProfileContext extends InterpolationContext {
   /** The path of a file as messages show it. */
   shown(path: string): string;
 }
@@ -44,9 +45,9 @@ const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
 /** Returns a `loadProfile` that reads each profile only once, however many sources use it. */
 export function profileReader(): typeof loadProfile {
   const known = new Map<string, ReturnType<typeof loadProfile>>();
-  return (name, folder, place) => {
+  return (name, folder, context) => {
     const path = profilePath(name, folder);
-    const loaded = known.get(path) ?? loadProfile(name, folder, place);
+    const loaded = known.get(path) ?? loadProfile(name, folder, context);
     known.set(path, loaded);
     return loaded;
   };
@@ -56,14 +57,14 @@ export function profileReader(): typeof loadProfile {
  * Reads a profile and all that it extends. A bare name is a shipped profile (`config/profiles/<name>.yaml`), anything
  * else a path relative to `folder`.
  */
-function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedProfile | { missing: string } {
+function loadProfile(name: string, folder: string, context: ProfileContext): LoadedProfile | { missing: string } {
   const path = profilePath(name, folder);
-  if (!existsSync(path)) return { missing: missingProfile(name, place.shown(path)) };
-  const { layers, faults } = readLayers(path, place, []);
+  if (!existsSync(path)) return { missing: missingProfile(name, context.shown(path)) };
+  const { layers, faults } = readLayers(path, context, []);
   if (faults.length > 0) return { profile: null, faults, secrets: [] };
   const extended = layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
   const inherited = inheritResources(extended);
-  const filled = interpolate(inherited.value, place);
+  const filled = interpolate(inherited.value, context);
   const secrets = [...filled.secrets, ...secretsIn(filled.value, filled.paths)];
   const checked = checkValue(profileSchema, filled.value, filled.paths);
   const findings = [inherited.findings, filled.findings, checked.findings ?? []].find((all) => all.length > 0) ?? [];
@@ -75,8 +76,8 @@ function loadProfile(name: string, folder: string, place: ProfilePlace): LoadedP
 
 /** Reads a shipped profile. */
 export function readPackagedProfile(name: string): Profile {
-  const place = { env: {}, readSecret: () => '', shown: (path: string) => path };
-  const loaded = loadProfile(name, packageRoot(), place);
+  const context = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const loaded = loadProfile(name, packageRoot(), context);
   if ('missing' in loaded) throw new Error(loaded.missing);
   if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
   return loaded.profile;
@@ -98,8 +99,12 @@ function missingProfile(name: string, shown: string): string {
 }
 
 /** Reads the file, then each profile that it extends in turn. */
-function readLayers(path: string, place: ProfilePlace, above: readonly string[]): { layers: Layer[]; faults: Fault[] } {
-  const { read: file, faults } = readYamlFile(path, place.shown(path));
+function readLayers(
+  path: string,
+  context: ProfileContext,
+  above: readonly string[],
+): { layers: Layer[]; faults: Fault[] } {
+  const { read: file, faults } = readYamlFile(path, context.shown(path));
   if (file === null) return { layers: [], faults };
   if (!isPlainMap(file.value)) {
     const message = 'expected a map with the fields of a profile, got something else';
@@ -107,17 +112,17 @@ function readLayers(path: string, place: ProfilePlace, above: readonly string[])
   }
   const fields = withCurrentNames(file.value, (field) => file.locate(field));
   const layer: Layer = { file, fields };
-  const { value: base } = interpolate(fields['extends'], place);
+  const { value: base } = interpolate(fields['extends'], context);
   if (typeof base !== 'string' || base === '') return { layers: [layer], faults: [] };
   const basePath = profilePath(base, dirname(path));
   const message = !existsSync(basePath)
-    ? missingProfile(base, place.shown(basePath))
+    ? missingProfile(base, context.shown(basePath))
     : [...above, path].includes(basePath)
       ? `expected profiles that do not extend each other in a circle, got ${JSON.stringify(base)} again`
       : null;
   if (message !== null)
     return { layers: [layer], faults: [file.locate({ path: ['extends'], part: 'value', message })] };
-  const rest = readLayers(basePath, place, [...above, path]);
+  const rest = readLayers(basePath, context, [...above, path]);
   return { layers: [layer, ...rest.layers], faults: rest.faults };
 }
 
@@ -143,20 +148,12 @@ function withCurrentNames(profile: ProfileFields, locate: (finding: SettingsFind
   return isPlainMap(current) ? current : profile;
 }
 
-/** Locates a finding in the uppermost layer that has most of its path; a list or a scalar hides lower layers. */
+/** Locates a finding in the file that has the longest part of its path; of equal ones in the extending file. */
 function locateInLayers(layers: readonly Layer[], finding: SettingsFinding): Fault {
-  let best = layers[0];
-  let deepest = -1;
-  for (const layer of layers) {
-    const { depth, open } = layer.file.reach(finding.path);
-    if (depth > deepest) {
-      deepest = depth;
-      best = layer;
-    }
-    if (!open && depth > 0) break;
-  }
-  if (best === undefined) throw new Error('a profile without any file');
-  return best.file.locate(finding);
+  const depths = layers.map(({ file }) => file.depthOf(finding.path));
+  const layer = layers[depths.indexOf(Math.max(...depths))];
+  if (layer === undefined) throw new Error('a profile without any file');
+  return layer.file.locate(finding);
 }
 
 /**
@@ -172,7 +169,7 @@ function inheritResources(profile: ProfileFields): { value: ProfileFields; findi
     if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
     const layers = resourceAncestors(resources, name).map((one) => resources[one]);
     const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
-    return [name, withName(fields, name)];
+    return [name, mapTexts(fields, (text) => text.replaceAll(RESOURCE_NAME, () => name))];
   });
   return { value: { ...profile, resources: Object.fromEntries(inherited) }, findings };
 }
@@ -183,7 +180,7 @@ const DEFAULTS_EXTEND: SettingsFinding = {
   message: 'expected no extends here, because defaults apply to every resource',
 };
 
-/** The resource and those that it extends, nearest first; ends before a name that is missing or repeated. */
+/** Returns the resource and those that it extends, nearest first, up to a name that is missing or repeated. */
 function resourceAncestors(resources: ProfileFields, name: string): string[] {
   const names: string[] = [];
   for (let at: unknown = name; typeof at === 'string' && Object.hasOwn(resources, at) && !names.includes(at);) {
@@ -204,30 +201,17 @@ function extendsFinding(resources: ProfileFields, name: string): SettingsFinding
   return { path: ['resources', last, 'extends'], part: 'value', message };
 }
 
-/** Leaves `${resource}` as it is: that is a variable of the environment. */
+/** Does not match `${resource}`, a variable of the environment. */
 const RESOURCE_NAME = /(?<!\$)\{resource\}/g;
 
-function withName(value: unknown, name: string): unknown {
-  if (typeof value === 'string') return value.replaceAll(RESOURCE_NAME, () => name);
-  if (Array.isArray(value)) return value.map((each) => withName(each, name));
-  if (!isPlainMap(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, below]) => [key, withName(below, name)]));
-}
-
-/** The path in the profile from which a resource inherits the value at `path`: that with most of it, the nearest first. */
+/** Returns the path from which a resource inherits the value at `path`: the one that exists furthest, the nearest first. */
 function findOrigin(profile: ProfileFields, path: FieldPath): FieldPath {
   const [top, name, ...below] = path;
   const { resources } = profile;
   if (top !== 'resources' || typeof name !== 'string' || !isPlainMap(resources)) return path;
-  let best = path;
-  let deepest = -1;
-  for (const origin of [...resourceAncestors(resources, name).map((one) => ['resources', one]), ['defaults']]) {
-    const depth = existingDepth(valueAt(profile, origin), below);
-    if (depth <= deepest) continue;
-    deepest = depth;
-    best = [...origin, ...below];
-  }
-  return best;
+  const origins = [...resourceAncestors(resources, name).map((one) => ['resources', one]), ['defaults']];
+  const depths = origins.map((origin) => existingDepth(valueAt(profile, origin), below));
+  return [...(origins[depths.indexOf(Math.max(...depths))] ?? []), ...below];
 }
 
 function existingDepth(value: unknown, path: FieldPath): number {
@@ -235,7 +219,7 @@ function existingDepth(value: unknown, path: FieldPath): number {
   return missing === -1 ? path.length : missing;
 }
 
-/** ProfileFields that give the kind of a map: a map of another kind replaces that of the base. */
+/** Fields that give the kind of a map; a map of another kind replaces that of the base. */
 const KIND_FIELDS = ['style', 'type', 'mode'];
 
 /** Replaced as a whole, because a filter with some parameters of the base would be wrong. */

@@ -1,8 +1,9 @@
+/** Loads the config file with all sources, secret files and profiles, and reports every fault (`loadSettings`). */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
-import { type CheckedSource, checkSource, type SourceEntry, type SourcePlace } from './check-source.ts';
+import { type CheckedSource, checkSource, type SourceEntry, type SourceContext } from './check-source.ts';
 import { filesOf, storeFindings, storesOf, withDefaultStore } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
 import {
@@ -36,26 +37,26 @@ import {
 
 const DEFAULT_PATH = join('config', 'content-sync.yaml');
 
-/** The surroundings that settings are loaded in. */
-export interface SettingsPlace {
+/** Where the config file is, and the environment in which it is read. */
+export interface SettingsInput {
   /** From `--config`; else `CONTENT_SYNC_CONFIG`, else `config/content-sync.yaml`. */
   path?: string | undefined;
   env: NodeJS.ProcessEnv;
-  /** Relative paths of the config file and of the warehouse start here. */
+  /** Base of relative paths of the config file and of the warehouse. */
   cwd: string;
-  /** The only source to read, if the config has it: nothing that the others need has to be there. All of them if absent. */
+  /** Loads only this source, if it exists, so that secrets of the others may be missing. Default: all sources. */
   source?: string | undefined;
   /** True if secrets that are missing are no fault. */
   secretsOptional?: boolean | undefined;
 }
 
 /**
- * Reads the config file, the files of its sources, the secret files and all profiles that they name.
- * @throws ConfigError `settings_not_found`, or `settings_invalid` with every fault of all files in one message,
- *   one per line: `file:line:column  field: expected …, got …`. It contains no secret. A source that has a file of
- *   its own, and faults in it, is `refused` alone as long as another one can be used.
+ * Reads the config file, the files of its sources, the secret files and all profiles that they name. If sources have
+ * separate files, one with faults is `refused`, and the others are loaded.
+ * @throws ConfigError `settings_not_found`, or `settings_invalid` with every fault of all files, one per line:
+ *   `file:line:column  field: expected …, got …`, without secrets.
  */
-export function loadSettings({ path, env, cwd, source: only = '', secretsOptional = false }: SettingsPlace): Settings {
+export function loadSettings({ path, env, cwd, source: only = '', secretsOptional = false }: SettingsInput): Settings {
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
   const shown = (file: string): string => shownPath(file, cwd);
   if (!existsSync(configPath)) {
@@ -65,7 +66,7 @@ export function loadSettings({ path, env, cwd, source: only = '', secretsOptiona
   }
   const { read, faults } = readYamlFile(configPath, shown(configPath));
   if (read === null) throw settingsError({ faults });
-  const place: SourcePlace = {
+  const context: SourceContext = {
     env,
     cwd,
     secretsOptional,
@@ -74,11 +75,11 @@ export function loadSettings({ path, env, cwd, source: only = '', secretsOptiona
     readProfile: profileReader(),
     hasPrivacyKey: valueAt(read.value, ['privacy_key']) !== undefined,
   };
-  const listed = listSources(read, place);
+  const listed = listSources(read, context);
   const names = listed.entries.map(({ name }) => name);
   const chosen = listed.entries.filter(({ name }) => !names.includes(only) || name === only);
-  const checked = chosen.map((entry) => checkSource(entry, place));
-  const common = checkCommon(read, place, checked, names);
+  const checked = chosen.map((entry) => checkSource(entry, context));
+  const common = checkCommon(read, context, checked, names);
   const sources = checked.map((each) => withOwnFaults(each, common.ofSources));
   const good = sources.filter((each) => each.source !== null && each.faults.length === 0);
   const all = [...listed.faults, ...common.faults, ...tlsFaults(env)];
@@ -86,19 +87,19 @@ export function loadSettings({ path, env, cwd, source: only = '', secretsOptiona
   if (common.data === null || all.length > 0 || !isUsable) {
     throw settingsError({ faults: [...all, ...sources.flatMap((each) => each.faults)] });
   }
-  return deepFreeze(assemble(read, { ...common, data: common.data }, sources, place));
+  return deepFreeze(assemble(read, { ...common, data: common.data }, sources, context));
 }
 
 interface ListedSources {
-  /** True if each source has a file of its own: then a fault of one stops only that source. */
+  /** True if each source has a separate file, so that a fault stops only that source. */
   isFolder: boolean;
   entries: SourceEntry[];
   faults: Fault[];
 }
 
-/** The sources of the config file, or of the folder that it names, in the order of their names. */
-function listSources(config: YamlFile, place: SourcePlace): ListedSources {
-  const written = interpolate(valueAt(config.value, ['sources']), place).value;
+/** Lists the sources in the config file, or in the folder that it names. */
+function listSources(config: YamlFile, context: SourceContext): ListedSources {
+  const written = interpolate(valueAt(config.value, ['sources']), context).value;
   if (isPlainMap(written)) {
     const sources = valueAt(config.value, ['sources']);
     const { file, path, locate } = config;
@@ -117,10 +118,10 @@ function listSources(config: YamlFile, place: SourcePlace): ListedSources {
   if (typeof written !== 'string') return { isFolder: false, entries: [], faults: [] };
   const folder = resolve(dirname(config.path), written);
   try {
-    // In a mounted ConfigMap the files are links, so the kind of an entry is not checked.
+    // The entries may be links, as in a mounted ConfigMap.
     const files = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
     if (files.length === 0) throw new Error('at least one <name>.yaml in the folder');
-    const entries = files.toSorted().map((name) => readSourceFile(join(folder, name), name, place));
+    const entries = files.toSorted().map((name) => readSourceFile(join(folder, name), name, context));
     return { isFolder: true, entries, faults: [] };
   } catch (error) {
     const reason = messageOf(error).replace(/^([A-Z]+)\b.*/s, 'a readable folder ($1)');
@@ -129,9 +130,9 @@ function listSources(config: YamlFile, place: SourcePlace): ListedSources {
   }
 }
 
-function readSourceFile(path: string, fileName: string, place: SourcePlace): SourceEntry {
+function readSourceFile(path: string, fileName: string, context: SourceContext): SourceEntry {
   const name = fileName.replace(/\.ya?ml$/, '');
-  const file = place.shown(path);
+  const file = context.shown(path);
   const locate = ({ message }: SettingsFinding): Fault => ({ file, line: 1, column: 1, field: '', message });
   const unreadable = { name, file, path, value: undefined, locate };
   if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
@@ -140,7 +141,7 @@ function readSourceFile(path: string, fileName: string, place: SourcePlace): Sou
   }
   const { read, faults } = readYamlFile(path, file);
   if (read === null) return { ...unreadable, faults };
-  // The file is checked as if it stood in the config file, so that the same rules hold for its fields.
+  // The file is checked like an entry of the config file, whose paths have two more parts.
   return {
     ...unreadable,
     value: read.value,
@@ -151,39 +152,40 @@ function readSourceFile(path: string, fileName: string, place: SourcePlace): Sou
 
 interface CheckedCommon<Data> {
   data: Data;
-  /** Of the settings besides the sources. */
+  /** Faults of the settings outside of sources. */
   faults: Fault[];
-  /** Faults of sources that only show beside the other sources. */
+  /** Faults of sources that concern other sources too. */
   ofSources: SettingsFinding[];
   secrets: string[];
-  /** True if the config file itself contains a secret, outside of its sources. */
+  /** True if the config file contains a secret outside of its sources. */
   holdsSecret: boolean;
 }
 
 type CommonSettings = ReturnType<typeof settingsSchema.parse>;
 
-/** Checks all settings besides the sources, and the sources against them and each other. */
+/** Checks all settings outside of sources, and sources against them and each other. */
 function checkCommon(
   { value: whole, locate }: YamlFile,
-  place: SourcePlace,
+  context: SourceContext,
   checked: readonly CheckedSource[],
   names: readonly string[],
 ): CheckedCommon<CommonSettings | null> {
   const written = valueAt(whole, ['sources']);
   const value = isPlainMap(written) ? replaceAt(whole, ['sources'], {}) : whole;
-  const filled = interpolate(value, place);
+  const filled = interpolate(value, context);
   const { data, findings } = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
   const formal = findings?.filter(({ path }) => !filled.findings.some((each) => each.path.join() === path.join()));
   const usable = checked.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
   const found = [
     ...filled.findings,
     ...(formal ?? []),
-    ...(data === null ? [] : warehouseFindings(data.warehouse, names, typeof written === 'string', place.env)),
+    ...(data === null ? [] : placementFindings(data.warehouse, names, typeof written === 'string')),
+    ...(data === null ? [] : transportFindings(data.warehouse, context.env)),
     ...(data === null ? [] : alertFindings(data.alerts, names)),
     ...storeFindings(
       usable.map(({ name, settings }) => [name, settings]),
       new Map(usable.map(({ name, profile }) => [name, profile])),
-      place.cwd,
+      context.cwd,
     ),
   ];
   return {
@@ -199,19 +201,12 @@ function isOfSource({ path }: SettingsFinding): boolean {
   return path[0] === 'sources' && path.length > 1;
 }
 
-/** Checks the address of the warehouse, and that each source has a place of its own in it. */
-function warehouseFindings(
-  warehouse: string,
-  sources: readonly string[],
-  mayGrow: boolean,
-  env: NodeJS.ProcessEnv,
-): SettingsFinding[] {
+function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): SettingsFinding[] {
   const message = warehouseTransportFault(warehouse, env);
-  const insecure: SettingsFinding[] = message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
-  return [...placementFindings(warehouse, sources, mayGrow), ...insecure];
+  return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
 }
 
-/** Checks that each source has a place of its own in the warehouse. `mayGrow` if sources may be added at any time. */
+/** Checks that each source has its own file or schema in the warehouse. `mayGrow` if sources may be added at any time. */
 export function placementFindings(warehouse: string, sources: readonly string[], mayGrow: boolean): SettingsFinding[] {
   const shared = mayGrow || sources.length > 1 ? sharingFault(warehouse) : null;
   if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
@@ -221,13 +216,13 @@ export function placementFindings(warehouse: string, sources: readonly string[],
   });
 }
 
-/** Adds those findings that concern this source. */
+/** Adds the findings of this source to its faults. */
 function withOwnFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
   const own = found.filter(({ path }) => path[1] === source.name).map(source.locate);
   return { ...source, faults: [...source.faults, ...own] };
 }
 
-/** The fault of an environment in which no certificate would be checked. */
+/** Finds the variable that disables the check of certificates. */
 function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
   const field = 'NODE_TLS_REJECT_UNAUTHORIZED';
@@ -236,11 +231,12 @@ function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
   return [{ file: 'environment', line: 1, column: 1, field, message }];
 }
 
+/** Builds the settings from the checked parts. */
 function assemble(
   config: YamlFile,
   { data, secrets, holdsSecret }: CheckedCommon<CommonSettings>,
   checked: readonly CheckedSource[],
-  { env, cwd }: SourcePlace,
+  { env, cwd }: SourceContext,
 ): Settings {
   const { warehouse, sources: _, control, privacy_key, keep_runs, ...common } = data;
   const usable = checked.filter(({ faults }) => faults.length === 0);
@@ -289,7 +285,7 @@ function assemble(
   };
 }
 
-/** Credentials in the settings of a source, as texts that must not be written. */
+/** Returns the credentials in the settings of a source, which must not be logged. */
 function credentialsIn({ auth, webhook, ping, hash_key, network }: SourceSettings): string[] {
   return [
     ...(hash_key === undefined ? [] : [hash_key]),
@@ -301,7 +297,7 @@ function credentialsIn({ auth, webhook, ping, hash_key, network }: SourceSetting
   ];
 }
 
-/** What signs requests to a bucket, which the environment alone holds. */
+/** Returns the secrets of a bucket, which are only in the environment. */
 function bucketSecrets(env: NodeJS.ProcessEnv): string[] {
   const { AWS_SECRET_ACCESS_KEY: key = '', AWS_SESSION_TOKEN: token = '' } = env;
   return [key, token].filter((text) => text !== '');

@@ -10,7 +10,7 @@ import { documented } from './profile/basic-fields.ts';
 const PROXY_EXPECTED = 'expected the http(s) address of a proxy such as http://proxy.example.com:3128, or none';
 const file = z.string().min(1).optional();
 
-/** `sources.<name>.http`: the way to the service. */
+/** `sources.<name>.http`: how to connect to the service. */
 export const networkSchema = z
   .strictObject({
     proxy: z
@@ -32,9 +32,9 @@ export const networkSchema = z
     error: 'expected cert_file and key_file together',
   });
 
-type NetworkFile = z.output<typeof networkSchema>;
+type NetworkFields = z.output<typeof networkSchema>;
 
-/** The way to the service, ready to be used: addresses of proxies ('' for none), and what the files hold. */
+/** The resolved setting: proxy URLs ('' for none), and the contents of the TLS files. */
 export interface Network extends TlsFiles {
   readonly proxies: { readonly http: string; readonly https: string; readonly except: string };
 }
@@ -47,23 +47,24 @@ interface TlsFiles {
   readonly passphrase?: string | undefined;
 }
 
-const FILES = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
+const TLS_FIELDS = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
-/** Finds faults in the files of a source whose settings are at the path `above`. */
-export function networkFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
+/** Finds faults in the TLS files of a source; paths are within the source. */
+export function networkFindings(settings: NetworkFields, cwd: string): SettingsFinding[] {
   const found = tlsFiles(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);
-    return fault === null ? [] : [{ path: [...above, field], part: 'value', message: fault }];
+    return fault === null ? [] : [{ path: ['http', field], part: 'value', message: fault }];
   });
-  return found.length > 0 ? found : pairFindings(settings, cwd, above);
+  return found.length > 0 ? found : pairFindings(settings, cwd);
 }
 
-function tlsFiles(settings: NetworkFile): { field: keyof typeof FILES; name: string }[] {
-  const fields = ['ca_file', 'cert_file', 'key_file'] as const;
-  return fields.flatMap((field) => (settings[field] === undefined ? [] : [{ field, name: settings[field] }]));
+function tlsFiles(settings: NetworkFields): { field: keyof typeof TLS_FIELDS; name: string }[] {
+  return (['ca_file', 'cert_file', 'key_file'] as const).flatMap((field) =>
+    settings[field] === undefined ? [] : [{ field, name: settings[field] }],
+  );
 }
 
-function fileFault(path: string, field: keyof typeof FILES): string | null {
+function fileFault(path: string, field: keyof typeof TLS_FIELDS): string | null {
   const what = field === 'key_file' ? 'private key' : 'certificate';
   try {
     const marker = field === 'key_file' ? /-----BEGIN [A-Z ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
@@ -73,34 +74,33 @@ function fileFault(path: string, field: keyof typeof FILES): string | null {
   }
 }
 
-/** The certificate and the key belong together, and the passphrase opens the key. */
-function pairFindings(settings: NetworkFile, cwd: string, above: readonly string[]): SettingsFinding[] {
-  const files = readFiles(settings, cwd);
+/** Checks that the key belongs to the certificate, and the passphrase to the key. */
+function pairFindings(settings: NetworkFields, cwd: string): SettingsFinding[] {
   try {
-    createSecureContext(files);
+    createSecureContext(readFiles(settings, cwd));
     return [];
   } catch {
     const field = settings.key_file === undefined ? 'ca_file' : 'key_file';
     const message = 'expected files that TLS can use, the key of the certificate, and the passphrase of the key';
-    return [{ path: [...above, field], part: 'value', message }];
+    return [{ path: ['http', field], part: 'value', message }];
   }
 }
 
-function readFiles(settings: NetworkFile, cwd: string): TlsFiles {
-  const read = tlsFiles(settings).map(({ field, name }) => [FILES[field], readFileSync(resolve(cwd, name), 'utf8')]);
+function readFiles(settings: NetworkFields, cwd: string): TlsFiles {
+  const read = tlsFiles(settings).map(({ field, name }) => [
+    TLS_FIELDS[field],
+    readFileSync(resolve(cwd, name), 'utf8'),
+  ]);
   const { key_passphrase: passphrase } = settings;
   return { ...Object.fromEntries(read), ...(passphrase === undefined ? {} : { passphrase }) };
 }
 
-/** The files are read once; those with faults throw. */
-export function networkOf(settings: NetworkFile, cwd: string, env: NodeJS.ProcessEnv): Network {
+/** Resolves the setting: reads the TLS files, and the proxies from the environment. Throws for unreadable files. */
+export function networkOf(settings: NetworkFields, cwd: string, env: NodeJS.ProcessEnv): Network {
   const { proxy } = settings;
-  const proxies = proxy === undefined ? proxiesIn(env) : { http: own(proxy), https: own(proxy), except: '' };
+  const url = proxy === 'none' ? '' : proxy;
+  const proxies = url === undefined ? proxiesIn(env) : { http: url, https: url, except: '' };
   return { proxies, ...readFiles(settings, cwd) };
-}
-
-function own(proxy: string): string {
-  return proxy === 'none' ? '' : proxy;
 }
 
 function proxiesIn(env: NodeJS.ProcessEnv): Network['proxies'] {
@@ -109,7 +109,7 @@ function proxiesIn(env: NodeJS.ProcessEnv): Network['proxies'] {
   return { http, https: either('HTTPS_PROXY') || http, except: either('NO_PROXY') };
 }
 
-/** Texts that must not be written: the key, its passphrase, and the password of a proxy in each form. */
+/** Returns texts that must not be logged: the key, its passphrase, and the proxy password in each encoding. */
 export function networkSecrets({ proxies, key, passphrase }: Network): string[] {
   const passwords = [proxies.http, proxies.https].flatMap((proxy) => {
     const { username = '', password = '' } = URL.parse(proxy) ?? {};
@@ -120,7 +120,7 @@ export function networkSecrets({ proxies, key, passphrase }: Network): string[] 
   return [...new Set([...passwords, key, passphrase].filter((text) => text !== undefined))];
 }
 
-/** The way to a service of which no settings are there yet: the proxies of the environment. */
+/** Returns the network without settings: only the proxies of the environment. */
 export function defaultNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
   return networkOf(networkSchema.parse({}), cwd, env);
 }

@@ -54,7 +54,7 @@ const workerSchema = z
 
 const secretText = z.string().min(1);
 
-/** Written as a text, or as a map if it has an id or an end; parsed to `WebhookSecret`. */
+/** A text, or a map if the secret has an id or an expiry; parsed to `WebhookSecret`. */
 const webhookSecretSchema = z
   .union([
     secretText,
@@ -69,7 +69,7 @@ const webhookSecretSchema = z
     return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
   });
 
-/** `sources.<name>.webhook`: how deliveries of a source are received and kept. */
+/** `sources.<name>.webhook`: how deliveries of a source are received and stored. */
 export const webhookSchema = z
   .strictObject({
     secrets: documented(z.array(webhookSecretSchema).min(1))(
@@ -90,12 +90,12 @@ export const webhookSchema = z
   })
   .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
 
-/** Of a source. */
+/** `sources.<name>.hash_key`. */
 const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
   'Secret for fields with `hash: true`; `privacy_key` by default',
 );
 
-/** Of all sources. */
+/** `privacy_key`, for all sources. */
 const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
   'Secret of `forget`, and default of `hash_key`. Keep it as long as the warehouse: after an erasure, runs need it',
   ['${CONTENT_PRIVACY_KEY}'],
@@ -107,19 +107,19 @@ const FILE_MODES = [0o600, 0o640, 0o644] as const;
 /** Rights of written files, as `chmod` writes them; parsed to the mode as a number. */
 const fileMode = documented(
   z.union([z.int(), z.string()], FILE_MODE_EXPECTED).transform((given, context): number => {
-    const mode = FILE_MODES.find((each) => meanings(each).includes(String(given)));
+    const mode = FILE_MODES.find((each) => modeNotations(each).includes(String(given)));
     if (mode === undefined) context.addIssue({ code: 'custom', message: FILE_MODE_EXPECTED });
     return mode ?? FILE_MODES[0];
   }),
 )('Rights of created files: 0600, 0640 or 0644; folders match');
 
-/** YAML reads `0640` as the number 640, and `0o640` as 416. */
-function meanings(mode: number): string[] {
+/** Returns the notations of a mode: YAML reads `0640` as the number 640, and `0o640` as 416. */
+function modeNotations(mode: number): string[] {
   const digits = mode.toString(8);
   return [digits, `0${digits}`, `0o${digits}`, String(mode)];
 }
 
-/** The umask under which files get this mode, and folders the right to enter for everybody who may read the files. */
+/** Returns the umask for files with this mode, and for folders that everybody who may read the files can enter. */
 export function umaskOf(mode: number): number {
   const folder = mode | ((mode & 0o444) >> 2);
   return ~folder & 0o777;
@@ -234,7 +234,7 @@ export const settingsSchema = z.strictObject({
 /** One source, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 
-/** The settings of one source as they are written, with their defaults. */
+/** The settings of one source as in the file, with defaults. */
 export type SourceFields = z.output<typeof sourceSchema>;
 export type ScheduleSettings = z.output<typeof scheduleSchema>;
 export type WebhookSettings = z.output<typeof webhookSchema>;
@@ -242,12 +242,12 @@ export type PingSettings = z.output<typeof pingSchema>;
 export type ServeSettings = z.output<typeof serveSchema>;
 type WorkerSettings = z.output<typeof workerSchema>;
 
-/** One content service account, ready to be used. `base_url` has no slash at the end; durations are milliseconds. */
+/** The complete settings of one source. `base_url` has no trailing slash; durations are milliseconds. */
 export interface SourceSettings extends Readonly<
   Omit<SourceFields, 'auth' | 'files' | 'http' | 'profile' | 'resources' | 'webhook'>
 > {
   readonly name: string;
-  /** Of the type `none` where the settings have no secret. */
+  /** Type `none` if the settings have no `auth`. */
   readonly auth: AuthSettings;
   readonly network: Network;
   readonly profile: Profile;
@@ -256,15 +256,15 @@ export interface SourceSettings extends Readonly<
   readonly files: FilesSettings;
   /** Null if no webhooks are received. */
   readonly webhook: WebhookSettings | null;
-  /** Milliseconds for which its ended runs are remembered: `keep_runs` of the file. */
+  /** Milliseconds for which ended runs are stored. */
   readonly keep_runs: number;
-  /** Address of its own warehouse: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
+  /** Address of its database: `sqlite:` and an absolute path, or `postgres://…?schema=…`, maybe with a password. */
   readonly warehouse: string;
-  /** The secret of the fingerprints of erased records; absent where the settings have none. */
+  /** Key of the hashes of erased records. */
   readonly privacy_key?: string | undefined;
 }
 
-/** A source whose own file cannot be used; the others do not depend on it. */
+/** A source whose file has faults; the others run without it. */
 export interface RefusedSource {
   readonly name: string;
   /** Faults of its file and of its profile. */
@@ -276,11 +276,11 @@ export interface Settings {
   /** Absolute path of the config file. */
   readonly path: string;
   readonly sources: Readonly<Record<string, SourceSettings>>;
-  /** Sources of a folder that were left out: reported at the start, on the page and by the exit code. */
+  /** Sources with faults: reported at the start, on the page and by the exit code. */
   readonly refused: readonly RefusedSource[];
-  /** Rights of the files that are made, such as `0o640`. */
+  /** Mode of created files, such as `0o640`. */
   readonly file_mode: number;
-  /** Files of the settings that others may read and that hold secrets, as shown to a person. */
+  /** Config files with secrets that other users may read, as shown to the user. */
   readonly exposed: readonly string[];
   readonly serve: ServeSettings;
   /** Absolute path of the control socket; null for none. */
@@ -297,11 +297,11 @@ function isPlainUrl(text: string): boolean {
   return url !== null && !/[@?#]/.test(text) && url.hostname !== '';
 }
 
-/** Longer addresses of sockets are cut off by some systems, 104 bytes with the end at the least. */
+/** Some systems truncate longer paths of sockets, at 104 bytes including the terminator. */
 const MAX_SOCKET_PATH_BYTES = 100;
 
-interface ControlPlace {
-  /** As the settings have it. */
+interface ControlPathInput {
+  /** The setting. */
   control: string | null | undefined;
   warehouse: string;
   /** Absolute path of the config file. */
@@ -311,11 +311,11 @@ interface ControlPlace {
 }
 
 /**
- * Absolute path of the control socket, the same for `serve` and for every command under the same config; null for none.
- * It is named after the config, because several may share a folder, and is never in a folder where every user may make
- * files: another user could impersonate `serve`.
+ * Returns the absolute path of the control socket, the same for `serve` and for every command with this config; null for
+ * none. Its name contains a hash of the config path, because configs may share a folder. It is never in a folder in which
+ * every user can create files, where another user could impersonate `serve`.
  */
-export function controlPath({ control, warehouse, config, cwd, env }: ControlPlace): string | null {
+export function controlPath({ control, warehouse, config, cwd, env }: ControlPathInput): string | null {
   if (control === null || control === 'off') return null;
   if (control !== undefined) return resolve(cwd, control);
   const name = `content-sync-${createHash('sha256').update(config).digest('hex').slice(0, 16)}.sock`;

@@ -1,4 +1,4 @@
-// Addresses of warehouses: the setting, its errors and secrets, and the address of one source.
+/** The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source. */
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
@@ -8,13 +8,13 @@ import { z } from 'zod';
 /** The default that `init` proposes: a file per source, below the working directory. */
 export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
-/** Parts of the address of one source, by the kind of database. */
+/** Parts of the address of one database, by its kind. */
 interface AddressKinds {
   sqlite: { readonly file: string };
   postgres: {
     /** The address itself; may hold a password. */
     readonly text: string;
-    /** The same as a connection string for the driver, without our parameters. */
+    /** Connection string for the driver, without `schema`. */
     readonly connection: string;
     /** The schema of the source. */
     readonly schema: string;
@@ -28,14 +28,14 @@ export type WarehouseAddress<Kind extends DatabaseKind = DatabaseKind> = {
   [Each in Kind]: { readonly kind: Each } & AddressKinds[Each];
 }[Kind];
 
-/** The part before the colon. */
+/** The kind of database by the scheme of the address. */
 export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {
   sqlite: 'sqlite',
   postgres: 'postgres',
   postgresql: 'postgres',
 };
 
-/** Reads an address as `sourceAddress` writes it; null if no database is known by it. */
+/** Parses an address that `sourceAddress` returned; null if it is no address of a database. */
 export function readAddress(address: string): WarehouseAddress | null {
   const [, scheme = '', rest = ''] = /^([a-z]+):(.*)$/s.exec(address) ?? [];
   const kind = SCHEMES[scheme];
@@ -54,7 +54,7 @@ const POSTGRES = /^postgres(?:ql)?:\/\//;
 const PLACEHOLDER = '{source}';
 const EXPECTED = 'postgres://user:password@host:5432/database';
 
-/** The kind of database that a setting is meant for; undefined if it is meant for none. */
+/** Returns the kind of database of the setting; undefined if it has none. */
 function settingKind(address: string): DatabaseKind | undefined {
   if (SQLITE.test(address)) return 'sqlite';
   return POSTGRES.test(address) ? 'postgres' : undefined;
@@ -74,7 +74,7 @@ export const warehouseSchema = z
     pattern: String.raw`^(sqlite:(?!//|:memory:).+|postgres(ql)?://.+|.*\$\{.+)$`,
   });
 
-/** Why an address cannot be used, as `expected …` without anything of its value; null if it can. */
+/** Returns the fault of an address as `expected …` without its value; null if it is valid. */
 export function addressFault(address: string): string | null {
   const kind = settingKind(address);
   if (kind === undefined) return `expected sqlite:<path>, where {source} may stand in the path, or ${EXPECTED}`;
@@ -86,7 +86,7 @@ export function addressFault(address: string): string | null {
   return RULES.map((rule) => rule(url)).find((fault) => fault !== null) ?? null;
 }
 
-/** Parameters that `pg` reads, and others that it ignores but providers write into the addresses that they hand out. */
+/** Parameters that `pg` reads, and those that it ignores but that addresses from providers contain. */
 const PARAMETERS = [
   'schema host port user password options application_name fallback_application_name client_encoding',
   'ssl sslmode sslcert sslkey sslrootcert sslnegotiation uselibpqcompat',
@@ -95,13 +95,13 @@ const PARAMETERS = [
 ].flatMap((names) => names.split(' '));
 const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 const SSL_FILES = ['sslcert', 'sslkey', 'sslrootcert'];
-/** `pg` checks the certificate and its name in these modes too, and warns that it will no longer do so one day. */
+/** `pg` treats these modes as `verify-full`, and warns that a later version will not. */
 const CHECKED_FULLY = new Set(['prefer', 'require', 'verify-ca']);
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]*$/;
-/** Bytes of an identifier; Postgres cuts off more without a word. */
+/** Postgres truncates longer identifiers without an error. */
 const MAX_SCHEMA_NAME_LENGTH = 63;
-/** Postgres's own schemas, and those that all processes of content-sync share. */
+/** Schemas of Postgres, and those that processes of content-sync share. */
 const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
 const RULES: readonly ((url: URL) => string | null)[] = [
   ({ pathname }) => (/^\/[^/]+$/.test(pathname) ? null : `expected ${EXPECTED}, with one database`),
@@ -126,12 +126,12 @@ const RULES: readonly ((url: URL) => string | null)[] = [
   },
 ];
 
-/** `unescape` puts U+FFFD where `decodeURIComponent`, which `pg` calls, would throw. */
+/** True if `decodeURIComponent`, which `pg` calls, does not throw: `unescape` returns U+FFFD there. */
 function isDecodable(text: string): boolean {
   return !/%(?![0-9a-f]{2})/i.test(text) && !unescape(text).includes('\uFFFD');
 }
 
-/** The address of one source's database: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
+/** Returns the address of the database of a source: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
 export function sourceAddress(address: string, source: string, cwd: string): string {
   const kind = settingKind(address);
   if (kind === 'sqlite') return `sqlite:${resolve(cwd, pathTemplate(address).replaceAll(PLACEHOLDER, source))}`;
@@ -149,14 +149,14 @@ function pathTemplate(address: string): string {
   return address.slice('sqlite:'.length);
 }
 
-/** The folder that holds the files of all sources; null for a server. */
+/** Returns the folder with the SQLite files of all sources; null for Postgres. */
 export function warehouseFolder(address: string, cwd: string): string | null {
   if (settingKind(address) !== 'sqlite') return null;
   const [constant = ''] = pathTemplate(address).split(PLACEHOLDER);
   return dirname(resolve(cwd, `${constant}_`));
 }
 
-/** What all sources would share, as `expected …`; null if each has a file or schema of its own. */
+/** Returns the fault of an address under which sources would share a file or schema; null if there is none. */
 export function sharingFault(address: string): string | null {
   const kind = settingKind(address);
   if (kind === undefined) return null;
@@ -167,12 +167,12 @@ export function sharingFault(address: string): string | null {
   return `expected {source} in the ${part}, because each of several sources has its own ${what}, got none`;
 }
 
-/** Why a source cannot have the schema that its name leads to, as `expected …`; `all` are the names of all sources. */
+/** Returns the fault of a source name that gives a reserved or used schema; `all` are the names of all sources. */
 export function sourceNameFault(address: string, source: string, all: readonly string[]): string | null {
   if (settingKind(address) !== 'postgres') return null;
   const template = schemaTemplate(address);
   const schema = schemaName(template, source);
-  // Only an address that says `public` means it.
+  // `public` is only allowed if the address names it.
   const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
   if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
   if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
@@ -182,21 +182,18 @@ export function sourceNameFault(address: string, source: string, all: readonly s
   return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
 }
 
-/**
- * Why rows and password would be readable in the network, as `expected …` without anything of the address; null if they
- * would not, or if the address says that they may. `env` as the driver reads it.
- */
+/** Returns the fault of an address without encryption to another host; null if it is encrypted or says `disable`. */
 export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
   if (settingKind(address) !== 'postgres') return null;
   const { hostname, searchParams } = urlOf(address);
   const isStated = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
   const host = searchParams.get('host') || decodeURIComponent(hostname) || env['PGHOST'] || 'localhost';
-  // A socket has a path for its name.
+  // The host of a Unix socket is a path.
   if (isStated || host.startsWith('/') || isLoopback(host)) return null;
   return 'expected sslmode in the address, because rows and password would go readable over the network: sslmode=verify-full, or sslmode=disable where the way to the server is safe';
 }
 
-/** All of an address that must not be written, also of one that is invalid: the password in each form, and the whole. */
+/** Returns texts that must not be logged, also of an invalid address: the password in each encoding, and the address. */
 export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
   if (settingKind(address) !== 'postgres') return [];
   const own = passwordForms(address);
@@ -204,10 +201,10 @@ export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[
   return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
 }
 
-/** Not treated as secrets even if used as a password, because every message about Postgres contains them. */
+/** Not masked even if used as a password, because every message about Postgres contains them. */
 const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
-/** The password in each spelling that the address may lead to, also if it is no valid address. */
+/** Returns the password as written and decoded, also of an invalid address. */
 function passwordForms(address: string): string[] {
   const url = URL.parse(address);
   const asWritten = [
@@ -218,12 +215,12 @@ function passwordForms(address: string): string[] {
   return [...asWritten, ...asWritten.map(unescape), ...decoded].filter((form) => form !== '');
 }
 
-/** How the schemas of sources are named; null if the address does not say. */
+/** Returns `?schema=` of the address; null if absent. */
 function schemaTemplate(address: string): string | null {
   return urlOf(address).searchParams.get('schema');
 }
 
-/** The schema of a source: by default its own name, as SQL writes it without quotes. */
+/** Returns the schema of a source; by default its name, as an unquoted SQL identifier. */
 function schemaName(template: string | null, source: string): string {
   return (template ?? PLACEHOLDER).replaceAll(PLACEHOLDER, source.replaceAll('-', '_'));
 }
@@ -232,7 +229,7 @@ function urlOf(address: string): URL {
   return new URL(address.replace(POSTGRES, 'postgres://'));
 }
 
-/** An address for a message: without whatever may be a credential in it, also if it is written wrongly. */
+/** Formats an address for a message, without anything that may be a credential, even if it is invalid. */
 export function shownAddress(address: string): string {
   const scheme = /^([a-z][a-z0-9+]*):/i.exec(address)?.[1];
   if (scheme === 'sqlite' || (scheme === undefined && /^[\w./{}-]*$/.test(address))) return address;

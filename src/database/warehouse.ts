@@ -9,7 +9,7 @@ import type { ViewChange, ViewDialect } from './view-dialect.ts';
 import type { KeyPlan, PageRows } from './table-layout.ts';
 
 export type { StoredRow } from './reading.ts';
-export type { PageRows, WrittenRecord } from './table-layout.ts';
+export type { PageRows } from './table-layout.ts';
 
 /** One source's tables in an open database. All methods throw `SyncError`. */
 export interface Warehouse extends TableAccess {

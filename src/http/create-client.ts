@@ -1,4 +1,3 @@
-/** Opens the HTTP client of one source (`createClient`). */
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
@@ -13,7 +12,7 @@ import type { ShownQuery } from './body/read-body.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome-table.ts';
-import { recordFinder } from './outcome/read-answer.ts';
+import { createRecordTest } from './outcome/read-answer.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import {
   BACKOFF,
@@ -24,12 +23,14 @@ import {
   runRequest,
 } from './request-loop.ts';
 
+/** Opens the HTTP client of one source (`createClient`). */
+
 export interface ClientOptions {
   baseUrl: URL;
   profile: Profile;
   auth: AuthSettings;
   rateLimiter: RateLimiter;
-  /** Of an OAuth token endpoint with an origin of its own. */
+  /** Limits requests to an OAuth token endpoint at another origin. */
   tokenRateLimiter?: RateLimiter | undefined;
   clock: Clock;
   /** Called with every attempt; meant for the log at debug level. */
@@ -38,20 +39,20 @@ export interface ClientOptions {
   retried?: ((event: RetryEvent) => void) | undefined;
   /** Proxy, authorities and client certificate of the source's settings. */
   network?: Network | undefined;
-  /** The log's list of texts that must never be written: the credential and every token are added to it. */
+  /** Texts that the log masks; the client adds the credential and every token. */
   secrets?: string[] | undefined;
-  /** The store of OAuth tokens that other processes use too; the client has its own if absent. */
+  /** Stores OAuth tokens for all processes. By default each client requests its own. */
   tokens?: TokenStore | undefined;
   backoff?: BackoffLimits | undefined;
 }
 
-/** A client, and what it is made of. */
+/** A client with its parts, which the downloader reuses. */
 export interface Client extends ApiClient {
   readonly parts: ClientParts;
 }
 
 /**
- * The client of one source: one rate limiter, one credential, one pool of connections. Throws `ConfigError` for a
+ * Creates the client of one source, with one rate limiter, credential and connection pool. Throws `ConfigError` for a
  * credential that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {
@@ -69,7 +70,7 @@ export function createClient(options: ClientOptions): Client {
     homeHeaders: requestHeaders({ ...profile.headers, ...version.headers }),
     credentials: createCredentials({ ...options, exchange }, createSecretKeeper(secrets)),
     judge: createJudge(profile.outcomes),
-    isRecord: recordFinder(profile),
+    isRecord: createRecordTest(profile),
     origins: { home: options.baseUrl.origin, allowsOthers: false, secrets },
     quota: createRetryQuota(),
     backoff,
@@ -86,10 +87,10 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** Tokens that are remembered as secrets: those before have run out. */
+/** Tokens that stay in the list of secrets; older ones have expired. */
 const MAX_ISSUED_SECRETS = 200;
 
-/** Adds texts to the list of secrets, each once; of those that expire the older half goes when they become many. */
+/** Returns a function that adds to the list of secrets. Once there are too many expiring ones, it removes the older half. */
 function createSecretKeeper(secrets: string[]): KeepSecret {
   const expiring: string[] = [];
   return (secret, expires = false) => {
@@ -101,7 +102,7 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
   };
 }
 
-/** Headers for the home origin, with names in lower case. */
+/** Headers for the origin of `base_url`, with lower-case names. */
 function requestHeaders(profile: Readonly<Record<string, string>>): Record<string, string> {
   const own = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
   return {
@@ -114,7 +115,7 @@ function requestHeaders(profile: Readonly<Record<string, string>>): Record<strin
   };
 }
 
-/** Parameters that say which page or since when: they help in a message and hold no secret. */
+/** Query parameters for the page or the time of change, which are useful in a message and hold no secret. */
 function positionParams(profile: Profile): Set<string> {
   const resources = Object.values(profile.resources);
   const pageParams = resources
@@ -124,6 +125,7 @@ function positionParams(profile: Profile): Set<string> {
   return new Set(pageParams.concat(sinceParams));
 }
 
+/** Decides which query values a message may show. */
 function shownQuery(profile: Profile, secrets: readonly string[]): ShownQuery {
   const added = Object.values(profile.resources).flatMap(({ query }) => Object.entries(query));
   const isHidden = ([name, value]: [string, string]): boolean => isSecretName(name) || secrets.includes(value);

@@ -15,31 +15,31 @@ import type { AnswerHeaders } from './outcome/outcome-table.ts';
 import type { AnswerFacts } from './rate-limit/rate-limiter.ts';
 import type { AnswerLimits } from './rate-limit/answer-limits.ts';
 
-/** The body of an error answer is only shown, in part. */
+/** An error body is only quoted in messages. */
 const MAX_ERROR_BYTES = 1_048_576;
 const NO_BYTES = Buffer.alloc(0);
 
-/** One request as it goes over the wire. */
+/** One HTTP request with its final URL and headers. */
 export interface WireRequest {
   url: URL;
   method: HttpMethod;
   headers: Readonly<Record<string, string>>;
   body?: string;
-  /** Bytes of a body that is taken; the profile's if absent. */
-  most?: number;
+  /** Largest body; default: `http.max_body` of the profile. */
+  maxBytes?: number;
   signal?: AbortSignal | undefined;
-  /** Takes the body of a 2xx, which then has a deadline for its silences in place of one for all of it. */
+  /** Consumes the body of a 2xx, whose deadline then restarts while bytes arrive. */
   into?: BodySink | undefined;
 }
 
-/** The answer, or how far it got. Never thrown: a lost connection is an answer with a `failure`. */
+/** The answer, or the reason why it is incomplete: a lost connection is an answer with a `failure`. */
 export interface WireAnswer {
   /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
-  /** The whole body, decompressed; empty if there is a failure, or if an error answer's body is unreadable. */
+  /** The whole decompressed body; empty after a failure, or if the body of an error is unreadable. */
   bytes: Buffer;
-  /** Code of what kept a 2xx from arriving whole, or any answer from arriving at all; null if nothing did. */
+  /** Error code if no answer arrived, or a 2xx is incomplete; null otherwise. */
   failure: string | null;
   /** Local epoch milliseconds just before sending, and when the headers arrived. */
   sentAt: number;
@@ -48,11 +48,11 @@ export interface WireAnswer {
   elapsedMs: number;
 }
 
-/** How a body is accounted for. */
+/** Accounts for the bytes and the memory of a body. */
 interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
-  /** The memory that the answer takes; more than the body, from the end of the exchange on. */
+  /** Memory reserved for the answer. */
   hold: AnswerHold;
 }
 
@@ -60,8 +60,8 @@ interface BodyAccount {
 export type SendRequest = (request: WireRequest, account: BodyAccount) => Promise<WireAnswer>;
 
 /**
- * One request over the agent with one total deadline, decompressed under the profile's cap; a body that goes into a sink
- * comes as it is. Follows no redirect.
+ * Creates the function that sends a request through the agent within one deadline, and decompresses the body up to
+ * `http.max_body`. A sink receives the body as sent. Redirects are not followed.
  */
 export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
   return async (request, { count, hold }) => {
@@ -88,13 +88,13 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
-        const limit = { cap: maxBytes(request, answer.status, http), hold };
+        const limit = { cap: bodyLimit(request, answer.status, http), hold };
         answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
       }
     } catch (error) {
       request.signal?.throwIfAborted();
       const failure = failureCode(error);
-      // An error status has said enough without its body.
+      // An error status is sufficient without its body.
       if (answer.status < 300) answer.failure = failure;
     } finally {
       deadline.clear();
@@ -104,21 +104,21 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
   };
 }
 
-/** Empty for a body that comes as it is. */
+/** Returns Content-Encoding; empty if the body is not encoded. */
 export function encodingOf(headers: AnswerHeaders): string {
   const text = String(headers['content-encoding'] ?? '');
   return text.trim().toLowerCase() === 'identity' ? '' : text;
 }
 
-function maxBytes({ most }: WireRequest, status: number, { max_body }: HttpProfile): number {
-  return Math.min(most ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
+function bodyLimit({ maxBytes }: WireRequest, status: number, { max_body }: HttpProfile): number {
+  return Math.min(maxBytes ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
 }
 
 function wireOptions({ method, headers, body }: WireRequest) {
   return { method, headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers }, body: body ?? null };
 }
 
-/** The code of a failure on the wire; anything without one is a bug and is thrown on. */
+/** Returns the code of a network error; rethrows an error without a code, which is a bug. */
 function failureCode(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ('code' in at && typeof at.code === 'string') return at.code;
@@ -128,17 +128,17 @@ function failureCode(error: unknown): string {
   throw error;
 }
 
-/** The rate limiter's part of an answer; null if none came. */
+/** Returns what the rate limiter learns from an answer; null if none came. */
 export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boolean): AnswerFacts | null {
   return answer.status === 0 ? null : { limits, receivedAt: answer.receivedAt, limited };
 }
 
-/** Bytes per interval below which a body counts as stalled, so that single bytes cannot hold a connection. */
+/** A body with fewer bytes per interval is stalled, so single bytes cannot keep a connection open. */
 const MIN_PROGRESS_BYTES = 16_384;
 
-/** What ends an exchange that takes too long. */
+/** Aborts an exchange that takes too long. */
 interface Deadline {
-  /** Fires when it is over, and with the outer signal. */
+  /** Aborted by the deadline, and with the outer signal. */
   signal: AbortSignal;
   /** Called with the bytes of each chunk. */
   progress(bytes: number): void;
@@ -146,8 +146,8 @@ interface Deadline {
 }
 
 /**
- * `whole`: for an exchange as a whole. `silence`: for each stretch of `ms` milliseconds in which next to nothing comes; a
- * large body may take as long as it needs. By hand: `AbortSignal.any` on a long-lived signal is slow to be collected.
+ * Starts a deadline of `ms` milliseconds: for the whole exchange, or for each interval in which the body stalls, so that
+ * a large body has enough time. Not `AbortSignal.any`, which is collected slowly on a long-lived signal.
  */
 function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' | 'silence'): Deadline {
   outer?.throwIfAborted();
@@ -173,34 +173,34 @@ function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' |
 
 const MAX_HEADER_BYTES = 16_384;
 
-/** Makes the connector of an agent out of its options; it is not asked about connections of a proxy. */
+/** Creates the connector of an agent; connections to a proxy do not use it. */
 export type ConnectorMaker = (options: buildConnector.BuildOptions) => buildConnector.connector;
 
-/** Connections to the service: HTTP/1.1, kept alive, as many as the profile allows, certificates always checked. */
+/** Creates the connection pool: HTTP/1.1 with keep-alive and verified certificates, within `http.concurrency`. */
 export function createAgent(http: HttpProfile, network: Network | undefined, make?: ConnectorMaker): Dispatcher {
   const authorities = network?.ca === undefined ? {} : { ca: [...getCACertificates('default'), network.ca] };
   const { cert, key, passphrase } = network ?? {};
-  const proof = cert === undefined ? {} : { cert, key, passphrase };
+  const clientCertificate = cert === undefined ? {} : { cert, key, passphrase };
   const tls = { timeout: http.headers_timeout, rejectUnauthorized: true, ...authorities };
-  const connect = { ...tls, ...proof };
+  const connect = { ...tls, ...clientCertificate };
   const options = {
     connections: http.concurrency,
     allowH2: false,
     headersTimeout: http.headers_timeout,
-    // The total deadline covers the body: a timeout between chunks does not end a drip.
+    // The deadline above covers the body; a timeout between chunks would not end a slow drip.
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     connect: make === undefined ? connect : make({ ...connect, allowH2: false }),
   };
   const { http: httpProxy = '', https: httpsProxy = '', except: noProxy = '' } = network?.proxies ?? {};
   if (httpProxy === '' && httpsProxy === '') return new Agent(options);
-  // The certificate is for the service; a proxy gets none.
+  // The client certificate is for the service, not for the proxy.
   return new EnvHttpProxyAgent({
     ...options,
     httpProxy,
     httpsProxy,
     noProxy,
-    requestTls: { ...tls, ...proof },
+    requestTls: connect,
     proxyTls: tls,
   });
 }

@@ -4,38 +4,38 @@ import { holdsSecret } from '../observe/scrub.ts';
 
 const DEFAULT_MAX_HOPS = 3;
 
-/** Which origins may be spoken to, and which one the credential belongs to. */
+/** Which origins may be requested, and which one gets the credential. */
 export interface OriginPolicy {
   /** Origin of the base URL. */
   home: string;
   /** True if other origins may be requested. They never get the credential. */
   allowsOthers: boolean;
-  /** False for an address of home that gets no credential; all get it if absent. */
+  /** Returns false for a URL of `home` that gets no credential; by default all get it. */
   isOwn?: ((url: URL) => boolean) | undefined;
-  /** Called with every address before a request to it; throws `SyncError` to refuse it. */
+  /** Called with each URL before it is requested; throws `SyncError` to refuse it. */
   judge?: ((url: URL) => void) | undefined;
-  /** Redirects that are followed; 3 if absent. */
+  /** Max redirects; default 3. */
   maxHops?: number | undefined;
-  /** Texts that no URL may carry away from home. */
+  /** Texts that must not be in a URL of another origin. */
   secrets: readonly string[];
 }
 
-/** A request's place on its way through redirects. */
+/** The current URL of a request, which redirects change. */
 export interface Hop {
   url: URL;
-  /** True while the request has never left the home origin: only then does it carry the credential. */
+  /** True while the request has not left `home`: only then is the credential sent. */
   credentialed: boolean;
   /** Redirects followed so far. */
   count: number;
 }
 
-/** The first hop of a request; throws `SyncError` for a URL that must not be asked. */
+/** Returns the first hop of a request; throws `SyncError` for a URL that must not be requested. */
 export function firstHop(url: URL, policy: OriginPolicy): Hop {
   refuseUnlessAllowed(url, new URL(policy.home), policy, 'address');
   return { url, credentialed: isCredentialed(url, policy), count: 0 };
 }
 
-/** The hop that a `Location` leads to; throws `SyncError` (stop) if it must not be followed. Nothing is sent. */
+/** Returns the hop to a `Location`; throws `SyncError` (stop) for one that must not be followed. */
 export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
   const { maxHops = DEFAULT_MAX_HOPS } = policy;
   if (from.count >= maxHops) {
@@ -103,7 +103,7 @@ function refusal(code: string, message: string, hint: string): SyncError {
   return new SyncError(code, message, { recovery: 'stop', hint });
 }
 
-/** The URL without these query parameters; all others stay as they are written. */
+/** Removes query parameters; the others stay exactly as written. */
 export function withoutParams(url: URL, names: readonly string[]): URL {
   if (names.length === 0 || url.search === '') return url;
   const parts = url.search.slice(1).split('&');
@@ -114,7 +114,7 @@ export function withoutParams(url: URL, names: readonly string[]): URL {
   return copy;
 }
 
-/** Appends query parameters. `searchParams` would rewrite the whole query. */
+/** Appends query parameters, without `searchParams`, which would rewrite the whole query. */
 export function withAppended(url: URL, params: Readonly<Record<string, string>>): URL {
   const added = Object.entries(params).map((pair) => pair.map(encodeURIComponent).join('='));
   if (added.length === 0) return url;
@@ -129,8 +129,8 @@ function decodedName(part: string): string {
 }
 
 /**
- * The URL with the query parameters by which a profile names the version, those that it has not yet: a link of the
- * service's own keeps the version that it names. An address away from the origin `home` stays as it is.
+ * Adds the query parameters for the API version that the URL does not have: a link from the service keeps its version.
+ * URLs of another origin than `home` stay as they are.
  */
 export function withVersionQuery(url: URL, query: Readonly<Record<string, string>>, home: string): URL {
   const missing = Object.entries(query).filter(([name]) => !url.searchParams.has(name));

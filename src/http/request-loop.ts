@@ -2,7 +2,6 @@ import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
 import type { RequestedVersion } from '../config/profile/request-fields.ts';
-import { readAnswerAge } from '../model/answer-age.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -10,20 +9,34 @@ import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
-import type { ApiAnswer, ApiRequest, AttemptEvent, HttpMethod, RetryEvent } from './client.ts';
+import {
+  type ApiAnswer,
+  type ApiRequest,
+  type AttemptEvent,
+  type HttpMethod,
+  readAnswerAge,
+  type RetryEvent,
+} from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
-import { declaredVerdict, type OutcomeVerdict, type Seen } from './outcome/outcome-table.ts';
+import { matchSkipRule, type OutcomeVerdict, type ReceivedResponse } from './outcome/outcome-table.ts';
 import { interpret } from './outcome/read-answer.ts';
-import { hintFor, type Judged, requestError, requestId } from './outcome/request-error.ts';
+import { hintFor, type JudgedAttempt, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
-import { firstHop, type Hop, nextHop, type OriginPolicy, refusePostRedirect, withAppended, withoutParams, withVersionQuery } from './redirect.ts';
+import {
+  firstHop,
+  type Hop,
+  nextHop,
+  type OriginPolicy,
+  refusePostRedirect,
+  withAppended,
+  withoutParams,
+  withVersionQuery,
+} from './redirect.ts';
 
-/**
- * Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`).
- */
+/** Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`). */
 
-/** How long to wait between attempts when the service did not say; milliseconds. */
+/** Wait between attempts if the service states none, in milliseconds. */
 export interface BackoffLimits {
   base: number;
   cap: number;
@@ -35,18 +48,17 @@ export const BACKOFF: BackoffLimits = { base: 500, cap: 30_000 };
 const RETRY_QUOTA = 50;
 
 /**
- * The wait after the given number of failures (1 or more): doubling from `base` to `cap`, of which a random half to
- * whole is taken, so that requests which failed together do not come back together. `random` gives 0 <= x < 1.
- * Waits that the service names are the rate limiter's and get no jitter.
+ * Returns the wait after this number of failures (1 or more): it doubles from `base` to `cap`, and 50 to 100 % of it is
+ * used, so that requests that failed together are not retried together. `random` returns 0 <= x < 1.
  */
 export function backoffDelay(failures: number, limits: BackoffLimits, random: () => number): number {
   const whole = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
   return Math.round(whole * (0.5 + random() / 2));
 }
 
-/** Bounds what a full outage costs: retries draw from it, successes give back. */
+/** Limits retries during an outage: each retry takes one, each success returns one. */
 export interface RetryQuota {
-  /** False when the quota is used up: the request fails now instead of adding to the outage. */
+  /** Returns false if the quota is used up: then the request fails instead of adding load. */
   take(): boolean;
   refund(): void;
 }
@@ -65,23 +77,23 @@ export function createRetryQuota(capacity = RETRY_QUOTA): RetryQuota {
   };
 }
 
-/** Answers of "too many requests" to one request after which something else must be wrong. */
+/** After this many "too many requests" for one request, it fails. */
 const MAX_LIMITED_ANSWERS = 50;
 
-/** Tokens that may expire during one request. */
+/** Max new tokens for one request. */
 const MAX_RENEWALS = 5;
 
-/** What the requests of a client have in common. */
+/** The shared parts of all requests of a client. */
 export interface ClientParts {
-  /** Bounds of a request and its answer. */
+  /** Timeouts and size limits. */
   http: HttpProfile;
   network: Network | undefined;
   clock: Clock;
   credentials: Credentials;
   exchange: SendRequest;
-  judge: (seen: Seen) => OutcomeVerdict;
+  judge: (response: ReceivedResponse) => OutcomeVerdict;
   isRecord: (body: JsonValue) => boolean;
-  /** Headers for the home origin: those that go anywhere (`PLAIN_HEADERS`), and the profile's. */
+  /** Headers for the origin of `base_url`: `PLAIN_HEADERS` and those of the profile. */
   homeHeaders: Readonly<Record<string, string>>;
   /** Returns the rate limiter of an origin. */
   limiterFor: (url: URL) => { run: RateLimiter['run'] };
@@ -97,7 +109,7 @@ export interface ClientParts {
 /** Headers of a request to any origin. */
 export const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 
-/** Codes of answers that say that there is nothing at the address. */
+/** Codes of answers that mean that nothing is at the URL. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 
 /** The state of one request. */
@@ -105,10 +117,10 @@ interface RequestProgress {
   request: ApiRequest;
   hop: Hop;
   hold: AnswerHold;
-  /** Attempts that counted: neither limited nor renewed. */
+  /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
   failures: number;
   limited: number;
-  /** Refusals of the credential. */
+  /** Attempts whose credential was refused. */
   renewals: number;
   /** True after a credential has expired in the wait for a slot: the next one is sent in any case. */
   sendsExpired: boolean;
@@ -116,15 +128,15 @@ interface RequestProgress {
 
 /** The result of one slot of the rate limiter. */
 type AttemptResult =
-  | Judged
+  | JudgedAttempt
   | { kind: 'redirect'; answer: WireAnswer }
   /** The credential expired in the wait for the slot; nothing was sent. */
   | { kind: 'expired' };
 
 /**
- * Runs one request from its first attempt to its answer. The loop is outside of the slot: every attempt and every
- * redirect takes its own slot, and none is held while waiting. Throws `SyncError` when it is over without an answer,
- * the rate limiter's `DeferredError`, and the signal's reason.
+ * Runs one request from its first attempt to its answer. Every attempt and every redirect takes its own slot of the rate
+ * limiter, and no slot is held during a wait. Throws `SyncError` if no attempt succeeds, the rate limiter's
+ * `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: ClientParts, request: ApiRequest): Promise<ApiAnswer> {
   const hold = request.hold ?? answerMemory.open();
@@ -141,7 +153,7 @@ export async function runRequest(parts: ClientParts, request: ApiRequest): Promi
 async function runAttempts(parts: ClientParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
   const { origins, version, credentials } = parts;
   const hop = firstHop(request.url, origins);
-  // An address that gets no credential, such as that of a file, is requested as it is.
+  // A URL without a credential, such as that of a file, is requested unchanged.
   if (hop.credentialed) {
     hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
   }
@@ -161,7 +173,7 @@ async function runAttempts(parts: ClientParts, request: ApiRequest, hold: Answer
   }
 }
 
-/** One attempt through the rate limiter; null if the credential could not be had yet and it is worth another try. */
+/** Makes one attempt within the rate limit; null if no credential could be obtained and another attempt is allowed. */
 async function takeSlot(parts: ClientParts, state: RequestProgress): Promise<AttemptResult | null> {
   const { lane, signal } = state.request;
   let credential = NO_CREDENTIAL;
@@ -184,7 +196,7 @@ async function takeSlot(parts: ClientParts, state: RequestProgress): Promise<Att
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One attempt, inside its slot: sends, reads and judges. The limits are read here, once, for the judge and the rate limiter. */
+/** Makes one attempt: sends the request, reads the answer and decides its outcome. */
 async function attempt(
   parts: ClientParts,
   state: RequestProgress,
@@ -192,15 +204,14 @@ async function attempt(
   dialect: RateDialect,
 ): Promise<Attempted<AttemptResult>> {
   const { request, hop, hold } = state;
-  const { meter, into, signal, body } = request;
-  const { as: caller } = request;
+  const { meter, into, signal, body, as: caller } = request;
   const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
   // Only the source's own credential is renewed when it is refused.
   const sent = hop.credentialed && caller === undefined ? own : null;
   meter.requests += 1;
-  // Gives back the memory of the attempt before.
+  // Releases the memory of the previous attempt.
   hold.resize(0);
-  // Added last: a credential in the query is never stored or logged.
+  // Only here, because a credential in the query must not be stored or logged.
   const url = withAppended(hop.url, credential.query);
   const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
   const answer = await parts.exchange(
@@ -216,16 +227,16 @@ async function attempt(
     digits: parts.http.max_digits,
     hold,
   });
-  const limits = readAnswerLimits({ ...answer, body: reading.seen.json }, dialect);
-  const seen = { ...reading.seen, limits };
-  const verdict = declaredVerdict(request.skips, seen) ?? parts.judge(seen);
+  const limits = readAnswerLimits({ ...answer, body: reading.response.json }, dialect);
+  const response = { ...reading.response, limits };
+  const verdict = matchSkipRule(request.skips, response) ?? parts.judge(response);
   return {
     result: { kind: 'judged', verdict, answer, reading, sent },
     facts: factsOf(answer, limits, verdict.outcome === 'limited'),
   };
 }
 
-/** Away from home neither the credential nor the profile's headers go along: either may be a secret. */
+/** Other origins get neither the credential nor the headers of the profile, because both may be secret. */
 function headersFor(
   parts: ClientParts,
   { request, hop }: RequestProgress,
@@ -237,6 +248,7 @@ function headersFor(
   return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
 }
 
+/** Waits before the next attempt to obtain a credential; throws the error if it is final. */
 async function retryCredential(parts: ClientParts, state: RequestProgress, error: unknown): Promise<void> {
   if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
   state.failures += 1;
@@ -245,6 +257,7 @@ async function retryCredential(parts: ClientParts, state: RequestProgress, error
   await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.http.attempts - 1 });
 }
 
+/** Moves the request to the target of a redirect. */
 function follow(
   parts: ClientParts,
   state: RequestProgress,
@@ -262,16 +275,16 @@ function follow(
 }
 
 /** Reacts to the outcome of one attempt: returns an answer or throws; null for another attempt. */
-async function react(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<ApiAnswer | null> {
+async function react(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<ApiAnswer | null> {
   const { outcome, code } = judged.verdict;
   const { request } = state;
   if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
-    return answerOf(parts, state, judged, 'skip');
+    return toAnswer(parts, state, judged, 'skip');
   }
   switch (outcome) {
     case 'ok':
     case 'skip':
-      return answerOf(parts, state, judged, outcome);
+      return toAnswer(parts, state, judged, outcome);
     case 'retry':
       await (code === 'memory_full' ? awaitMemory(parts, state, judged) : retryLater(parts, state, judged));
       return null;
@@ -291,24 +304,24 @@ async function react(parts: ClientParts, state: RequestProgress, judged: Judged)
   }
 }
 
-/** By the caller's own rule. A limit or a refused credential says nothing about the record. */
-function isGone(request: ApiRequest, { verdict, answer: { status, failure }, reading }: Judged): boolean {
+/** True if the caller's rule says that the record is deleted. A limit or a refused credential does not mean that. */
+function isGone(request: ApiRequest, { verdict, answer: { status, failure }, reading }: JudgedAttempt): boolean {
   if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
-  return request.isGone?.({ status, json: reading.seen.json }) ?? false;
+  return request.isGone?.({ status, json: reading.response.json }) ?? false;
 }
 
-async function retryLater(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<void> {
+async function retryLater(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<void> {
   const { answer, verdict } = judged;
   state.failures += 1;
   const attempts = Math.min(parts.http.attempts, verdict.attempts ?? Infinity);
   if (state.failures >= attempts) throw failure(parts, state, judged);
   if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
   state.request.meter.retries += 1;
-  const said = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
+  const reason = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
   await waitToRetry(parts, state, {
     status: answer.status === 0 ? null : answer.status,
     code: verdict.code,
-    reason: answer.failure ?? said,
+    reason: answer.failure ?? reason,
     request_id: requestId(answer.headers, parts.origins.secrets),
     of: attempts - 1,
   });
@@ -326,8 +339,8 @@ function waitToRetry(
   return parts.clock.sleep(wait_ms, request.signal);
 }
 
-/** Outside of the slot, and holding nothing: the request that has the memory may need either. */
-async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: Judged): Promise<void> {
+/** Waits for memory without holding a slot or memory, which the request that uses the memory may need. */
+async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<void> {
   const { signal, whenFull, meter } = state.request;
   state.hold.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
@@ -340,25 +353,45 @@ async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: J
   meter.retries += 1;
 }
 
-function answerOf(parts: ClientParts, state: RequestProgress, judged: Judged, outcome: 'ok' | 'skip'): ApiAnswer {
+/** Returns the answer of the last attempt; `json` is null if its outcome is `skip`. */
+function toAnswer(
+  parts: ClientParts,
+  state: RequestProgress,
+  judged: JudgedAttempt,
+  outcome: 'ok' | 'skip',
+): ApiAnswer {
+  const { answer, reading, verdict } = judged;
+  const age = readAnswerAge(answer.headers);
   parts.quota.refund();
-  return { ...answerFrom(judged, state.hop.url, outcome), withheld: parts.credentials.queryNames };
+  return {
+    outcome,
+    code: verdict.code,
+    url: state.hop.url,
+    status: answer.status,
+    headers: answer.headers,
+    bytes: reading.bytes,
+    json: outcome === 'ok' ? (reading.response.json ?? null) : null,
+    requestedAt: answer.sentAt - age.ageMs,
+    age,
+    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+    withheld: parts.credentials.queryNames,
+  };
 }
 
-function failure(parts: ClientParts, state: RequestProgress, judged: Judged, note?: string): SyncError {
-  const { version } = parts;
+function failure(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt, note?: string): SyncError {
   return requestError({
     judged,
     method: methodOf(state),
     url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix: version.prefix }),
+    hint: hintFor(judged, { url: state.hop.url, versionPrefix: parts.version.prefix }),
     attempts: Math.max(state.failures, state.limited, 1),
     secrets: parts.origins.secrets,
-    ...(note === undefined ? {} : { note }),
+    note,
   });
 }
 
-function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: Judged): void {
+/** Counts and logs an attempt. */
+function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: JudgedAttempt): void {
   const { outcomes } = state.request.meter;
   outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
   parts.log?.({
@@ -380,21 +413,4 @@ function methodOf({ request }: RequestProgress): HttpMethod {
 
 function urlOf(parts: ClientParts, state: RequestProgress): string {
   return shownUrl(state.hop.url, parts.shownQuery);
-}
-
-/** The answer to a request out of its last attempt; without its content if it is one of the outcome `skip`. */
-function answerFrom({ answer, reading, verdict }: Judged, url: URL, outcome: ApiAnswer['outcome']): ApiAnswer {
-  const age = readAnswerAge(answer.headers);
-  return {
-    outcome,
-    code: verdict.code,
-    url,
-    status: answer.status,
-    headers: answer.headers,
-    bytes: reading.bytes,
-    json: outcome === 'ok' ? (reading.seen.json ?? null) : null,
-    requestedAt: answer.sentAt - age.ageMs,
-    age,
-    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
-  };
 }

@@ -3,13 +3,7 @@ const MINUTE_MS = 60_000;
 const SERIES_MINUTES = 60;
 const HOUR_MS = SERIES_MINUTES * MINUTE_MS;
 
-interface MinuteCount {
-  /** Epoch milliseconds at which it began. */
-  at: number;
-  count: number;
-}
-
-/** Counts events of each of the last 60 minutes. A clock that jumps loses at most the minutes that it jumped over. */
+/** Counts the events of the last hour, minute by minute. A clock that jumps loses at most the minutes that it jumped over. */
 export class MinuteSeries {
   /** By whole minutes since the epoch. */
   readonly #counts = new Map<number, number>();
@@ -22,17 +16,11 @@ export class MinuteSeries {
     }
   }
 
-  /** The last 60 minutes, oldest first; the last one contains `now`. */
-  minutes(now: number): MinuteCount[] {
-    const last = Math.floor(now / MINUTE_MS);
-    return Array.from({ length: SERIES_MINUTES }, (_, index) => {
-      const minute = last - SERIES_MINUTES + 1 + index;
-      return { at: minute * MINUTE_MS, count: this.#counts.get(minute) ?? 0 };
-    });
-  }
-
   total(now: number): number {
-    return this.minutes(now).reduce((sum, { count }) => sum + count, 0);
+    const last = Math.floor(now / MINUTE_MS);
+    return [...this.#counts]
+      .filter(([minute]) => minute <= last && minute > last - SERIES_MINUTES)
+      .reduce((sum, [, count]) => sum + count, 0);
   }
 }
 

@@ -1,4 +1,3 @@
-// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
@@ -15,6 +14,8 @@ import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
+
+// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 
 export type QueryParams = Readonly<Record<string, string>>;
 
@@ -239,7 +240,7 @@ export class ProbeClient implements AsyncDisposable {
         const hold = answerMemory.open();
         try {
           const wire = await this.#exchange(request, { count: () => undefined, hold });
-          const { seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
+          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;

@@ -7,7 +7,14 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import { cutName, type ExistingColumn, type PlannedColumn, type PlannedView, type View, type ViewColumn } from './view.ts';
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedColumn,
+  type PlannedView,
+  type View,
+  type ViewColumn,
+} from './view.ts';
 
 // Keeps the names, order and types of the columns that a view already has in the database.
 

@@ -88,13 +88,6 @@ describe('a listing goes in circles', () => {
       ends: 'failed guard_empty_pages',
       rows: 4,
     },
-    {
-      title: 'F050 an empty page before the told total is reached',
-      faults: [{ fault: 'empty-page', page: 3 }],
-      stage: byOffset,
-      ends: 'failed guard_empty_pages',
-      rows: 8,
-    },
   ]);
 });
 

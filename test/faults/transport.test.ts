@@ -39,20 +39,8 @@ describe('the connection to the service fails', () => {
       shows: [(_stage, ended) => reportOf(ended).retries, 1],
     },
     {
-      title: 'F002 a reset one byte before the end of the last page, always',
-      faults: [{ fault: 'reset', page: 4, after: -1 }],
-      ends: 'failed connection_lost',
-      rows: 12,
-    },
-    {
       title: 'F003 the last page ends before its content-length',
       faults: [{ fault: 'fin', page: 4, after: -2 }],
-      ends: 'failed connection_lost',
-      rows: 12,
-    },
-    {
-      title: 'F003 the last page comes without its last chunk',
-      faults: [{ fault: 'fin', page: 4, chunked: 1, after: 100_000 }],
       ends: 'failed connection_lost',
       rows: 12,
     },

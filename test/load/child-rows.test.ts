@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DATABASES, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, warehouseOn, type OpenWarehouse, type TestDatabase } from '../support/databases.ts';
 import { canonicalJson } from '../support/expected-rows.ts';
 import { loading } from '../support/page-loading.ts';
 import { ownService } from '../support/own-service.ts';
@@ -71,7 +71,7 @@ async function load(opened: OpenWarehouse, resource: string, records: readonly s
 
 const RUNS: Record<TestDatabase['name'], number> = { sqlite: longOrShort(30, 10), postgres: longOrShort(4, 2) };
 
-describe.for(DATABASES)('rows of lists on $name', (database) => {
+describe.for(eitherDatabase(import.meta.filename))('rows of lists on $name', (database) => {
   it.each(Object.entries(FAMILIES))('are the same in whatever order they come, among %s', async (_, family) => {
     const opened = await warehouseOn(database);
     let made = 0;

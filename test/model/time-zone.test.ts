@@ -13,18 +13,14 @@ function read(name: string, local: string): [time: string, hours: number] {
 
 describe('a time zone', () => {
   it.each([
-    ['winter', 'Europe/Zurich', '2026-01-10T12:00:00', '2026-01-10T11:00:00.000Z', 0],
-    ['summer', 'Europe/Zurich', '2026-07-10T12:00:00', '2026-07-10T10:00:00.000Z', 0],
     ['an hour that is left out', 'Europe/Zurich', '2026-03-29T02:30:00', '2026-03-29T00:30:00.000Z', 1],
     ['the first minute after it', 'Europe/Zurich', '2026-03-29T03:00:00', '2026-03-29T01:00:00.000Z', 0],
     ['an hour that comes twice', 'Europe/Zurich', '2026-10-25T02:30:00', '2026-10-25T00:30:00.000Z', 1],
-    ['the first minute after it', 'Europe/Zurich', '2026-10-25T03:00:00', '2026-10-25T02:00:00.000Z', 0],
     ['half an hour that comes twice', 'Australia/Lord_Howe', '2026-04-05T01:45:00', '2026-04-04T14:45:00.000Z', 0.5],
     ['a place with a quarter of an hour', 'Asia/Kathmandu', '2026-04-05T01:45:00', '2026-04-04T20:00:00.000Z', 0],
     ['a day that was left out', 'Pacific/Apia', '2011-12-30T12:00:00', '2011-12-29T22:00:00.000Z', 24],
     ['a mean local time of long ago', 'Europe/Zurich', '1850-01-01T00:34:08', '1850-01-01T00:00:00.000Z', 0],
     ['a fixed offset', '-05:30', '2026-07-10T12:00:00', '2026-07-10T17:30:00.000Z', 0],
-    ['none', 'UTC', '2026-03-29T02:30:00', '2026-03-29T02:30:00.000Z', 0],
   ])('reads %s (%s, %s)', (_, zone, local, moment, hours) => {
     expect(read(zone, local)).toEqual([moment, hours]);
   });

@@ -6,7 +6,7 @@ export const SECRET = 'c0ffee-1234-5678';
 
 type Answer = (response: ServerResponse, path: string) => void;
 
-export const ok: Answer = (response) => response.end('OK');
+const ok: Answer = (response) => response.end('OK');
 
 /** A dead-man monitor that writes down what it was asked, and answers so. */
 export async function monitor(answer: Answer = ok): Promise<{ asked: string[]; url: string }> {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, DeferredError, SyncError } from '../../src/model/errors.ts';
-import type { RunStatus } from '../../src/model/vocabulary.ts';
-import { createLog } from '../../src/observe/log.ts';
 import type { PingSettings } from '../../src/config/settings.ts';
 import { NO_COUNTERS } from '../../src/database/state/runs.ts';
-import { overallStatus, type RunReport } from '../../src/sync/report.ts';
+import { ConfigError, SyncError } from '../../src/model/errors.ts';
+import type { RunStatus } from '../../src/model/vocabulary.ts';
+import { createLog } from '../../src/observe/log.ts';
 import { createPings, type PingLimits } from '../../src/server/ping.ts';
+import { overallStatus, type RunReport } from '../../src/sync/report.ts';
 import { collector } from '../support/collector.ts';
-import { monitor, ok, SECRET } from './ping-monitor.ts';
+import { monitor, SECRET } from './ping-monitor.ts';
 
 const QUICK: PingLimits = { deadlineMs: 10_000, lingerMs: 10_000, betweenMs: 5 };
 
@@ -38,7 +38,6 @@ describe('pings', () => {
   it.each<[string, Record<string, RunStatus>, string[]]>([
     ['success where all is well', { content: 'ok', images: 'ok' }, ['GET /start', 'GET /ok']],
     ['failure where a resource failed', { content: 'ok', images: 'failed' }, ['GET /start', 'GET /fail']],
-    ['failure where records were set aside', { content: 'ok', images: 'partial' }, ['GET /start', 'GET /fail']],
     ['failure where it was deferred', { content: 'ok', images: 'deferred' }, ['GET /start', 'GET /fail']],
     ['nothing where it was stopped', { content: 'failed', images: 'interrupted' }, ['GET /start']],
   ])('tell the start of a run, and at its end %s', async (_, ends, expected) => {
@@ -54,18 +53,9 @@ describe('pings', () => {
     expect(asked.slice(2).toSorted()).toEqual(['GET /fail?r=images', 'GET /ok?r=content']);
   });
 
-  it('may be set for one kind only, or not at all', async () => {
-    const { asked, url } = await monitor();
-    await oneRun({}, async () => report({ content: 'ok' }));
-    await oneRun({ success: `${url}/ok` }, async () => report({ content: 'ok' }));
-    await oneRun({ success: `${url}/ok` }, async () => report({ content: 'failed' }));
-    expect(asked).toEqual(['GET /ok']);
-  });
-
   it.each<[string, Error, string[]]>([
     ['a failure where it threw', new ConfigError('profile_changed', 'x'), ['GET /start', 'GET /fail']],
     ['nothing where it was stopped', new SyncError('interrupted', 'x', { recovery: 'stop' }), ['GET /start']],
-    ['a failure where it was deferred', new DeferredError('x', 1), ['GET /start', 'GET /fail']],
   ])('tell %s, and pass the error on', async (_, error, expected) => {
     const { asked, url } = await monitor();
     const output = collector();
@@ -77,7 +67,6 @@ describe('pings', () => {
 
   it.each<[string, number, number, Record<string, string>?]>([
     ['a server in trouble twice more', 503, 3],
-    ['one that has enough twice more', 429, 3],
     ['one that does not know the address not again', 404, 1],
     ['a redirect not again', 302, 1],
     ['one that asks to be left alone not again', 429, 1, { 'retry-after': '3600' }],
@@ -110,12 +99,5 @@ describe('pings', () => {
     }, limits); // prettier-ignore
     expect([isDone, asked.length <= 1]).toEqual([true, true]);
     expect(logged).toContain('"failure":"no answer in time"');
-  });
-
-  it('give one up after its deadline, so that the next one is told', async () => {
-    const { asked, url } = await monitor((response, path) => (path === '/start' ? undefined : ok(response, path)));
-    const logged = await oneRun(all(url), async () => report({ content: 'ok' }), { ...QUICK, deadlineMs: 200 });
-    expect(asked).toEqual(['GET /start', 'GET /ok']);
-    expect(logged).toMatch(/"ping":"start".*"failure":"no answer in time"/);
   });
 });

@@ -1,4 +1,3 @@
-/** Checks a value by a zod schema and explains each fault as `expected ..., got ...` (`checkValue`). */
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
 import { isSecretField, isWarehouseAddress } from './interpolate.ts';
@@ -13,12 +12,14 @@ import {
   valueAt,
 } from './yaml-file.ts';
 
-/** Either the schema's output, or all that is wrong with the value. */
+/** Checks a value by a zod schema, and explains each fault as `expected ..., got ...` (`checkValue`). */
+
+/** Either the output of the schema, or all faults of the value. */
 export type CheckedValue<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
 
 /**
- * Checks a value that was filled in from the environment. A text from there is read as a number or as true/false if the
- * schema wants one, because the environment holds only texts.
+ * Checks a value by a schema. Texts at the paths `filled`, which come from the environment, are converted to a number or
+ * boolean if the schema expects one.
  */
 export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: ReadonlySet<string>): CheckedValue<T> {
   const first = schema.safeParse(value);
@@ -67,7 +68,7 @@ const EXPECTED_KINDS: Readonly<Record<string, string>> = {
 
 const COUNTED: Readonly<Record<string, string>> = { string: ' characters', array: ' in the list' };
 
-/** Turns zod's issues into findings: what was expected, and what is there. */
+/** Converts zod's issues to findings. */
 function explainIssues(issues: readonly Issue[], context: ExplainContext, above: FieldPath = []): SettingsFinding[] {
   return issues.flatMap((issue) => {
     const path = [...above, ...fieldPath(issue.path)];
@@ -83,7 +84,7 @@ function expectation(issue: Issue): string {
   return hasOwnMessage(issue) ? issue.message : `expected ${expected(issue)}`;
 }
 
-/** Messages that the schemas give begin so. */
+/** True for a message that our schema gives. */
 function hasOwnMessage(issue: Issue): boolean {
   return issue.message.startsWith('expected ');
 }
@@ -130,7 +131,7 @@ function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldP
   return [{ path, part: 'key', message: `${reasons} as key, got ${JSON.stringify(path.at(-1))}` }];
 }
 
-/** Explains the branch of the union that the value fits best; if it fits none, names them all. */
+/** Explains the branch of a union that the value fits best; if none, lists all. */
 function explainUnion(
   issue: Extract<Issue, { code: 'invalid_union' }>,
   path: FieldPath,
@@ -148,7 +149,7 @@ function explainUnion(
   return [{ path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${got(path, context)}` }];
 }
 
-/** True if the branch expects another kind of value altogether. */
+/** True if the branch expects another kind of value. */
 function isOfWrongKind(issue: Issue): boolean {
   return issue.path.length === 0 && issue.code !== 'unrecognized_keys';
 }
@@ -160,7 +161,7 @@ function oneOf(words: readonly string[]): string {
 const MAX_SHOWN = 60;
 const SECRET_KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
 
-/** The value of a field for a message: its kind if it is no plain value, `***` if it may be a secret. */
+/** Describes the value of a field: its kind if it is a map or list, `***` if it may be a secret. */
 function got(path: FieldPath, { value: whole, filled }: ExplainContext): string {
   const value = valueAt(whole, path);
   if (value === undefined) return 'nothing';
@@ -173,12 +174,12 @@ function got(path: FieldPath, { value: whole, filled }: ExplainContext): string 
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
 }
 
-/** A URL keeps its shape and loses what may be a credential: user name, password, query. */
+/** Masks user name, password and query of a URL. */
 function withoutCredentials(text: string): string {
   return text.replace(/\/\/[^/?#]*@/g, '//***@').replace(/[?#].*$/s, '?***');
 }
 
-/** The keys that the schema knows in the map at `path`; of a union, those of the branch that the value chose. */
+/** Returns the known keys of the map at `path`; of a union, those of the branch that the value selects. */
 function knownKeys(schema: z.ZodType, value: unknown, path: FieldPath): string[] {
   let at: unknown = value;
   let branches: JsonSchema[] = selectBranches(z.toJSONSchema(schema, { io: 'input' }), at);
@@ -201,7 +202,7 @@ function selectBranches(schema: JsonSchema, value: unknown): JsonSchema[] {
   return (chosen.length > 0 ? chosen : branches).flatMap((branch) => selectBranches(branch, value));
 }
 
-/** True if the value has the constants (`type: api_key`) that tell this branch from the others. */
+/** True if the value has the constants (`type: api_key`) of this branch. */
 function matchesConstants(branch: JsonSchema, value: unknown): boolean {
   const constants = Object.entries(branch.properties ?? {}).flatMap(([key, property]) =>
     typeof property === 'object' && property.const !== undefined ? [[key, property.const] as const] : [],
@@ -239,7 +240,7 @@ const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
   ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
 ];
 
-/** What to do in place of a field that was removed; null for any other key. */
+/** Returns what to do instead of a removed field; null for any other key. */
 function insteadOf(path: readonly (string | number)[]): string | null {
   const found = REMOVED_FIELDS.find(([field]) => {
     const keys = field.split('.');

@@ -1,24 +1,24 @@
-/** Fills in `${VAR}` and `${file:/path}`, and says which values are secrets. */
+/** Fills in `${VAR}` and `${file:/path}` in settings (`interpolate`), and decides which values are secrets. */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { messageOf } from '../../model/errors.ts';
 import { isSecretName } from '../../model/visible-text.ts';
 import { PUBLIC_FIELDS } from '../profile/auth.ts';
-import { type FieldPath, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
+import { type FieldPath, mapTexts, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
 
 /** The sources of `${…}`. */
-export interface Surroundings {
+export interface InterpolationContext {
   env: Readonly<Record<string, string | undefined>>;
-  /** The text of a secret file without its trailing newline and BOM; throws an error fit for a person. */
+  /** Reads a secret file without its trailing newline and BOM; throws an error with a message for the user. */
   readSecret(this: void, path: string): string;
-  /** True if a secret that is missing is no fault, because the command does not use it. */
+  /** True if missing secrets are no fault, because the command does not use them. */
   secretsOptional?: boolean;
 }
 
 /** A value whose texts are filled in, and how they were filled. */
 export interface Filled {
   value: unknown;
-  /** Keys (see `pathKey`) of the fields that are not literally in the file: never shown to anyone. */
+  /** Keys (see `pathKey`) of the filled-in fields, whose values are never shown. */
   paths: Set<string>;
   /** Contents of secret files. */
   secrets: string[];
@@ -27,7 +27,7 @@ export interface Filled {
   findings: SettingsFinding[];
 }
 
-/** Used for a secret that could not be read: a valid text, or a valid URL where one is expected. */
+/** Values for missing secrets that are optional: a valid text, or a valid URL. */
 const MISSING_SECRET = 'missing-secret-is-not-used';
 const MISSING_ADDRESS = 'https://missing-secret.invalid/';
 
@@ -39,39 +39,28 @@ const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
  * Reports an unset or empty variable without a default, and a secret file that is missing or empty, unless the field is
  * a secret and those are optional.
  */
-export function interpolate(value: unknown, surroundings: Surroundings): Filled {
+export function interpolate(value: unknown, context: InterpolationContext): Filled {
   const filled: Filled = { value: undefined, paths: new Set(), secrets: [], unset: new Set(), findings: [] };
-  const fill = (part: unknown, path: FieldPath): unknown => {
-    if (typeof part === 'string') return fillText(part, path, surroundings, filled);
-    if (Array.isArray(part)) return part.map((entry, at) => fill(entry, [...path, at]));
-    if (typeof part !== 'object' || part === null) return part;
-    return Object.fromEntries(Object.entries(part).map(([key, entry]) => [key, fill(entry, [...path, key])]));
-  };
-  filled.value = fill(value, []);
+  filled.value = mapTexts(value, (text, path) => fillText(text, path, context, filled));
   return filled;
 }
 
-/** The value with its texts escaped, so that `interpolate` gives them back as they are. For what a service supplies. */
+/** Escapes the texts of a value from the service, so that `interpolate` returns them unchanged. */
 export function escapePlaceholders(value: unknown): unknown {
-  if (typeof value === 'string') return value.replaceAll('${', () => '$${');
-  if (Array.isArray(value)) return value.map(escapePlaceholders);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, escapePlaceholders(entry)]));
+  return mapTexts(value, (text) => text.replaceAll('${', () => '$${'));
 }
 
-function fillText(text: string, path: FieldPath, surroundings: Surroundings, filled: Filled): string {
+function fillText(text: string, path: FieldPath, context: InterpolationContext, filled: Filled): string {
   if (!text.includes('${')) return text;
   return text.replace(PLACEHOLDER, (whole, inner: string | undefined, close: string | undefined) => {
     if (inner === undefined) return '${';
     filled.paths.add(pathKey(path));
     try {
       if (close !== '}') throw new Error('expected a } after ${');
-      return inner.startsWith('file:')
-        ? fromFile(inner.slice(5), surroundings, filled)
-        : fromEnv(inner, path, surroundings);
+      return inner.startsWith('file:') ? fromFile(inner.slice(5), context, filled) : fromEnv(inner, path, context);
     } catch (error) {
       filled.unset.add(pathKey(path));
-      if (surroundings.secretsOptional === true && mustBeMasked(path, true))
+      if (context.secretsOptional === true && mustBeMasked(path, true))
         return missingSecret(path, text.startsWith(whole));
       filled.findings.push({ path, part: 'value', message: messageOf(error) });
       return whole;
@@ -84,7 +73,7 @@ function missingSecret(path: FieldPath, isBeginning: boolean): string {
   return isAddress && isBeginning ? MISSING_ADDRESS : MISSING_SECRET;
 }
 
-function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string {
+function fromEnv(inner: string, path: FieldPath, { env }: InterpolationContext): string {
   const [, name, preset] = VARIABLE.exec(inner) ?? [];
   if (name === undefined) throw new Error('expected ${VAR}, ${VAR:-default}, ${file:/path} or $${ for a literal ${');
   const value = env[name];
@@ -100,17 +89,17 @@ function fromEnv(inner: string, path: FieldPath, { env }: Surroundings): string 
   );
 }
 
-function fromFile(path: string, { readSecret }: Surroundings, filled: Filled): string {
+function fromFile(path: string, { readSecret }: InterpolationContext, filled: Filled): string {
   const secret = readSecret(path);
   filled.secrets.push(secret);
   return secret;
 }
 
 const GROUP_AND_OTHERS_READ = 0o044;
-/** Shorter parts of a secret say nothing, or are found by chance. */
+/** Shorter parts of a secret are not masked, because they occur by chance. */
 const MIN_SECRET_PART_LENGTH = 8;
 
-/** True if the value at this path may be a credential, whatever the field is called. */
+/** True if the value at this path may be a credential. */
 export function isSecretField(path: FieldPath): boolean {
   const last = path.at(-1);
   // `sources.<name>.auth.*` in the settings; `headers.*` in a profile.
@@ -126,12 +115,12 @@ export function isSecretField(path: FieldPath): boolean {
   return typeof last === 'string' && isSecretName(last);
 }
 
-/** True for the setting `warehouse`, because the address of a Postgres may hold its password. */
+/** True for the setting `warehouse`, because a Postgres address may contain its password. */
 export function isWarehouseAddress(path: FieldPath): boolean {
   return path.length === 1 && path[0] === 'warehouse';
 }
 
-/** True if the text at this path must be masked wherever it is written; stricter for texts from outside the file. */
+/** True if the text at this path must be masked everywhere; more texts are, if they were filled in. */
 function mustBeMasked(path: FieldPath, isFilled: boolean): boolean {
   if (isFilled) return isSecretField(path) || isQueryValue(path);
   return (isHeader(path) || isQueryValue(path)) && isSecretName(String(path.at(-1)));
@@ -146,22 +135,22 @@ function isQueryValue(path: FieldPath): boolean {
   return ['query', 'body'].includes(partOfRequest(path));
 }
 
-/** Parts of a resource that have requests of their own. */
+/** Parts of a resource that describe separate requests. */
 const WITH_REQUESTS: ReadonlySet<unknown> = new Set(['incremental', 'start', 'delete_feed']);
 
-/** The name of the map of a resource, or of `defaults`, in which the path leads to a value; empty if in none. */
+/** Returns the map of a request (`query`, `headers`, `body`) that the path is in; empty if in none. */
 function partOfRequest(path: FieldPath): string {
   let below = path[0] === 'resources' ? path.slice(2) : path[0] === 'defaults' ? path.slice(1) : [];
   while (WITH_REQUESTS.has(below[0])) below = below.slice(1);
   return below.length > 1 ? String(below[0]) : '';
 }
 
-/** The texts of a file that must be masked; `filled` are the fields that came from outside it (see `pathKey`). */
+/** Returns the texts of a file that must be masked; `filled` are its filled-in fields (see `pathKey`). */
 export function secretsIn(value: unknown, filled: ReadonlySet<string>): string[] {
   return [...textsIn(value)].filter(([path]) => mustBeMasked(path, filled.has(pathKey(path)))).map(([, text]) => text);
 }
 
-/** True if the file itself contains a secret that is not filled in from outside. */
+/** True if the file contains a secret that is not filled in. */
 export function holdsLiteralSecret(value: unknown, filled: ReadonlySet<string>): boolean {
   return textsIn(value).some(([path, text]) => isLiteralSecret(text, path) && !filled.has(pathKey(path)));
 }
@@ -177,16 +166,16 @@ export function isReadableByOthers(file: string): boolean {
   return process.platform !== 'win32' && (statSync(file).mode & GROUP_AND_OTHERS_READ) !== 0;
 }
 
-/** The secrets, and those parts of them that give as much away and may appear alone. */
+/** Returns the secrets, and their parts that may appear alone and reveal as much. */
 export function withSecretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap(secretParts).filter((part) => part.length >= MIN_SECRET_PART_LENGTH);
   return [...new Set([...secrets, ...parts])];
 }
 
 function secretParts(secret: string): string[] {
-  // The address of a monitor, as it is requested: without its host, and without the placeholder for the resource.
+  // A monitor URL without its host and placeholder.
   if (/^https?:\/\//.test(secret)) return secret.replace(/^https?:\/\/[^/?#]+/, '').split('{resource}');
-  // The key without the prefix that says how it is written; the password of `user:password`.
+  // A key without its prefix, or the password of `user:password`.
   const part = /^(?:wh(?:sec|pk)_|[^:]+:)([^]+)$/.exec(secret)?.[1];
   return part === undefined ? [] : [part];
 }
@@ -204,7 +193,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /**
  * Reads a secret from a file as container platforms mount them, without a byte order mark and trailing newlines.
- * @throws Error with a message for a person if the path is not absolute, or the file is missing, unreadable, empty or
+ * @throws Error with a message for the user if the path is not absolute, or the file is missing, unreadable, empty or
  *   no text.
  */
 export function readSecretFile(path: string): string {

@@ -22,7 +22,7 @@ export interface SettingsFinding {
   path: FieldPath;
   /** Whether the key at the end of the path is wrong, or its value. */
   part: 'key' | 'value';
-  /** For a person: `expected …, got …`; never holds a secret. */
+  /** For the user: `expected …, got …`; never contains a secret. */
   message: string;
 }
 
@@ -31,7 +31,7 @@ export interface Fault {
   file: string;
   line: number;
   column: number;
-  /** `sources.blog.base_url`; empty if the file itself is at fault. */
+  /** `sources.blog.base_url`; empty for a fault of the whole file. */
   field: string;
   message: string;
 }
@@ -100,6 +100,20 @@ export function replaceAt(value: unknown, [part, ...rest]: FieldPath, by: unknow
   );
 }
 
+/** A copy of the value with each text replaced. */
+export function mapTexts(
+  value: unknown,
+  replace: (text: string, path: FieldPath) => unknown,
+  path: FieldPath = [],
+): unknown {
+  if (typeof value === 'string') return replace(value, path);
+  if (Array.isArray(value)) return value.map((entry, at) => mapTexts(entry, replace, [...path, at]));
+  if (!isPlainMap(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, mapTexts(entry, replace, [...path, key])]),
+  );
+}
+
 /** Every text in the value with its path, depth first. */
 export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path: FieldPath, text: string]> {
   if (typeof value === 'string') yield [path, value];
@@ -110,21 +124,21 @@ export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path:
 const MAX_BYTES = 1_048_576;
 const MAX_ALIASES = 100;
 
-/** A parsed value, and where its parts are. */
+/** A parsed value, and the function that locates its parts in the file. */
 export interface LocatedValue {
   value: unknown;
-  /** Adds the position of the finding's field, or of the nearest part of its path that is in this file. */
+  /** Adds line and column of the field, or of the nearest part of its path that is in the file. */
   locate(this: void, finding: SettingsFinding): Fault;
 }
 
-/** A YAML file that could be read: its value, and the position of each part of it. */
+/** A parsed YAML file. */
 export interface YamlFile extends LocatedValue {
-  /** As shown to a person. */
+  /** As shown to the user. */
   file: string;
   /** Absolute. */
   path: string;
-  /** How many leading parts of the path are in this file, and whether a lower layer may say more about it. */
-  reach(path: FieldPath): { depth: number; open: boolean };
+  /** Returns how many leading parts of the path are in this file. */
+  depthOf(path: FieldPath): number;
 }
 
 /** Reads one YAML 1.2 document of at most 1 MiB. `read` is null if that fails; then the faults say why. */
@@ -160,14 +174,11 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   if (faults.length > 0) return { read: null, faults };
   const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
   const locate = (finding: SettingsFinding): Fault => locateIn(document, lines, file, finding);
-  const reach = (fieldPath: FieldPath): { depth: number; open: boolean } => {
-    const way = follow(document, fieldPath);
-    return { depth: way.passed.length, open: isMap(way.last) && way.inMaps };
-  };
-  return { read: { file, path, value, locate, reach }, faults: [] };
+  const depthOf = (fieldPath: FieldPath): number => follow(document, fieldPath).passed.length;
+  return { read: { file, path, value, locate, depthOf }, faults: [] };
 }
 
-/** Rejects what only YAML allows: keys that are no plain text, aliases that lead nowhere or back. */
+/** Finds what JSON does not have: keys that are no texts, and aliases without a target or of themselves. */
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {
@@ -189,25 +200,23 @@ function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string)
 
 function locateIn(document: Document.Parsed, lines: LineCounter, file: string, finding: SettingsFinding): Fault {
   const { passed, last } = follow(document, finding.path);
-  const whole = passed.length === finding.path.length && finding.part === 'value';
-  const place = lines.linePos(nodeOffset(whole ? last : (passed.at(-1) ?? last)));
-  return { ...at(file, finding.message, place), field: fieldName(finding.path) };
+  const isValue = passed.length === finding.path.length && finding.part === 'value';
+  const position = lines.linePos(nodeOffset(isValue ? last : (passed.at(-1) ?? last)));
+  return { ...at(file, finding.message, position), field: fieldName(finding.path) };
 }
 
-/** Walks down as far as the path exists; `passed` holds the key (or list entry) of each step. */
-function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]; last: unknown; inMaps: boolean } {
+/** Follows the path as far as it exists; `passed` has the key (or list entry) of each step. */
+function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]; last: unknown } {
   const passed: unknown[] = [];
-  let inMaps = true;
   let last: unknown = document.contents;
   for (const part of path) {
     const collection = isAlias(last) ? last.resolve(document) : last;
     const step = isMap(collection) ? pairAt(collection, part) : isSeq(collection) ? entryAt(collection, part) : null;
     if (step === null) break;
-    inMaps &&= isMap(collection);
     passed.push(step.by);
     last = step.to;
   }
-  return { passed, last, inMaps };
+  return { passed, last };
 }
 
 function pairAt(map: YAMLMap, part: FieldPath[number]): { by: unknown; to: unknown } | null {
@@ -224,20 +233,18 @@ function nodeOffset(node: unknown): number {
   return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
-function at(file: string, message: string, place: { line: number; col: number } = { line: 1, col: 1 }): Fault {
-  return { file, line: Math.max(place.line, 1), column: Math.max(place.col, 1), field: '', message };
+function at(file: string, message: string, position: { line: number; col: number } = { line: 1, col: 1 }): Fault {
+  return { file, line: Math.max(position.line, 1), column: Math.max(position.col, 1), field: '', message };
 }
 
+/** Returns the message for an error of the YAML library; rethrows any other. */
 function reasonFor(error: unknown): string {
   if (error instanceof ReferenceError) return `expected at most ${MAX_ALIASES} values made from aliases`;
   if (error instanceof RangeError) return 'expected fewer levels of nesting';
   throw error;
 }
 
-/**
- * The message for each kind of YAML fault that people make. The library's own messages are not used: some quote the text that they
- * could not read, and that text may be a secret.
- */
+/** Messages for YAML errors. Those of the library are not used, because some quote the text, which may be a secret. */
 const SYNTAX_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_ALIAS: 'expected the name of an anchor after *; quote a text that begins with * or &',
   BAD_DIRECTIVE: 'expected no %directive here; quote a text that begins with %',

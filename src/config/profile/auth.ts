@@ -11,7 +11,7 @@ const authHeaderName = z
   .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header')
   .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself');
 
-/** The location of the credential in a request. */
+/** Fields for the location of the credential in a request. */
 const carrier = {
   in: documented(z.enum(['header', 'query']).default('header'))('Where the credential is sent', ['query']),
   name: z
@@ -30,10 +30,10 @@ const carrier = {
     }),
 };
 
-/** A query parameter has no usual name. */
+/** False for a query parameter without a name, which has no default. */
 const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
   carried.in !== 'query' || carried.name !== undefined;
-/** For the field of such a scheme that has none. */
+/** The fault of a scheme without this name. */
 const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
 
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
@@ -176,14 +176,14 @@ export type SchemeType = AuthScheme['type'];
 type Schemes = { [T in SchemeType]: Extract<AuthScheme, { type: T }> };
 export type SchemeOf<T extends SchemeType> = Schemes[T];
 export type Grant = (typeof GRANTS)[number];
-/** The location of a credential. */
+/** Where a request has the credential. */
 export interface Carrier {
   in: 'header' | 'query' | 'cookie';
   name?: string | undefined;
   prefix?: string | undefined;
 }
 
-/** The scheme with its defaults; null for one that has fields without any. */
+/** Returns the scheme with its defaults; null if a field has none. */
 function defaultScheme(type: SchemeType): AuthScheme | null {
   return schemeSchema.safeParse({ type }).data ?? null;
 }
@@ -197,7 +197,7 @@ const secret = z.string().regex(PRINTABLE_ASCII, {
   error: 'expected a secret of printable characters without spaces or line breaks',
 });
 
-/** One that is encoded before it is sent. */
+/** A secret that is encoded before it is sent. */
 const password = z.string().refine((text) => text !== '' && !/\p{Cc}/u.test(text), {
   error: 'expected a secret without line breaks and control characters',
 });
@@ -276,8 +276,8 @@ export interface PlanOf<T extends SchemeType> {
 export type AuthPlan = PlanOf<SchemeType>;
 
 /**
- * The scheme for these secrets, with them; null if no scheme fits. Without schemes in the profile the type of the secrets
- * is the scheme, if that has no fields without a default.
+ * Returns the scheme of the profile for these secrets; null if none fits. If the profile has no `auth`, the default scheme
+ * of the type of the secrets.
  */
 export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
   return createPlan(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
@@ -292,7 +292,7 @@ function createPlan<T extends SchemeType>(
   return scheme === undefined ? null : { type, scheme, secrets };
 }
 
-/** Settings that say who asks, but not that it is true. */
+/** Fields of `auth` that identify the caller and are no secrets. */
 export const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set([
   'type',
   'client_id',
@@ -302,7 +302,7 @@ export const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set([
   'token_url',
 ]);
 
-/** All texts in the settings that are secrets. */
+/** Returns all secrets in `auth` of the settings. */
 export function secretsOf(auth: AuthSettings): string[] {
   if (auth.type === 'headers') return Object.values(auth.headers);
   return Object.entries(auth).flatMap(([name, value]: [string, unknown]) =>
@@ -311,19 +311,19 @@ export function secretsOf(auth: AuthSettings): string[] {
 }
 
 /**
- * Who asks, as one text that another credential of the service does not have, and what else its listings may depend on.
- * The caller is empty if the credential names none.
+ * Returns a text that identifies the caller at the service, and what else its listings may depend on. The caller is empty
+ * without a credential.
  */
 export function identityOf(auth: AuthSettings): { caller: string; rights: readonly string[] } {
   if (auth.type === 'oauth') {
     const { client_id: id, username: user, key_id: key, scope = '' } = auth;
     const named = [id, user, key].filter((text) => text !== undefined);
-    // A client that has no name is known by its secret.
+    // A client without a name is identified by its secret.
     const caller = named.length === 0 ? secretsOf(auth).join('\n') : named.join('\n');
     return { caller, rights: [scope] };
   }
   const user = 'username' in auth ? [auth.username ?? ''] : [];
-  // A user's password may change: the user stays the same.
+  // The password of a user may change.
   const named = auth.type === 'basic' || (auth.type === 'session' && user[0] !== '') ? user : secretsOf(auth);
   return { caller: named.join('\n'), rights: [] };
 }

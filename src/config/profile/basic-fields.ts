@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 
-/** A schema with what the reference says of it: a description, and examples of its values. */
+/** Adds a description and examples for the reference to a schema: `documented(schema)(description, examples)`. */
 export function documented<T extends z.ZodType>(schema: T): (description: string, examples?: readonly unknown[]) => T {
   return (description, examples) => schema.meta(examples === undefined ? { description } : { description, examples });
 }
 
-/** The same for a schema that the reference describes elsewhere. */
+/** Adds examples to a schema that the reference describes elsewhere. */
 export function withExamples<T extends z.ZodType>(schema: T, examples: readonly unknown[]): T {
   return schema.meta({ examples });
 }
@@ -19,12 +19,12 @@ const FORM =
 /** A path in a JSON body: keys joined by dots (`meta.next`), `[0]`, `"a.b"`; the empty string for the body itself. */
 export const bodyPath = z.string().refine((text) => parseBodyPath(text)?.some(isEach) === false, FORM);
 
-/** The same, and `[*]` or `*` for each element of an array or each value of a map. */
+/** A path in a JSON body that may contain `[*]` for each element of an array, and `*` for each value of a map. */
 export const recordsPath = z
   .string()
   .refine((text) => parseBodyPath(text) !== null, `${FORM}, with [*] for each element and * for each value of a map`);
 
-/** A path from a record to one of its fields, through objects alone. */
+/** A path from a record to one of its fields, only through objects. */
 export const fieldPath = z
   .string()
   .min(1)
@@ -33,7 +33,7 @@ export const fieldPath = z
     'expected a field such as author.id; a key with a dot or a bracket is quoted: "a.b".id',
   );
 
-/** A field of the tables, as the catalogue of columns writes its path. */
+/** The path of a column, in normal form. */
 export const columnPath = z.string().min(1).transform(fieldPathText);
 
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 30s, 10m or 1h';
@@ -58,7 +58,7 @@ export const timeSpan = z
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, DURATION_EXPECTED)
   .transform((text) => measure(text, DURATION_UNITS));
 
-/** The same for timers, which have an upper limit. */
+/** A duration of a timer, which has an upper limit. */
 export const duration = timeSpan.refine((ms) => ms <= MAX_TIMER_MS, 'expected a duration of at most 24d');
 
 /** A size in a YAML file (`64MiB`, `500kB`), read as bytes. */
@@ -72,14 +72,14 @@ function measure(text: string, units: Readonly<Record<string, number>>): number 
   return Math.round(Number.parseFloat(text) * (units[unit] ?? 1));
 }
 
-/** Place of a value in a request. `template`: wherever a template of the resource has the variable. */
+/** Location of a value in a request. `template`: wherever a template of the resource contains the variable. */
 type RequestPlace =
   | { in: 'query'; name: string }
   | { in: 'header'; name: string }
   | { in: 'body'; path: readonly string[] }
   | { in: 'template'; name: string };
 
-/** Headers that the program itself writes. */
+/** Headers that the program sets. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'host',
@@ -96,7 +96,7 @@ export function isOwnHeader(name: string): boolean {
   return HEADER_NAME.test(name) && !RESERVED_HEADERS.has(name.toLowerCase());
 }
 
-/** Where a request takes a value: `name` in the query, `header:Name`, or `body:a.b`. */
+/** Location of a value in a request: `name` in the query, `header:Name`, or `body:a.b`. */
 export const requestPlace = z
   .string()
   .min(1)
@@ -117,7 +117,7 @@ function placeFault(text: string): string | null {
   return kind === 'body' && !isPath ? 'expected a path of keys behind body:, as in body:paging.cursor' : null;
 }
 
-/** Reads what `requestPlace` admits, and `{name}` for a variable of the templates. */
+/** Parses the text of a `requestPlace`, and `{name}` for a variable of the templates. */
 export function placeOf(text: string): RequestPlace {
   const [, variable] = /^\{(\w+)\}$/.exec(text) ?? [];
   if (variable !== undefined) return { in: 'template', name: variable };
@@ -129,15 +129,12 @@ export function placeOf(text: string): RequestPlace {
 /** The part of a request that contains a template; it decides how values are escaped. */
 export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
 
-/** Values by the name of their variable; null for one that has none in this request. */
+/** Values of variables by name; null for a variable without a value in this request. */
 export type TemplateValues = Readonly<Record<string, string | null>>;
 
 const VARIABLE = /\{([a-z][a-z0-9_]*)\}/g;
 
-/**
- * A text with variables in braces, such as `updated_at:>'{since}'`. Braces that are meant as such are written with
- * blanks, `{ id }`.
- */
+/** A text with variables in braces, such as `updated_at:>'{since}'`. Literal braces are written with blanks: `{ id }`. */
 export function templateSchema(known: readonly string[]) {
   const names = known.map((name) => `{${name}}`).join(', ');
   return z.string().refine((text) => variablesIn(text).every((name) => known.includes(name)), {
@@ -145,26 +142,25 @@ export function templateSchema(known: readonly string[]) {
   });
 }
 
-/** Names of the variables in a template, or in the templates of a list or map, in their order. */
+/** Returns the names of the variables in a template, or in all templates of a list or map. */
 export function variablesIn(templates: unknown): string[] {
   if (typeof templates === 'string') return Array.from(templates.matchAll(VARIABLE), ([, name = '']) => name);
   return typeof templates === 'object' && templates !== null ? Object.values(templates).flatMap(variablesIn) : [];
 }
 
 /**
- * The template with its variables filled in; null if one of them has no value: then the path, parameter, header or
- * field that contains it is omitted. Any value stays one segment of a path or one value of a header;
- * a query and a JSON body escape their values themselves. Throws `SyncError` (`bad_template_value`, skip) for a value
- * that cannot be sent in this place.
+ * Fills in the variables of a template; null if one has no value, so that the caller omits the parameter, header or
+ * field. Values are escaped in a path; the caller escapes those in a query or body. Throws `SyncError`
+ * (`bad_template_value`, skip) for a value that cannot be sent in this place.
  */
 export function fillTemplate(template: string, values: TemplateValues, place: TemplatePlace): string | null {
-  let isWhole = true;
+  let isComplete = true;
   const filled = template.replaceAll(VARIABLE, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? (values[name] ?? null) : null;
-    if (value === null) isWhole = false;
+    if (value === null) isComplete = false;
     return value === null ? '' : escaped(value, name, place);
   });
-  if (!isWhole) return null;
+  if (!isComplete) return null;
   if (place === 'path' && hasDotSegment(filled)) throw unfit(filled, 'would lead to another path');
   if (place === 'header' && filled !== template && filled.trim() !== filled)
     throw unfit(filled, 'begins or ends with blanks, which a header loses');
@@ -183,7 +179,7 @@ function escaped(value: string, name: string, place: TemplatePlace): string {
   return place === 'path' ? encodeURIComponent(value) : value;
 }
 
-/** A URL takes dot segments out, written as such or encoded: another address would be requested. */
+/** True for `.` and `..`, also encoded, which `URL` would resolve to another path. */
 function hasDotSegment(path: string): boolean {
   return path.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment));
 }
@@ -195,9 +191,9 @@ function unfit(value: string, why: string): SyncError {
   });
 }
 
-/** The kinds of fields in a webhook delivery: the grammar of their names, and how they are written. */
+/** Kinds of fields in a webhook delivery: the pattern of their names, and their notation in messages. */
 const FIELD_KINDS = {
-  /** A header of the request; case does not count. */
+  /** A header of the request, in any case. */
   header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
   /** A value in the JSON body: keys joined by dots, as in `data.id`. */
   json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, written: 'json:<key.key>' },
@@ -205,7 +201,7 @@ const FIELD_KINDS = {
   part: { name: String.raw`[A-Za-z0-9_-]+`, written: 'part:<name>' },
   /** A parameter of the request's query. */
   query: { name: String.raw`[^=&#?\s]+`, written: 'query:<name>' },
-  /** The digest of the body: the same body is the same delivery. */
+  /** The hash of the body, so that the same body is the same delivery. */
   sha256: { name: 'body', written: 'sha256:body' },
 } as const;
 
@@ -232,7 +228,7 @@ const EVENT_KINDS = ['json', 'header'] as const;
 /** A field of an event. */
 export const eventFieldSchema = deliveryFieldSchema(EVENT_KINDS);
 
-/** One field of an event, or several that are tried in this order; always a list in the end. */
+/** One field of an event, or several that are tried in order; parsed to a list. */
 export const eventFieldsSchema = z
   .union([eventFieldSchema, z.array(eventFieldSchema).min(1).max(10)])
   .transform((given): readonly EventField[] => (Array.isArray(given) ? given : [given]));
@@ -245,7 +241,7 @@ export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind>
   readonly patterns: readonly string[];
 }
 
-/** Conditions by field: `{ 'json:collection': articles }`. A number or a boolean is meant by its JSON text. */
+/** Conditions by field: `{ 'json:collection': articles }`. Numbers and booleans are compared as JSON text. */
 function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
   const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
   const patterns = z
@@ -284,7 +280,7 @@ const methods = z
   .union([z.enum(METHODS), z.array(z.enum(METHODS)).min(1).max(2)])
   .transform((given) => (typeof given === 'string' ? [given] : given));
 
-/** The question by which a sender tests a new address, and that is answered by sending a value of it back. */
+/** A request by which a sender tests a new webhook URL; the response returns a value from it. */
 export const challengeSchema = z
   .strictObject({
     method: methods.meta({ description: 'Method of the challenge, or both.', examples: ['GET', ['GET', 'POST']] }),
@@ -315,5 +311,5 @@ export const challengeSchema = z
     },
   );
 
-/** A declared challenge with everything filled in. */
+/** A parsed challenge. */
 export type EchoChallenge = z.output<typeof challengeSchema>;

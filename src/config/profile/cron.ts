@@ -1,3 +1,4 @@
+/** Cron expressions of schedules: their schema, and when they occur next. */
 import { Cron } from 'croner';
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
@@ -14,15 +15,15 @@ export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zon
 export type Occurrences = (after: number) => number;
 
 /**
- * The occurrences of a cron expression in a zone. A time that a clock change leaves out occurs at the end of the gap, a
- * time that comes twice occurs once, and a field with `*` runs in real time through both.
+ * Returns the occurrences of a cron expression in a time zone. At a clock change, a skipped time occurs at the end of the
+ * gap, a repeated time once, and a field with `*` in real time.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
   const cron = shared(expression, timezone);
   return (after) => cron.nextRun(new Date(after))?.getTime() ?? Infinity;
 }
 
-/** Lists and ranges are times like a single value: `30 2,14 * * *` must not lose its 2:30 to the clock change. */
+/** Lists and ranges are fixed times too: `30 2,14 * * *` must not skip 2:30 at a clock change. */
 function parse(expression: string, timezone: string): Cron {
   return new Cron(expression, { timezone, fixedTimeRule: 'no-wildcard' });
 }
@@ -30,7 +31,7 @@ function parse(expression: string, timezone: string): Cron {
 const parsed = new Map<string, Cron>();
 const MAX_PARSED = 100;
 
-/** Each takes some 80 kB, and hundreds of sources mostly have the same schedule. It has no state. */
+/** Shares parsed expressions, which take 80 kB each, because most sources have the same schedule. */
 function shared(expression: string, timezone: string): Cron {
   const key = `${timezone} ${expression}`;
   const cron = parsed.get(key) ?? parse(expression, timezone);
@@ -42,7 +43,7 @@ function shared(expression: string, timezone: string): Cron {
 function isCron(text: string): boolean {
   if (text.trim().split(/\s+/).length !== 5) return false;
   try {
-    // One that never comes (30 February) would be silently off.
+    // Refuses a time that never occurs, such as 30 February.
     return parse(text, 'UTC').nextRun() !== null;
   } catch {
     return false;

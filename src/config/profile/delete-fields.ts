@@ -1,4 +1,4 @@
-/** Fields of a resource by which deletes and a feed of changes are found, and how a single record is fetched. */
+/** Fields of a resource about deletes, change feeds, and fetching a single record. */
 import { z } from 'zod';
 import { bodyPath, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
 import { incrementalSchema, zone } from './incremental.ts';
@@ -6,7 +6,7 @@ import { pageSchema } from './page-style.ts';
 import { recordFields } from './record-fields.ts';
 import { NEEDS_POST, requestFields } from './request-fields.ts';
 
-/** Statuses that never say that a record is gone: they are about the caller, or pass. */
+/** Statuses that never mean a deleted record: they concern the caller, or are temporary. */
 const NEVER_GONE: ReadonlySet<number> = new Set([401, 407, 408, 409, 421, 423, 425, 429]);
 
 /** Responses that mean that the record is deleted. */
@@ -41,9 +41,9 @@ export const goneSchema = z
     error: 'expected a place in the body, because a status of success alone says that the record is there',
   });
 
-/** How one record is read alone: the fields of a resource. */
+/** Fields of a resource for fetching one record. */
 export const itemFields = {
-  /** Path of one record, with `{id}`; null if a record cannot be read alone. */
+  /** Path of one record, with `{id}`; null if a record cannot be fetched individually. */
   item: z
     .string()
     .includes('{id}')
@@ -70,7 +70,7 @@ export type GoneRule = z.output<typeof goneSchema>;
 
 const { format, lookback } = incrementalSchema.shape;
 
-/** Which entries of a feed are about the resource. */
+/** Which entries of a feed belong to the resource. */
 const entryFilter = z
   .array(z.strictObject({ field: fieldPath, in: z.array(z.union([z.string(), z.number(), z.boolean()])).min(1) }))
   .default([])
@@ -105,7 +105,7 @@ const deleteFeedFields = z.strictObject({
   lookback: documented(lookback)('How far before the last known delete the next scan starts.', ['10m']),
 });
 
-/** A listing of deletes, apart from that of the records. */
+/** A listing of deletes, besides that of the records. */
 export const deleteFeedSchema = deleteFeedFields
   .refine(({ at, ...request }) => at !== null || !holdsSince(request), {
     path: ['at'],
@@ -133,13 +133,13 @@ const deletedFieldSchema = z.strictObject({
   at: documented(fieldPath.optional())('Path of the time of the delete, if `field` is not a time.', ['modified_gmt']),
 });
 
-/** The fields by which records say that they are deleted; null if there are none. */
+/** Fields that mark a record as deleted; null for none. */
 const deletedSchema = z
   .union([deletedFieldSchema, z.array(deletedFieldSchema).min(1)])
   .nullable()
   .default(null);
 
-/** How a service states that records are deleted: the fields of a resource. */
+/** Fields of a resource for how a service reports deletes. */
 export const deleteFields = {
   deleted: documented(deletedSchema)(
     'Fields that mark a record as deleted (a tombstone). Its row is deleted without further verification, or held with too many others.',
@@ -205,7 +205,7 @@ const startSchema = z.union([
   }),
 ]);
 
-/** Changes by a place in a feed that is kept between runs, in place of a filter by time. */
+/** A feed of changes, whose cursor is stored between runs, instead of a filter by time. */
 export const changeFeedSchema = z
   .strictObject({
     mode: z.literal('feed'),
@@ -263,30 +263,27 @@ export const changeFeedSchema = z
 
 export type ChangeFeed = z.output<typeof changeFeedSchema>;
 
-/** The fields of a resource that name its key, and those of its feeds. */
+/** The key of a resource, and the ids in its feeds. */
 interface KeyedFeeds {
   id: string | readonly string[];
   delete_feed: { id: DeleteFeed['id'] } | null;
   feed: { id: ChangeFeed['id'] } | null;
 }
 
-/**
- * Why the entries of a feed name no row of the resource: their id has fewer or more parts than the key, of which the field
- * of a partition is one. Null if it has as many, or there is no feed.
- */
+/** Returns the fault of a feed whose `id` has another number of fields than the key of the resource; null if there is none. */
 export function feedKeyFault({ id, delete_feed, feed }: KeyedFeeds): { path: string[]; message: string } | null {
-  const named: readonly [string[], string | readonly string[] | null][] = [
+  const ids: readonly [string[], string | readonly string[] | null][] = [
     [['delete_feed', 'id'], delete_feed?.id ?? null],
     [['incremental', 'id'], feed?.id ?? null],
   ];
-  const found = named.find(([, parts]) => parts !== null && !isAlike(parts, id));
+  const found = ids.find(([, feedId]) => feedId !== null && !hasSameLength(feedId, id));
   if (found === undefined) return null;
   const wanted =
     typeof id === 'string' ? 'one field' : `a list of ${id.length} fields, where an entry names ${id.join(' and ')}`;
   return { path: found[0], message: `expected ${wanted}, because the key of a row is made of them` };
 }
 
-function isAlike(parts: string | readonly string[], id: string | readonly string[]): boolean {
-  if (typeof parts === 'string' || typeof id === 'string') return typeof parts === typeof id;
-  return parts.length === id.length;
+function hasSameLength(feedId: string | readonly string[], id: string | readonly string[]): boolean {
+  if (typeof feedId === 'string' || typeof id === 'string') return typeof feedId === typeof id;
+  return feedId.length === id.length;
 }

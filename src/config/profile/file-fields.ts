@@ -1,3 +1,4 @@
+/** The field `files` of a resource: which files belong to a record. Also the addresses of file stores. */
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';
@@ -7,7 +8,7 @@ import { byteSize, documented, fieldPath, recordsPath, templateSchema, variables
 export type StoreAddress =
   | {
       readonly kind: 'disk';
-      /** As in the settings, with the source's name filled in; what rows are kept under, so that a folder may be moved. */
+      /** The setting with the name of the source; rows refer to it, so that the folder can be moved. */
       readonly name: string;
       /** Absolute path. */
       readonly folder: string;
@@ -24,13 +25,13 @@ const DISK = /^disk:(?!\/\/)((?:[^{}\0]|\{source\})+)$/;
 const S3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/((?:[^{}?#\0]|\{source\})*))?$/;
 const EXPECTED = 'expected disk:<path> or s3://bucket/prefix, where {source} may stand in the path or the prefix';
 
-/** An address of a store, as it is written in settings and profiles. */
+/** The address of a store in settings and profiles. */
 export const storeAddress = z
   .string(EXPECTED)
   .refine((text) => DISK.test(text) || S3.test(text), EXPECTED)
   .meta({ examples: ['disk:data/{source}/files', 's3://bucket/prefix'] });
 
-/** The address of one source; a relative path starts at `cwd`. Null for a text that `storeAddress` does not admit. */
+/** Parses the address of a store for one source; `cwd` is the base of relative paths. Null if it is invalid. */
 export function storeOf(text: string, source: string, cwd: string): StoreAddress | null {
   const name = text.replaceAll('{source}', source);
   const folder = DISK.exec(name)?.[1];
@@ -39,12 +40,12 @@ export function storeOf(text: string, source: string, cwd: string): StoreAddress
   return bucket === undefined ? null : { kind: 's3', name, bucket, prefix: prefix.replace(/^\/+|\/+$/g, '') };
 }
 
-/** The same text for two addresses that lead to the same place. */
-export function storePlace(address: StoreAddress): string {
+/** Returns a text that is equal for two addresses of the same folder or bucket. */
+export function storeLocation(address: StoreAddress): string {
   return address.kind === 'disk' ? `disk:${address.folder}` : `s3://${address.bucket}/${address.prefix}`;
 }
 
-/** What is fetched where an entry does not say which types. */
+/** Default of `types`. */
 const DEFAULT_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
 
 const OF_RECORD = 'json:';
@@ -113,7 +114,7 @@ const fileSchema = z.strictObject({
   sha256: documented(recordsPath.nullable().default(null))('Field with its SHA-256 in hex.', ['sha256']),
 });
 
-/** Files that belong to a record: the field of a resource. Always a list once it is read; empty for none. */
+/** The field `files` of a resource, parsed to a list. */
 export const fileFields = {
   files: documented(
     z
@@ -132,5 +133,5 @@ export const fileFields = {
   ]),
 };
 
-/** One entry, as the program works with it; `store` is null where nothing is to be fetched. */
+/** One parsed entry of `files`. */
 export type FileProfile = z.output<typeof fileSchema>;

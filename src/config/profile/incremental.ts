@@ -1,9 +1,17 @@
+/** The fields `incremental` and `windows` of a resource: how changes and report ranges are requested, and how times are written. */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
-import { bodyPath, documented, duration, fieldPath, requestPlace, templateSchema, timeSpan, variablesIn } from './basic-fields.ts';
+import {
+  bodyPath,
+  documented,
+  duration,
+  fieldPath,
+  requestPlace,
+  templateSchema,
+  timeSpan,
+  variablesIn,
+} from './basic-fields.ts';
 import { answerRuleFields } from './request-fields.ts';
-
-/** The field `incremental` of a resource: how changes since a time are requested, and how that time is written. */
 
 /** Named formats of a time; any other is a date pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
@@ -60,7 +68,7 @@ const filterFields = z.strictObject({
   }),
 });
 
-/** How to request what changed since a time; null in a resource without such a filter. */
+/** How changes since a time are requested. */
 export const incrementalSchema = filterFields
   .refine(({ mode, param }) => mode === 'filter' || param === null, {
     path: ['mode'],
@@ -71,9 +79,8 @@ export const incrementalSchema = filterFields
     error: 'expected null: only a date pattern without an offset takes a zone (as_sent goes by `times`)',
   });
 
-/** How changes are found: the fields of a resource. */
+/** Fields of a resource for how changes are found. */
 export const incrementalFields = {
-  /** The field with the time of a record's last change; null if records have none. */
   updated: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .nullable()
@@ -85,7 +92,7 @@ export const incrementalFields = {
   incremental: incrementalSchema.nullable().default(null),
 };
 
-/** The fields by the names that stored hashes were made from: `lookback` was called `overlap`. */
+/** Renames `lookback` to its former name `overlap`, from which stored hashes were made. */
 export function withStoredNames<T extends { lookback: number }>({ lookback, ...fields }: T) {
   return { ...fields, overlap: lookback };
 }
@@ -100,36 +107,38 @@ function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
 }
 
-/** What of `incremental` says how a request asks for changes. */
+/** The parts of `incremental` that are sent with a request. */
 interface FilterTemplates {
   param: string | null;
   template: string;
   query: Readonly<Record<string, string>>;
 }
 
-/** Templates of a request for changes by their location in it, `param` first. */
+/** Returns the templates of a request for changes with their locations, `param` first. */
 export function filterPlaces({ param, template: text, query }: FilterTemplates): [string, string][] {
   return [...(param === null ? [] : [[param, text] satisfies [string, string]]), ...Object.entries(query)];
 }
 
-/** Locations in the request that take the time; messages name the first. */
+/** Returns the locations in the request that contain the time. */
 export function sincePlaces(filter: FilterTemplates): string[] {
   return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
 }
 
+/** Returns the location of the time for messages. */
 export function filterName(filter: FilterTemplates): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
 }
 
-interface Requested {
+/** The fields of a resource that may contain `{since}`. */
+interface ChangeRequest {
   incremental: (FilterTemplates & { mode: string }) | null;
   query: unknown;
   headers: unknown;
   body: unknown;
 }
 
-/** True if a request of the resource can take the time since which changes are requested. */
-export function asksSince({ incremental, query, headers, body }: Requested): boolean {
+/** True if requests contain the time since which changes are requested, or need none. */
+export function canRequestChanges({ incremental, query, headers, body }: ChangeRequest): boolean {
   if (incremental === null || incremental.mode !== 'filter') return true;
   return sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since');
 }
@@ -137,7 +146,7 @@ export function asksSince({ incremental, query, headers, body }: Requested): boo
 /** A part of a pattern: a field of a time, by its letters, or a literal text. */
 export type PatternPart = { field: string } | { text: string };
 
-/** The fields of Unicode TR35 (as in date-fns and Luxon), coarse to fine: their place in ISO 8601, and their step in ms. */
+/** Fields of Unicode TR35, coarse to fine: their position in ISO 8601, and their step in ms. */
 const FIELDS: Readonly<Record<string, readonly [from: number, to: number, step: number]>> = {
   yyyy: [0, 4, Infinity],
   MM: [5, 7, Infinity],
@@ -153,8 +162,8 @@ const OFFSETS: Readonly<Record<string, string>> = { XXX: ':', XX: '' };
 const PART = /'((?:[^']|'')+)'|''|([A-Za-z])\2*|[^A-Za-z']+/g;
 
 /**
- * The parts of a date pattern of Unicode TR35, such as `yyyy-MM-dd'T'HH:mm:ss`; literal text is in single quotes. Null for
- * anything else, and for one that leaves out a field but shows a finer one.
+ * Parses a date pattern of Unicode TR35, such as `yyyy-MM-dd'T'HH:mm:ss`, with literal text in single quotes. Null if it is
+ * invalid, or omits a field coarser than another one in it.
  */
 export function parsePattern(pattern: string): PatternPart[] | null {
   const found = [...pattern.matchAll(PART)];
@@ -173,19 +182,19 @@ function patternFields(parts: readonly PatternPart[]): string[] {
   return parts.flatMap((part) => ('field' in part ? [part.field] : []));
 }
 
-/** Milliseconds of the smallest step that the pattern shows. */
+/** Returns the milliseconds of the finest field in the pattern. */
 export function patternStep(parts: readonly PatternPart[]): number {
   return Math.min(...patternFields(parts).map((field) => FIELDS[field]?.[2] ?? Infinity));
 }
 
-/** True if the pattern shows the offset from UTC, so that times are unambiguous. */
+/** True if the pattern contains the offset from UTC. */
 export function hasOffset(parts: readonly PatternPart[]): boolean {
   return patternFields(parts).some((field) => field in OFFSETS);
 }
 
 /**
- * A local time (epoch milliseconds as if it were UTC) as the pattern writes it; what is finer than that is cut off.
- * `offsetMinutes` is by how much the place is ahead of UTC.
+ * Formats a local time (epoch milliseconds as if it were UTC) by the pattern, and truncates finer fields. `offsetMinutes`
+ * is the offset of the time zone from UTC.
  */
 export function writePattern(parts: readonly PatternPart[], local: number, offsetMinutes = 0): string {
   const iso = new Date(local).toISOString();
@@ -206,9 +215,7 @@ function formatOffset(minutes: number, colon: string): string {
   return `${minutes < 0 ? '-' : '+'}${twoDigits(Math.floor(size / 60))}${colon}${twoDigits(size % 60)}`;
 }
 
-/** The field `windows` of a resource: reports that are requested by ranges of days. */
-
-/** What a window is: weeks begin on a monday, months on their first day. */
+/** Length of a window; weeks begin on Monday. */
 const GRANULARITIES = ['day', 'week', 'month'] as const;
 
 export type Granularity = (typeof GRANULARITIES)[number];
@@ -216,11 +223,13 @@ export type Granularity = (typeof GRANULARITIES)[number];
 const DAY_MS = 86_400_000;
 const KEEP = /^([1-9]\d{0,3}) (days?|months?|years?)$/;
 
-const dayFormat = z.string().refine((text) => text !== 'as_sent' && (isNamedFormat(text) || parsePattern(text) !== null), {
-  error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
-});
+const dayFormat = z
+  .string()
+  .refine((text) => text !== 'as_sent' && (isNamedFormat(text) || parsePattern(text) !== null), {
+    error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
+  });
 
-/** How long a window is kept, in calendar days or months. */
+/** How long a window is stored, in calendar days or months. */
 const age = z
   .string()
   .regex(KEEP, 'expected an age such as 90 days, 25 months or 2 years')
@@ -230,7 +239,7 @@ const age = z
     return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
   });
 
-/** A status of a refusal, including those with which a proxy gives up. */
+/** A status of a refused range, also from a proxy. */
 const refusal = z
   .int()
   .min(400)
@@ -293,7 +302,7 @@ const windowsSchema = z.strictObject({
   ]),
 });
 
-/** Reports: the field of a resource. */
+/** The field `windows` of a resource, for reports. */
 export const windowFields = {
   windows: documented(windowsSchema.nullable().default(null))(
     'For reports: the listing is requested by ranges of days, and each window replaced as a whole.',
@@ -315,12 +324,12 @@ interface ReportResource {
   body: unknown;
 }
 
-/** Why a resource cannot be requested by windows; empty if it can. Paths are within the resource. */
+/** Returns the faults of `windows` with other fields; paths are within the resource. */
 export function windowFaults(resource: ReportResource): { path: string[]; message: string }[] {
   const { windows } = resource;
-  const asks = { from: asksFor(resource, 'from'), to: asksFor(resource, 'to') };
+  const uses = { from: usesVariable(resource, 'from'), to: usesVariable(resource, 'to') };
   if (windows === null) {
-    if (!asks.from && !asks.to) return [];
+    if (!uses.from && !uses.to) return [];
     return [{ path: ['windows'], message: 'expected windows, because {from} or {to} stands in a template' }];
   }
   const faults = [
@@ -330,13 +339,13 @@ export function windowFaults(resource: ReportResource): { path: string[]; messag
     resource.partitions === null
       ? null
       : ['partitions', 'expected null: several listings cannot be asked for by windows yet'],
-    windows.from_param !== null || asks.from
+    windows.from_param !== null || uses.from
       ? null
       : [
           'windows.from_param',
           'expected the place that takes the first day, or {from} in path, query, headers or body',
         ],
-    windows.to_param !== null && asks.to
+    windows.to_param !== null && uses.to
       ? ['windows.to_param', 'expected null, because {to} stands in a template already']
       : null,
     windows.from_param !== null && windows.from_param === windows.to_param
@@ -349,11 +358,11 @@ export function windowFaults(resource: ReportResource): { path: string[]; messag
   });
 }
 
-/** True if requests say where a range ends: else each asks for one window by its first day. */
+/** True if requests contain the end of the range; otherwise each requests one window by its first day. */
 export function asksForEnd(resource: ReportResource): boolean {
-  return resource.windows?.to_param != null || asksFor(resource, 'to');
+  return resource.windows?.to_param != null || usesVariable(resource, 'to');
 }
 
-function asksFor({ path, query, headers, body }: ReportResource, variable: string): boolean {
+function usesVariable({ path, query, headers, body }: ReportResource, variable: string): boolean {
   return variablesIn([path, query, headers, body]).includes(variable);
 }

@@ -41,7 +41,7 @@ const followed = {
   ),
 };
 
-/** For pages that name the one after them. */
+/** For pages that link to the next one. */
 const followedEnd = documented(z.strictObject(followed).nullable().default(null))(ENDS, [{ unchanged_cursor: true }]);
 
 /** For pages by a cursor. */
@@ -58,7 +58,7 @@ const cursorEnd = documented(
     .default(null),
 )(ENDS, [{ unchanged_cursor: true }, { cursor: [0] }]);
 
-/** For pages behind the last record of the one before. */
+/** For pages after the last record of the previous one. */
 const keysetEnd = documented(
   z
     .strictObject({ ...byStatus, short_page: shortPage })
@@ -66,12 +66,12 @@ const keysetEnd = documented(
     .default(null),
 )(ENDS, [{ short_page: true }]);
 
-/** All that the profile says of a listing's end. */
+/** Returns the declared ends of a listing, with defaults. */
 export function declaredEnd(page: { style: string; end?: Partial<DeclaredEnd> | null }): DeclaredEnd {
   return { ...NO_END, ...page.end };
 }
 
-/** All that a listing of any style may be declared to end by. */
+/** How a listing of any page style ends. */
 interface DeclaredEnd {
   status: readonly number[];
   body: AnswerRule['body'];
@@ -144,7 +144,7 @@ const firstCursor = documented(z.union([z.string(), z.int()]).nullable().default
   ['*', 0],
 );
 
-/** How a listing is cut into pages. A new style is a new entry here and a function in `extract/page-styles/`. */
+/** How a listing is paginated. A new style also needs a function in `pagination/page-styles/`. */
 export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({
     style: documented(z.literal('cursor'))(

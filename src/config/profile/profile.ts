@@ -1,4 +1,4 @@
-/** The schema of a whole profile, and the checks that concern several of its fields. */
+/** The schema of a whole profile (`profileSchema`), and the rules between its fields. */
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';
@@ -7,14 +7,43 @@ import { authSchemeSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';
 import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { asksSince, incrementalFields, type IncrementalProfile, incrementalSchema, windowFaults, windowFields } from './incremental.ts';
+import {
+  canRequestChanges,
+  incrementalFields,
+  type IncrementalProfile,
+  incrementalSchema,
+  windowFaults,
+  windowFields,
+} from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import { type FieldSettings, filterCondition, type PublishingState, recordFields, singleFields, tableFields, unsetMask } from './record-fields.ts';
-import { answerConditions, asksForPartition, headerName, headerValue, httpSchema, outcomeRuleSchema, parentFaults, partitionFields, requestFields, versionPrefix, versionSchema, withPartitionKey, withPostBodies } from './request-fields.ts';
+import {
+  type FieldSettings,
+  filterCondition,
+  type PublishingState,
+  recordFields,
+  singleFields,
+  tableFields,
+  unsetMask,
+} from './record-fields.ts';
+import {
+  answerConditions,
+  asksForPartition,
+  headerName,
+  headerValue,
+  httpSchema,
+  outcomeRuleSchema,
+  parentFaults,
+  partitionFields,
+  requestFields,
+  versionPrefix,
+  versionSchema,
+  withPartitionKey,
+  withPostBodies,
+} from './request-fields.ts';
 import { rulesWithoutResource, webhooksSchema } from './signature-scheme.ts';
 
-/** A request without a credential, and conditions that its answer meets if the service is of this kind. */
+/** A request without a credential, whose answer meets these conditions if the service is of this kind. */
 const signSchema = documented(
   z.strictObject({
     path: z
@@ -36,7 +65,7 @@ const collectionFields = z
   .record(z.string(), z.unknown())
   .meta({ description: 'fields of each resource; `{name}` is its name', examples: [{ path: '/items/{name}' }] });
 
-/** How the names of an account's own collections are found, so that `init` can write a resource for each. */
+/** How `init` finds the names of an account's own collections, to write a resource for each. */
 const collectionsSchema = z.strictObject({
   path: documented(z.string().regex(/^\//))('path on `base_url` that lists them', ['/collections']),
   records: documented(z.string().default(''))('where the list is in the answer', ['data']),
@@ -91,7 +120,7 @@ const COLUMN = /^[^.\s"]+\.[^.\s"]+$/;
 
 const column = z.string().regex(COLUMN, 'expected a column as table.column, such as content_tags.value');
 
-/** Which columns point to the key of another resource, by the names that tables and columns have in the warehouse. */
+/** Columns that refer to the key of another resource, by their names in the warehouse. */
 const relationsSchema = z
   .record(column, column.nullable())
   .default({})
@@ -113,7 +142,7 @@ interface KeyedResource {
   fields: Readonly<Record<string, { rename?: string | undefined }>>;
 }
 
-/** The columns of `relations` that refer to the key of a resource: they have its type. */
+/** Returns the columns of `relations` that refer to the key of a resource, and so have its type. */
 function referencingColumns({
   resources,
   relations,
@@ -132,7 +161,7 @@ function referencingColumns({
   });
 }
 
-/** Without what may be written otherwise in the name of a column: `sys.contentId` is `sys_content_id`. */
+/** Normalises names of fields and columns for comparison: `sys.contentId` is `sys_content_id`. */
 function letters(name: string): string {
   return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
 }
@@ -154,8 +183,8 @@ const resourceFields = z.strictObject({
   ...itemFields,
   ...deleteFields,
   /**
-   * Proofs that this service can never give and that are done without: a warning in every run, which may be `ok`.
-   * Without an entry here such a run is `partial`.
+   * Verifications that this service never allows. A run without them has a warning and may be `ok`; without an entry
+   * here it is `partial`.
    */
   accept: withExamples(z.array(z.enum(PROOFS)).default([]), [['end'], ['filter', 'item']]),
   unverified: documented(z.array(z.string().min(1)).default([]))(
@@ -167,7 +196,7 @@ const resourceFields = z.strictObject({
   ...fileFields,
 });
 
-/** Settings by time do not apply to a feed of changes, so it becomes a field of its own. */
+/** Moves a feed of changes from `incremental` to the field `feed`, because settings of a filter do not apply to it. */
 const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
   ...fields,
   ...changesBy(incremental),
@@ -181,7 +210,7 @@ function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
   return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
 }
 
-/** No service has a path for our key of several fields: it would answer 404, as if every record were gone. */
+/** A resource with the rules between its fields. */
 const resourceSchema = withPostBodies(dividedFields)
   .refine(({ id, item }) => typeof id === 'string' || item === null, {
     path: ['item'],
@@ -191,7 +220,7 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['times'],
     error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
   })
-  // A cursor does not tell which of them it comes from.
+  // The stored cursor does not contain the field that it comes from.
   .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
     path: ['times'],
     error: 'expected the same zone for all fields of `updated`',
@@ -204,7 +233,7 @@ const resourceSchema = withPostBodies(dividedFields)
     path: ['partitions'],
     error: 'expected none: a feed of changes does not say which of several listings a record is of',
   })
-  .refine(asksSince, {
+  .refine(canRequestChanges, {
     path: ['incremental', 'param'],
     error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
   })
@@ -229,7 +258,7 @@ const resourceSchema = withPostBodies(dividedFields)
   });
 
 const profileFields = z.strictObject({
-  /** Name or path of a profile to start from: its fields hold unless they are given here. */
+  /** Name or path of a profile whose fields apply unless they are set here. */
   extends: withExamples(z.string().min(1).optional(), ['content-service-page', './my-service.yaml']),
   about: documented(aboutSchema.nullable().default(null))(
     'what `init` shows, and how it recognises the service; for shipped profiles',
@@ -239,7 +268,7 @@ const profileFields = z.strictObject({
     description: 'API version, if `version_prefix` is not enough.',
     examples: [{ header: { name: 'Accept-Version', value: 'v6.0' } }],
   }),
-  /** Sent with every request besides Authorization. */
+  /** Sent with every request. */
   headers: withExamples(z.record(headerName, headerValue).default({}), [{ 'X-Space': 'blog' }]),
   auth: authSchemeSchema.optional(),
   http: httpSchema.prefault({}),
@@ -247,8 +276,8 @@ const profileFields = z.strictObject({
   rate_limit: rateDialectSchema.prefault('auto'),
   webhooks: webhooksSchema.prefault({}),
   /**
-   * Path that needs a valid credential (`/users/me`): requested at the beginning of each run, so that a
-   * credential that is ignored ends the run; null if the service has no such path.
+   * Path that needs a valid credential (`/users/me`), requested at the beginning of each run, because listings may
+   * ignore an invalid one; null if the service has no such path.
    */
   identity: withExamples(z.string().regex(/^\//, 'expected a path that begins with /').nullable().default(null), [
     '/users/me',
@@ -268,10 +297,7 @@ const profileFields = z.strictObject({
   relations: relationsSchema,
 });
 
-/**
- * Everything that the service's document does not show, as data: `config/profiles/*.yaml`. Every field that is assumed
- * rather than documented is marked there. `z.input` is the file's shape, `z.output` what the program works with.
- */
+/** A profile describes a service as data (`config/profiles/*.yaml`): `z.input` is the file, `z.output` the parsed form. */
 export const profileSchema = profileFields
   .superRefine(({ webhooks, resources }, context) => {
     const message = `expected resources of this profile: ${Object.keys(resources).join(', ')}`;
@@ -289,7 +315,7 @@ export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];
 export type HttpProfile = z.output<typeof httpSchema>;
 
-/** The fields of a resource that must agree with what is said of its single fields. */
+/** The fields of a resource with which the settings in `fields` must agree. */
 interface Resource {
   fields: Readonly<Record<string, FieldSettings>>;
   id: string | readonly string[];
@@ -313,7 +339,7 @@ interface FieldFault {
   message: string;
 }
 
-/** What is said of single fields and cannot hold; paths are within the resource. */
+/** Returns the faults of the settings in `fields`; paths are within the resource. */
 function fieldFaults(resource: Resource): FieldFault[] {
   const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
     [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
@@ -321,7 +347,7 @@ function fieldFaults(resource: Resource): FieldFault[] {
   return [...faults, ...nameFaults(resource)];
 }
 
-/** Fields that the sync itself goes by must be copied as they are. */
+/** Returns a fault if the field is hidden although the sync needs it. */
 function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): FieldFault | null {
   if (!exclude && !hash) return null;
   const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
@@ -330,7 +356,7 @@ function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: R
   return { path: ['fields', path, exclude ? 'exclude' : 'hash'], message };
 }
 
-/** Fields that have a meaning for the sync, and which. */
+/** Returns the fields that the sync uses, and what for. */
 function usesOf({ id, updated, state, deleted, partitions, windows, page }: Resource): [string, string][] {
   const cursor = 'cursor_field' in page && typeof page.cursor_field === 'string' ? [page.cursor_field] : [];
   const uses: [readonly string[], string][] = [
@@ -346,7 +372,7 @@ function usesOf({ id, updated, state, deleted, partitions, windows, page }: Reso
   return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));
 }
 
-/** True for the path itself and for one below it. */
+/** True if `path` is `other` or below it. */
 function isWithin(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}.`);
 }
@@ -374,7 +400,7 @@ function typeFault(path: string, { type }: FieldSettings, { id, json, times }: R
   return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
 }
 
-/** Names are unique in the resource, because its tables are not known yet. */
+/** Returns a fault if two fields have the same name: unique in the resource, because its tables are not known yet. */
 function nameFaults({ fields, id }: Resource): FieldFault[] {
   const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
   return Object.entries(fields).flatMap(([path, { rename }]) => {

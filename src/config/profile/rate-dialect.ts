@@ -1,7 +1,7 @@
-/** The field `rate_limit` of a profile: how a service writes its limits, with presets for known services. */
+/** The field `rate_limit` of a profile: in which headers and body fields a service states its limits, with presets. */
 import { z } from 'zod';
 
-/** `<prefix>-limit`, `-remaining` and `-reset`; `X-RateLimit-Limit-Day` and those of other windows are quotas of their own. */
+/** Returns `<prefix>-limit`, `-remaining` and `-reset`, and `X-RateLimit-Limit-Day` etc., each window a separate quota. */
 function headerFamily(prefix: string, group: string = prefix): object[] {
   return [
     { name: `${prefix}-limit`, means: 'limit', group },
@@ -70,24 +70,24 @@ export type RatePreset = keyof typeof RATE_PRESETS;
 
 export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter((name): name is RatePreset => name in RATE_PRESETS);
 
-/** The meaning of a header, or of a field in a body, for the limit. */
+/** The meaning of a header or body field. */
 const RATE_MEANINGS = [
-  /** When the next request may be sent; overrides everything else in the answer. */
+  /** The wait until the next request; overrides all other fields. */
   'retry_after',
-  /** The same in a vendor's own words; counts only if there is no `retry_after` and no standard field. */
+  /** The same in a vendor's field; counts only without `retry_after` and an exhausted quota with a reset. */
   'wait',
   /** Requests per window; `10, 10;w=1, 1000;w=3600` is read as draft-ietf-httpapi-ratelimit-headers-06 meant it. */
   'limit',
   'remaining',
-  /** Used and limit in one: `32/40`. */
+  /** Used requests and limit: `32/40`. */
   'used_of_limit',
   /** When the window ends. */
   'reset',
   /** Length of the window. */
   'window',
-  /** Requests per second that come back. */
+  /** Requests per second by which the quota is refilled. */
   'refill',
-  /** Name of the quota that this answer counted against. */
+  /** Name of the quota that the request counted against. */
   'bucket',
   /** The structured `RateLimit` field: the current list, or the dictionary of draft 7. */
   'ratelimit',
@@ -105,9 +105,9 @@ const meaning = {
   group: z.string().min(1).default('default'),
   /** Length of the group's window in milliseconds, if the service does not send it. */
   window_ms: z.number().positive().optional(),
-  /** Requests per second that come back, if the service does not send it. */
+  /** Requests per second by which the quota is refilled, if the service does not send it. */
   refill: z.number().positive().optional(),
-  /** False if the group counts something other than requests (tokens, bytes): then only its exhaustion counts. */
+  /** False if the group counts something else (tokens, bytes): then it only matters when exhausted. */
   requests: z.boolean().default(true),
 };
 
@@ -115,23 +115,35 @@ const customSchema = z.strictObject({
   /** Preset to extend; an entry given here replaces the preset's entry for the same header. */
   base: z.enum(RATE_PRESET_NAMES).default('auto'),
   /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
-  headers: z.array(z.strictObject({ name: z.string().min(1), ...meaning })).default([]),
-  /** Places in the JSON body, as keys joined by dots. */
-  body: z.array(z.strictObject({ path: z.string().min(1), ...meaning })).default([]),
+  headers: z
+    .array(
+      z
+        .strictObject({ name: z.string().min(1), ...meaning })
+        .transform(({ name, ...rest }): RateEntry => ({ at: name.toLowerCase(), ...rest })),
+    )
+    .default([]),
+  /** Paths in the JSON body. */
+  body: z
+    .array(
+      z
+        .strictObject({ path: z.string().min(1), ...meaning })
+        .transform(({ path, ...rest }): RateEntry => ({ at: path, ...rest })),
+    )
+    .default([]),
   /** Limits that the service documents but does not send. */
   known_limits: z
     .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
     .default([]),
-  /** Least wait after "too many requests" that comes without any stated wait, in milliseconds. */
+  /** Min wait in milliseconds after a 429 that states none. */
   limited_wait_ms: z.number().min(0).optional(),
 });
 
-/** A preset's name, or a dialect as data: no code per vendor. */
+/** The name of a preset, or a dialect as data. */
 export const rateDialectSchema = z
   .union([z.enum(RATE_PRESET_NAMES), customSchema])
   .transform((given) => resolve(given));
 
-/** How one service writes its limits; every entry is looked for in every answer. */
+/** How a service states its limits; every entry is read in every answer. */
 export interface RateDialect {
   headers: readonly RateEntry[];
   body: readonly RateEntry[];
@@ -139,14 +151,16 @@ export interface RateDialect {
   limited_wait_ms: number;
 }
 
-/** One header (`at` is its lower-case name, possibly with `{window}`) or one field in a body (`at` is its path). */
-export interface RateEntry extends Omit<z.output<typeof customSchema>['headers'][number], 'name'> {
+const entryMeaning = z.object(meaning);
+
+/** One header (`at` is its lower-case name, possibly with `{window}`) or one body field (`at` is its path). */
+export interface RateEntry extends z.output<typeof entryMeaning> {
   at: string;
 }
 
 type Custom = z.output<typeof customSchema>;
 
-/** Without a stated wait, one second is the shortest pause that is no hot loop. */
+/** Default of `limited_wait_ms`. */
 const LIMITED_WAIT_MS = 1_000;
 
 const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
@@ -155,8 +169,8 @@ function resolve(given: Custom | RatePreset): RateDialect {
   const own = typeof given === 'string' ? customSchema.parse({ base: given }) : given;
   const base = readPreset(own.base);
   return {
-    headers: merge(own.headers.map(headerEntry), base.headers.map(headerEntry)),
-    body: merge(own.body.map(bodyEntry), base.body.map(bodyEntry)),
+    headers: mergeEntries(own.headers, base.headers),
+    body: mergeEntries(own.body, base.body),
     known_limits: [...own.known_limits, ...base.known_limits],
     limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
   };
@@ -168,15 +182,7 @@ function readPreset(name: RatePreset): Custom {
   return customSchema.parse({ ...preset, headers });
 }
 
-function headerEntry({ name, ...rest }: Custom['headers'][number]): RateEntry {
-  return { at: name.toLowerCase(), ...rest };
-}
-
-function bodyEntry({ path, ...rest }: Custom['body'][number]): RateEntry {
-  return { at: path, ...rest };
-}
-
-function merge(own: RateEntry[], base: RateEntry[]): RateEntry[] {
+function mergeEntries(own: RateEntry[], base: RateEntry[]): RateEntry[] {
   const named = new Set(own.map((entry) => entry.at));
   return [...own, ...base.filter((entry) => !named.has(entry.at))];
 }

@@ -11,7 +11,7 @@ const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
 const wrapped = memberName.meta({ description: 'The member with the value.', examples: ['iso'] });
 
-/** Which objects are wrappers of a value. */
+/** Describes objects that wrap a value. */
 const unwrapRule = z.union(
   [
     z.strictObject({
@@ -32,7 +32,7 @@ const unwrapRule = z.union(
 
 const scalars = z.array(scalar.nullable()).min(1);
 
-/** What a record must be to become a row. */
+/** A condition on a record to become a row. */
 export const filterCondition = z
   .strictObject({
     field: fieldPath,
@@ -44,7 +44,7 @@ export const filterCondition = z
     error: 'expected in, not_in or exists',
   });
 
-/** How a response may say that it lists no records, other than by an empty list. */
+/** Forms of an empty listing besides an empty list. */
 const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.literal(204), z.literal(404)]);
 
 export type EmptySpelling = z.output<typeof spelling>;
@@ -68,7 +68,7 @@ export const recordFields = {
       description: 'Field that takes the key of a record in a map (`*`).',
       examples: ['slug'],
     }),
-  /** The field that identifies a record, or several that do so together: of those some may be null or empty. */
+  /** The field that identifies a record, or several together, of which some may be null or empty. */
   id: withExamples(z.union([fieldPath, z.array(fieldPath).min(1)]).default('id'), ['uuid', ['page', 'device']]),
   unwrap: documented(z.array(unwrapRule).default([]))(
     'Objects that only wrap a value, replaced by it: by their only member, by a member that identifies them, or by their keys.',
@@ -136,7 +136,7 @@ const TYPES_BY_NAME: Partial<Record<(typeof TYPE_NAMES)[number], ColumnType>> = 
   datetime: 'timestamp',
 };
 
-/** What is kept of the text of records that are not copied as they were sent. */
+/** Whether the original text of records with hidden fields is stored. */
 const SOURCE_TEXTS = ['masked', 'kept'] as const;
 
 const typeName = z.enum(TYPE_NAMES).transform((name, context): ColumnType => {
@@ -186,7 +186,7 @@ const stateSchema = z.strictObject({
     .meta({ description: 'Its values that mean published.', examples: [['published', 'live']] }),
 });
 
-/** Settings of a resource for what its records mean, and for single fields of them. */
+/** Settings of a resource for single fields, and for the meaning of its records. */
 export const singleFields = {
   description: documented(z.string().min(1).max(1_000).optional())('What a record is, for the comment of the table.', [
     'A post or a page',
@@ -212,12 +212,7 @@ export const singleFields = {
 export type FieldSettings = z.output<typeof fieldSettings>;
 export type PublishingState = z.output<typeof stateSchema>;
 
-/** True if records of the resource are not copied as they were sent. */
-function hidesFields(fields: Readonly<Record<string, FieldSettings>>): boolean {
-  return Object.values(fields).some(({ exclude, hash }) => exclude || hash);
-}
-
-/** Paths of the fields of any resource that are not copied as they are sent. */
+/** Returns the paths of excluded and hashed fields of all resources. */
 export function hiddenFields({ resources }: { resources: Readonly<Record<string, Hiding>> }): string[] {
   const paths = Object.values(resources).flatMap(({ fields }) =>
     Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
@@ -225,7 +220,7 @@ export function hiddenFields({ resources }: { resources: Readonly<Record<string,
   return [...new Set(paths)];
 }
 
-/** True if changes of some field do not count. */
+/** True if changes of some field are ignored. */
 export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
   return Object.values(fields).some(({ compare }) => !compare);
 }
@@ -234,16 +229,17 @@ interface Hiding {
   fields: Readonly<Record<string, FieldSettings>>;
 }
 
-/** What records of a resource become before anything is compared or stored: fields left out, fields hashed. */
+/** Excludes and hashes fields of a record, before it is compared or stored. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
-  /** Identifies the mask without revealing its key. With another mark the same record becomes another row. */
+  /** Identifies the mask without revealing its key. With another mark, the same record results in another row. */
   readonly mark: string;
 }
 
-/** The mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
+/** Returns the mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
 export function unsetMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
-  return hidesFields(fields) ? Object.assign(refuse, { mark: '' }) : null;
+  const isHiding = Object.values(fields).some(({ exclude, hash }) => exclude || hash);
+  return isHiding ? Object.assign(refuse, { mark: '' }) : null;
 }
 
 function refuse(): never {

@@ -16,9 +16,9 @@ import {
 } from './basic-fields.ts';
 import type { FieldSettings } from './record-fields.ts';
 
-/** Fields of a resource about its requests: path, query, headers, body and partitions. */
+/** Fields of a profile about requests and answers: path, query, headers, body, partitions, `http`, `outcomes` and version. */
 
-/** Variables that a request for a page of a listing may have. */
+/** Variables in templates of a listing request. */
 const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as const;
 
 const template = templateSchema(LISTING_VARIABLES);
@@ -28,7 +28,7 @@ export const headerName = z
   .refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
 const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/** JSON whose texts are templates; its keys are not. */
+/** JSON whose texts, but not keys, are templates. */
 const bodyTemplate: z.ZodType<JsonValue> = z.lazy(() =>
   z.union([template, z.number(), z.boolean(), z.null(), z.array(bodyTemplate), z.record(z.string(), bodyTemplate)]),
 );
@@ -52,8 +52,8 @@ export const requestFields = {
   ),
 };
 
-/** What of a resource says whether its requests have a body. */
-interface Posting {
+/** The fields of a resource that may put a value into the request body. */
+interface BodyUses {
   method: 'GET' | 'POST';
   body: unknown;
   page: object;
@@ -61,8 +61,8 @@ interface Posting {
   windows: { from_param: unknown; to_param: unknown } | null;
 }
 
-/** Refuses a body, and values in it, in a listing that is not requested by POST. */
-export function withPostBodies<Schema extends z.ZodType<Posting>>(schema: Schema): Schema {
+/** Refuses a body, and values in it, unless the method is POST. */
+export function withPostBodies<Schema extends z.ZodType<BodyUses>>(schema: Schema): Schema {
   return schema.refine(({ method, body, page, incremental, windows }) => {
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
     const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
@@ -128,7 +128,7 @@ export const partitionFields = {
 
 export type PartitionProfile = NonNullable<z.output<typeof partitionFields.partitions>>;
 
-/** The parts of a resource's profile that have to do with partitions. */
+/** The fields of a resource that may use the partition value. */
 interface Partitioned {
   partitions: PartitionProfile | null;
   path: string;
@@ -137,13 +137,13 @@ interface Partitioned {
   body: unknown;
 }
 
-/** False if nothing in the requests of a partitioned resource depends on the value. */
+/** False if no request of a partitioned resource contains the partition value. */
 export function asksForPartition({ partitions, path, query, headers, body }: Partitioned): boolean {
   if (partitions === null || partitions.param !== null) return true;
   return variablesIn([path, query, headers, body]).includes('partition');
 }
 
-/** The value is the first part of the key, unless the profile has it there itself. */
+/** Adds the partition field as first part of the key, unless `id` contains it. */
 export function withPartitionKey<T extends { id: string | string[]; partitions: PartitionProfile | null }>(
   resource: T,
 ): T {
@@ -156,7 +156,7 @@ type Resources = Readonly<
   Record<string, Partitioned & { id: string | string[]; fields: Readonly<Record<string, FieldSettings>> }>
 >;
 
-/** Why the parents that resources name cannot be used, by resource; empty if they can. */
+/** Returns the faults of `partitions.parent` by resource. */
 export function parentFaults(resources: Resources): { resource: string; message: string }[] {
   return Object.keys(resources).flatMap((resource) => {
     const message = parentFault(resources, resource);
@@ -183,31 +183,29 @@ function hiddenFault(field: string, parent: Resources[string] | undefined): stri
   return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
 }
 
-/** The resource whose rows each have a listing; null if no resource does. */
+/** Returns the parent resource, whose rows each have a listing; null if there is none. */
 export function parentOf(resource: Partitioned | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }
 
-/** Fields of a profile about requests and answers: `http`, `outcomes`, headers and API version. */
-
-/** Bounds of requests and answers: the field `http` of a profile. */
+/** The field `http` of a profile: limits of requests and answers. */
 export const httpSchema = z.strictObject({
-  /** Until the answer's headers have arrived. */
+  /** Timeout for the response headers. */
   headers_timeout: duration.prefault('30s').meta({ examples: ['10s'] }),
-  /** For one attempt as a whole, body included. */
+  /** Timeout of one attempt, including the body. */
   timeout: duration.prefault('2m').meta({ examples: ['5m'] }),
-  /** Attempts per request, the first one included. */
+  /** Max attempts per request, including the first. */
   attempts: withExamples(z.int().min(1).max(20).default(6), [3]),
-  /** Unpacked bytes of one answer. */
+  /** Max decompressed bytes of one answer. */
   max_body: byteSize.prefault('16MiB').meta({ examples: ['64MiB'] }),
-  /** Values of one answer, on all levels together: parsed, each may take a hundred bytes. */
+  /** Max values of one answer on all levels; a parsed value may take 100 bytes. */
   max_values: withExamples(z.int().min(1).max(100_000_000).default(2_000_000), [5_000_000]),
-  /** Characters of all numbers of sixteen digits and more in one answer: they are kept as text. */
+  /** Max characters of all numbers with 16 digits or more in one answer, which are stored as text. */
   max_digits: withExamples(z.int().min(1).max(1_000_000_000).default(1_000_000), [5_000_000]),
-  /** Most requests that one process has in flight at once, per origin. */
+  /** Max requests in flight of one process, per origin. */
   concurrency: withExamples(z.int().min(1).max(64).default(8), [2]),
-  /** Most requests in flight of all processes on one database together; null: no limit but that of each process. */
+  /** Max requests in flight of all processes on one database; null: only the limit of each process. */
   concurrency_total: withExamples(z.int().min(1).max(4_096).nullable().default(null), [2]),
 });
 
@@ -255,17 +253,14 @@ export const answerRuleFields = {
     .default(null),
 };
 
-/** Matches answers with one of these statuses whose body meets the condition, if there is one. */
+/** Matches answers with one of these statuses, whose body meets the condition if there is one. */
 export interface AnswerRule {
   status: readonly number[];
-  /** A place that is there and not null; its text contains this, if that is given. */
+  /** The value at the path is not null, and contains the text unless that is null. */
   body: { path: string; contains: string | null } | null;
 }
 
-/**
- * One row of the outcome table. The first row of which all conditions hold decides. The service's own rows come before
- * the built-in ones (`http/outcome/outcome-table.ts`).
- */
+/** A row of the outcome table: the first one whose conditions hold decides, before the built-in rows (`outcome-table.ts`). */
 export const outcomeRuleSchema = z.strictObject({
   ...answerConditions,
   outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
@@ -273,7 +268,6 @@ export const outcomeRuleSchema = z.strictObject({
   reason: withExamples(z.string().optional(), ['the index is being rebuilt']),
 });
 
-/** Conditions on an answer, as a profile states them. */
 export type AnswerConditions = Pick<z.output<typeof outcomeRuleSchema>, keyof typeof answerConditions>;
 
 export type OutcomeRule = z.output<typeof outcomeRuleSchema>;
@@ -284,10 +278,10 @@ function statusPattern() {
 
 export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
-/** Beginning of every path, below `base_url`. */
+/** Prefix of every path, after `base_url`. */
 export const versionPrefix = z.string().regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1');
 
-/** The version of the API, which every request names. */
+/** The API version, which every request contains. */
 export const versionSchema = z.strictObject({
   header: documented(
     z
@@ -311,7 +305,7 @@ export interface Versioned {
   version: VersionFields;
 }
 
-/** The version as requests name it. */
+/** The API version as sent in requests. */
 export interface RequestedVersion {
   /** Empty, or such as `/v1`. */
   prefix: string;
@@ -325,7 +319,7 @@ export function requestedVersion({ version_prefix: prefix, version: { header, qu
   return { prefix, headers, query };
 }
 
-/** True if the profile names the version otherwise than by `version_prefix` alone. */
+/** True if the profile has `version` besides `version_prefix`. */
 export function isVersionDeclared({ version: { header, query } }: Versioned): boolean {
   return header !== null || Object.keys(query).length > 0;
 }

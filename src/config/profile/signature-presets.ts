@@ -1,8 +1,8 @@
-// The signature schemes of known services, by name.
+/** The webhook signature schemes of known services, by name. */
 const HMAC = { type: 'hmac', algorithm: 'sha256' };
 const HMAC_OF_BODY = { ...HMAC, signed: '{body}' };
 
-/** `<header>: <hex of HMAC-SHA1 over the body>`; SHA-1 because the sender knows nothing else. */
+/** `<header>: <hex of HMAC-SHA1 over the body>`, for senders that support only SHA-1. */
 function sha1OfBody(header: string): object {
   return { ...HMAC_OF_BODY, algorithm: 'sha1', allow_weak: true, value: { from: `header:${header}`, encoding: 'hex' } };
 }
@@ -68,7 +68,7 @@ export const SIGNATURE_PRESETS = {
     id: 'header:idempotency-key',
     signed: '{ts}.{body}',
   },
-  // Neither signs anything: the webhook is set up there with a header that contains the secret.
+  // Neither signs deliveries: configure the webhook there with a header that contains the secret.
   strapi: { base: 'bearer' },
   directus: { base: 'bearer' },
   ghost: {
@@ -78,7 +78,7 @@ export const SIGNATURE_PRESETS = {
     timestamp: { from: 'part:t', unit: 'ms' },
     signed: '{body}{ts}',
   },
-  // The time that is sent is not signed, so it proves nothing.
+  // Without timestamp, because the one that is sent is not signed.
   'ghost-legacy': { base: 'ghost', timestamp: null, signed: '{body}' },
   slack: {
     ...HMAC,
@@ -102,7 +102,7 @@ export const SIGNATURE_PRESETS = {
     signed: '{ts}{body}',
     challenge: 'discord',
   },
-  // The header has the name that Standard Webhooks gave its own, with something else in it.
+  // The header has the name of that of Standard Webhooks, with another content.
   storyblok: sha1OfBody('webhook-signature'),
   'kontent-ai': { ...HMAC_OF_BODY, value: { from: 'header:x-kc-signature', encoding: 'base64' } },
   webflow: {

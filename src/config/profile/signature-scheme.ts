@@ -1,8 +1,18 @@
+/** The field `webhooks` of a profile: how deliveries are signed (`signatureSchema`), and where an event names its record (`webhooksSchema`). */
 import { z } from 'zod';
-import { bodyPath, challengeSchema, deliveryFieldSchema, documented, duration, eventConditionsSchema, type EventField, eventFieldSchema, eventFieldsSchema, withExamples } from './basic-fields.ts';
+import {
+  bodyPath,
+  challengeSchema,
+  deliveryFieldSchema,
+  documented,
+  duration,
+  eventConditionsSchema,
+  type EventField,
+  eventFieldSchema,
+  eventFieldsSchema,
+  withExamples,
+} from './basic-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
-
-// The grammar of `webhooks.signature`: how a service signs its webhooks.
 
 /** The tokens of a template of signed content, in braces: `{id}.{ts}.{body}`. */
 const TOKENS = [
@@ -70,13 +80,13 @@ const methodFields = {
   item: word.optional(),
 };
 
-/** A scheme as it is written in a profile; with `base`, only what differs. */
+/** A signature scheme in a profile; with `base`, only the differences. */
 const signatureFields = z.strictObject({
   /** Preset whose fields apply unless they are given here. */
   base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
   ...methodFields,
   type: methodFields.type.optional(),
-  /** Allows SHA-1, for senders that know nothing better. */
+  /** Allows SHA-1, for senders that support nothing better. */
   allow_weak: z.boolean().optional(),
   /** Further methods in the same header; a secret belongs to the method that its form fits. */
   also: z.array(z.strictObject(methodFields)).max(3).optional(),
@@ -137,7 +147,7 @@ export interface SignatureMethod {
   readonly item: string | null;
 }
 
-/** The scheme's own method first, then those of `also`. */
+/** Returns the method of the scheme, then those of `also`. */
 function signatureMethods({ also = [], type = 'hmac', ...own }: SignatureFields): SignatureMethod[] {
   return [{ ...own, type }, ...also].map((method) => ({
     type: method.type,
@@ -147,10 +157,10 @@ function signatureMethods({ also = [], type = 'hmac', ...own }: SignatureFields)
   }));
 }
 
-/** What does not fit together in a scheme: the field to change, and the message. */
+/** A fault of a scheme: the field to change, and the message. */
 type SchemeFault = [path: string, message: string];
 
-/** Yields faults of the signature: where it is, how it is written and by which methods it is made. */
+/** Yields faults of the signature: its location, encoding and methods. */
 function* findSignatureFaults(fields: SignatureFields): Iterable<SchemeFault> {
   const { type, value = {}, signed = [], signed_headers: list, timestamp, id, families, also = [] } = fields;
   const { from, parse = 'plain' } = value;
@@ -220,7 +230,7 @@ function isSecretSent({ type }: SignatureFields): boolean {
   return type === 'static' || type === 'basic';
 }
 
-/** A preset's name, or a scheme as data: no code per sender. */
+/** The name of a preset, or a scheme as data. */
 export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
   .transform((given, context) => {
@@ -231,12 +241,12 @@ export const signatureSchema = z
     return fillScheme(fields);
   });
 
-/** True if the sender signs the address that it delivers to, so that the settings need `public_url`. */
+/** True if the sender signs the webhook URL, so that the settings need `public_url`. */
 export function needsPublicUrl(scheme: SignatureScheme): boolean {
   return hasToken(scheme.signed, 'url', 'host');
 }
 
-/** A scheme with everything filled in; times in milliseconds. Names of headers may hold `{family}`. */
+/** A scheme with defaults; times in milliseconds. Names of headers may contain `{family}`. */
 export type SignatureScheme = ReturnType<typeof fillScheme>;
 
 /** Five minutes, as the libraries of Standard Webhooks have it. */
@@ -244,7 +254,7 @@ const TOLERANCE_MS = 300_000;
 
 const NO_HEADER = { from: 'header', name: '' } as const;
 
-/** Merges the fields with those of their base; maps within are merged, lists and plain values replaced. */
+/** Merges the fields with those of their base: maps are merged, lists and scalars replaced. */
 function withBase({ base, ...own }: SignatureFields): SignatureFields {
   if (base === undefined) return own;
   const below = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
@@ -261,7 +271,7 @@ function mergeMaps<T extends object>(below: T | null | undefined, own: T | undef
   return below ? { ...below, ...own } : own;
 }
 
-/** Fills in the defaults. */
+/** Adds the defaults. */
 function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   return {
@@ -292,8 +302,6 @@ function fillTime(given: NonNullable<SignatureFields['timestamp']>) {
   return { from, unit, past, future };
 }
 
-// The grammar of `webhooks` in a profile: signature, and where an event names its record.
-
 /** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
 const kindPatterns = z
@@ -302,7 +310,7 @@ const kindPatterns = z
 
 const resourceName = z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected the name of a resource of this profile');
 
-/** The reading of events of some kinds. What a rule does not say is read as for all events. */
+/** How events of some kinds are read; absent fields are those of `webhooks`. */
 const ruleSchema = z.strictObject({
   kind: kindPatterns.default(['*']).meta({
     description: 'Pattern of the kind of event, or several; a star is any text.',
@@ -334,7 +342,7 @@ const ruleSchema = z.strictObject({
   continue: documented(z.boolean().default(false))('Whether later rules read the same event too.', [true]),
 });
 
-/** How a webhook is verified and read. It is only ever a hint: the record is read again from the service. */
+/** How deliveries are verified and read. They are only hints: the record is fetched from the service. */
 export const webhooksSchema = z.strictObject({
   signature: signatureSchema.prefault('standard-webhooks'),
   /** Path of the body's list of events; null if one delivery is one event. */
@@ -364,23 +372,23 @@ export const webhooksSchema = z.strictObject({
     'Place of the time of change, or several in order: an older fetch is repeated.',
     ['json:entry.updatedAt', ['json:post.current.updated_at', 'json:page.current.updated_at']],
   ),
-  /** Kinds that mean that a record is gone. */
+  /** Kinds of events that mean that a record is deleted. */
   deleted: withExamples(z.array(kindPattern).default(['*.deleted']), [['*.delete', '*.unpublish']]),
 });
 
 export type WebhookProfile = z.output<typeof webhooksSchema>;
 export type WebhookRule = WebhookProfile['rules'][number];
 
-/** All places of an event that are looked at. */
+/** Returns all fields of an event that the profile reads. */
 export function eventFieldsOf({ kind, resource, id, updated, rules }: WebhookProfile): EventField[] {
   const ruled = rules.flatMap((rule) => [rule.id, rule.updated, rule.where.map(({ field }) => field)]);
   const single = resource === null ? [kind] : [kind, resource];
   return [single, id, updated, ...ruled].flatMap((fields) => fields ?? []);
 }
 
-/** The fields of rules that name no resource of the profile; paths are within `webhooks`. */
+/** Returns the paths of rules with unknown resources, within `webhooks`. */
 export function rulesWithoutResource({ rules }: WebhookProfile, resources: object): (string | number)[][] {
-  // Called for rules with faults of their own too.
+  // Also called for rules with other faults.
   return rules.flatMap(({ resource = [] }, at) =>
     [resource].flat().every((name) => Object.hasOwn(resources, name)) ? [] : [['rules', at, 'resource']],
   );

@@ -1,12 +1,12 @@
-// How the text of a webhook secret becomes a key.
+/** Converts webhook secrets from the settings to keys (`keyBytes`), and checks their form (`secretFault`). */
 import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
 
-/** One secret of a webhook; several may hold at once while the sender changes over. */
+/** One secret of a webhook; several may be valid during a rotation. */
 export interface WebhookSecret {
   readonly value: string;
   /** The sender's name for this secret, or the user name of basic authentication. */
   readonly id?: string | undefined;
-  /** Epoch milliseconds until which it is accepted; without an end if absent. */
+  /** Epoch milliseconds until which it is accepted; default: always. */
   readonly until?: number | undefined;
 }
 
@@ -19,7 +19,7 @@ const HEX = /^(?:[0-9A-Fa-f]{2})+$/;
 const ONE_LINE = /^[^\p{Cc}\s](?:[^\p{Cc}]*[^\p{Cc}\s])?$/u;
 const PRINTABLE_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** How the text of a secret is read as a key (null if it is written otherwise), and the message for that. */
+/** Reads the text of a secret as a key (null if the form is wrong), and describes the expected form. */
 const KEYS: Readonly<Record<SignatureMethod['key_encoding'], { read(text: string): Buffer | null; expected: string }>> =
   {
     utf8: {
@@ -41,7 +41,7 @@ const KEYS: Readonly<Record<SignatureMethod['key_encoding'], { read(text: string
     },
   };
 
-/** The key that a secret gives for one method; null if its form does not fit. */
+/** Returns the key of a secret for one method; null if the form does not fit. */
 export function keyBytes(method: SignatureMethod, { value, id }: WebhookSecret): Buffer | null {
   if (method.type === 'basic') return PRINTABLE_ASCII.test(value) ? basicCredential(value, id) : null;
   if (method.type === 'static') return PRINTABLE_ASCII.test(value) ? Buffer.from(value) : null;
@@ -50,7 +50,7 @@ export function keyBytes(method: SignatureMethod, { value, id }: WebhookSecret):
   return bytes;
 }
 
-/** Why a secret cannot be used for this scheme, as `expected …` without its value; null if it can. */
+/** Returns the fault of a secret for this scheme as `expected …` without its value; null if it is valid. */
 export function secretFault(scheme: SignatureScheme, secret: WebhookSecret): string | null {
   if (scheme.methods.some((method) => keyBytes(method, secret) !== null)) return null;
   return `expected ${scheme.methods.map(expectedSecret).join(', or ')}`;
@@ -65,13 +65,13 @@ function expectedSecret({ type, key_encoding }: SignatureMethod): string {
     : expected;
 }
 
-/** The text after `Basic ` in the header. */
+/** Returns the text after `Basic ` in the header. */
 function basicCredential(value: string, user: string | undefined): Buffer | null {
   const pair = user === undefined ? value : `${user}:${value}`;
   return /^[^:]+:./.test(pair) ? Buffer.from(Buffer.from(pair).toString('base64')) : null;
 }
 
-/** Secrets are written by people and vendors, so the padding may be missing. */
+/** Decodes base64, also without padding; null if it is invalid. */
 function base64(text: string): Buffer | null {
   if (!BASE64.test(text)) return null;
   const bytes = Buffer.from(text, 'base64');

@@ -9,12 +9,30 @@ import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts
 import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import type { PostgresAddress } from './address.ts';
-import { checkServer, cleanTables, INBOX_TABLES, OPEN_TIMEOUT_MS, type OpenDatabase, openDatabase, stepsDone, type TableSet, WAREHOUSE_TABLES } from './connection/open-database.ts';
+import {
+  checkServer,
+  cleanTables,
+  INBOX_TABLES,
+  OPEN_TIMEOUT_MS,
+  type OpenDatabase,
+  openDatabase,
+  stepsDone,
+  type TableSet,
+  WAREHOUSE_TABLES,
+} from './connection/open-database.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
 import { grantReading, refuseWithoutCreate, revokeReading } from './connection/schema-rights.ts';
 import { asStep, type Session } from './connection/session.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, type Database, databaseNow, execute, executeInUtc, transact } from './connection/transact.ts';
+import {
+  COMMIT_MARKS,
+  COMMON_SCHEMA,
+  type Database,
+  databaseNow,
+  execute,
+  executeInUtc,
+  transact,
+} from './connection/transact.ts';
 import { maintainKeys, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';

@@ -41,10 +41,10 @@ interface CredentialSource extends ConfiguredAuth {
   baseUrl: URL;
   clock: Clock;
   rateLimiter: RateLimiter;
-  /** Of a token endpoint with an origin of its own; if absent, none holds it back. */
+  /** Limits requests to a token endpoint at another origin; without it they are not limited. */
   tokenRateLimiter?: RateLimiter | undefined;
   exchange: SendRequest;
-  /** The store of tokens that other processes use too, and that holds new refresh tokens; each client has its own if absent. */
+  /** Stores tokens for all processes, and new refresh tokens; by default each client requests its own token. */
   tokens?: TokenStore | undefined;
 }
 
@@ -65,9 +65,7 @@ const CREATORS: {
   session: sessionCredentials,
 };
 
-/**
- * The credential that the settings describe, by the profile's scheme. Throws `ConfigError`.
- */
+/** Creates the credential from the secrets of the settings, by the scheme of the profile. Throws `ConfigError`. */
 export function createCredentials(source: CredentialSource, keepSecret: KeepSecret): Credentials {
   const plan = authPlan(source.profile.auth, source.auth);
   if (plan === null) {
@@ -88,7 +86,7 @@ function createByType<T extends SchemeType>(
   return CREATORS[type](plan, source, keepSecret);
 }
 
-/** The origin of a token endpoint with limits of its own; null if it is the origin of the service. */
+/** Returns the origin of the token endpoint; null if it is the origin of the service. */
 export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { baseUrl: URL }): string | null {
   const plan = authPlan(profile.auth, auth);
   const address = plan === null ? null : tokenAddress(plan);
@@ -96,16 +94,16 @@ export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { 
   return origin === baseUrl.origin ? null : origin;
 }
 
-/** True if a new refresh token may come with each token, which must be stored for the next one. */
+/** True if each token may come with a new refresh token, which must be stored. */
 export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
   const plan = authPlan(profile.auth, auth);
   return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
 }
 
-/** A token that replaces a refresh token must arrive before another process may take over the request for it. */
+/** A new refresh token must arrive before another process may take over the request. */
 const REPLACED_WITHIN_MS = CLAIM_MS * 0.7;
 
-/** Requests a token from the service. Without a store, this process alone requests tokens, and none replaces another. */
+/** Requests a token from the service; `refreshToken` is null without a store. */
 type RequestIssued = (occasion: TokenOccasion | { lane: Lane; refreshToken: null }) => Promise<IssuedToken>;
 
 function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepSecret: KeepSecret): Credentials {
@@ -117,7 +115,7 @@ function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepS
       hint: 'Name a warehouse that this user may write to: each new refresh token is kept there.',
     });
   }
-  // A key that cannot sign is reported at the start.
+  // Throws now if the key cannot sign.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
   const request: RequestIssued = async (occasion) => {
     const refreshToken = occasion.refreshToken ?? secrets.refresh_token ?? null;
@@ -149,7 +147,7 @@ function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, k
   return tokenCredentials({ clock, carrier, keepSecret, request: next });
 }
 
-/** Tokens come from the store if there is one, else from the service. `about` is what else makes it another token. */
+/** Gets tokens from the store if there is one, else from the service. Each `about` has a token of its own. */
 function shareTokens(
   { tokens, clock }: CredentialSource,
   origin: string,
@@ -161,7 +159,7 @@ function shareTokens(
   return sharedToken({ store: tokens, seal: tokenSeal(origin, secret, about), clock, request });
 }
 
-/** The address that tokens come from, a whole URL or a path below the base URL; null for a scheme without one. */
+/** Returns the URL of the token endpoint, or its path below the base URL; null for a scheme without one. */
 function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
   if (scheme.type === 'session') return scheme.login.path;
   if (scheme.type !== 'oauth') return null;
@@ -169,7 +167,7 @@ function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
   return configured ?? scheme.token_url ?? scheme.token_path ?? '/oauth/token';
 }
 
-/** Throws `ConfigError` if the secret would cross the network unencrypted. */
+/** Resolves the address of the token endpoint; throws `ConfigError` if the secret would be sent unencrypted. */
 function tokenUrl(address: string, baseUrl: URL): URL {
   const url = new URL(address.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + address : address, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
@@ -180,19 +178,18 @@ function tokenUrl(address: string, baseUrl: URL): URL {
   return url;
 }
 
-/** Answers with a token are short. */
 const MAX_TOKEN_BYTES = 1_048_576;
 
-/** When a request for a token is sent, and how long its answer is waited for. */
+/** Conditions for sending a token request. */
 interface TokenSending {
   lane: Lane;
-  /** Called in the slot; false if it must not be sent any more. */
+  /** Called just before sending; returns false if another process has taken over. */
   isStillMine?: (() => Promise<boolean>) | undefined;
-  /** Milliseconds; the profile's timeout if absent. */
+  /** Timeout in milliseconds; default: that of the profile. */
   within?: number | undefined;
 }
 
-/** A request to the service's own origin takes a slot like any other; another origin has a rate limiter of its own. */
+/** Sends a token request within the rate limit of its origin. */
 async function sendForToken(
   { baseUrl, rateLimiter, tokenRateLimiter, exchange }: CredentialSource,
   request: WireRequest,
@@ -205,7 +202,7 @@ async function sendForToken(
     const hold = answerMemory.open();
     const signal = within === undefined ? undefined : AbortSignal.timeout(within);
     try {
-      return await exchange({ ...request, most: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });
+      return await exchange({ ...request, maxBytes: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });
     } catch (error) {
       if (signal?.aborted !== true) throw error;
       const hint = 'Nothing can be read without one. See whether the token endpoint answers.';

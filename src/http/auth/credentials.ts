@@ -1,12 +1,13 @@
-/**
- * Credentials as requests carry them: fixed ones, and tokens that are renewed before they expire
- * (`tokenCredentials`).
- */
 import type { Carrier } from '../../config/profile/auth.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
+
+/**
+ * Credentials as requests carry them: fixed ones, and tokens that are renewed before they expire
+ * (`tokenCredentials`).
+ */
 
 /** The credential as a request carries it: headers (names in lower case) and query parameters. */
 export interface SentCredential {
@@ -28,15 +29,15 @@ export interface Credentials {
   /** Query parameters that may hold the credential: they are removed from positions, links and messages. */
   readonly queryNames: readonly string[];
   /**
-   * Call when the service refused this credential (401); `wasRenewed`: the same request was refused before. Returns
-   * false if another credential would be refused as well.
+   * Called after a 401; `wasRenewed` if the same request was refused before. Returns false if a new credential would be
+   * refused as well.
    */
   renew(refused: SentCredential, wasRenewed: boolean): boolean;
-  /** Forgets that the credential was refused, because an operator has fixed it. */
+  /** Tries a refused credential again; called after an operator has fixed it. */
   retry(): void;
 }
 
-/** Takes texts that must never be written anywhere. Those that expire are forgotten once there are many. */
+/** Adds a secret to those that are masked in logs; `expires` for a token, which may be forgotten later. */
 export type KeepSecret = (secret: string, expires?: boolean) => void;
 
 /** A credential that is always available and never renewed. */
@@ -57,14 +58,14 @@ export function basicCredentials(username: string, password: string, keepSecret:
   return fixedCredentials(putInto({ in: 'header', prefix: 'Basic' }, encoded));
 }
 
-/** A wrong credential of the same form, without any of the real one's text. */
+/** Returns an invalid credential of the same form, without any text of the real one. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
   return { headers: falsifyValues(headers), query: falsifyValues(query) };
 }
 
 function falsifyValues(values: Readonly<Record<string, string>>): Record<string, string> {
   const falsified = Object.entries(values).map(([name, value]) => {
-    // The word before the credential, and the name of a cookie, are part of its form.
+    // The scheme before the credential, and the name of a cookie, are part of the form.
     const kept = { authorization: /^[A-Za-z]+ /, cookie: /^[^=]+=/ }[name]?.exec(value)?.[0] ?? '';
     const rest = value.slice(kept.length).replaceAll(/\p{L}/gu, 'x');
     return [name, kept + rest.replaceAll(/\p{N}/gu, '0')];
@@ -76,7 +77,7 @@ function falsifyValues(values: Readonly<Record<string, string>>): Record<string,
 const DEFAULT_PREFIX = 'Bearer';
 const DEFAULT_HEADER = 'authorization';
 
-/** Puts a credential where the profile wants it. */
+/** Puts a credential into the header, query parameter or cookie that the profile names. */
 export function putInto(carrier: Carrier, value: string): SentCredential {
   const name = nameOf(carrier);
   const text = prefixOf(carrier) + value;
@@ -89,24 +90,24 @@ function nameOf({ in: location, name }: Carrier): string {
   return name ?? (location === 'cookie' ? 'session' : DEFAULT_HEADER);
 }
 
-/** Profiles write `Ghost` and `Token token=`: only a word is followed by a space. */
+/** Returns the text before the credential: a word such as `Ghost` with a space, `Token token=` without. */
 function prefixOf({ in: location, name, prefix }: Carrier): string {
   const isDefault = location === 'header' && (name ?? DEFAULT_HEADER).toLowerCase() === DEFAULT_HEADER;
   return (prefix ?? (isDefault ? DEFAULT_PREFIX : '')).replace(/\w$/, '$& ');
 }
 
-/** The lifetime of a token if the service reports none (nothing, or 0), and the longest that is accepted. */
+/** Lifetime of a token if the service states none or 0, and the maximum. */
 const DEFAULT_LIFETIME_MS = 3_600_000;
 const MAX_LIFETIME_MS = 86_400_000;
-/** A token is renewed in the background in the last part of its life: a fifth, at most a minute. */
+/** A token is renewed in the background before it expires: in the last fifth of its life, at most this long before. */
 const MAX_RENEWAL_MS = 60_000;
-/** In the very last part, a tenth and at most a second, it is no longer used. */
+/** It is not used in the last tenth of its life, at most this long before. */
 const MAX_UNUSED_MS = 1_000;
 /** Wait after a failed renewal while the old token is still valid. */
 const RENEWAL_RETRY_MS = 5_000;
-/** How long a refusal of the client holds: it stays refused until an operator acts. */
+/** After a refusal of the client, no token is requested for this long. */
 const REFUSED_FOR_MS = 3_600_000;
-/** Tokens of at most this life may expire on their way: services count in whole seconds. */
+/** A token with at most this lifetime may expire on its way to the service. */
 const SHORT_LIFE_MS = 60_000;
 
 const REFUSALS: ReadonlySet<string> = new Set(['auth_failed', 'bad_token', 'token_redirect', 'refresh_token_refused']);
@@ -124,7 +125,7 @@ export interface IssuedToken {
   value: string;
   /** Seconds; undefined if the service does not say. */
   expiresIn: number | undefined;
-  /** The refresh token that comes in place of the one that was sent; undefined if that one still holds. */
+  /** Replaces the refresh token that was sent; undefined if that one stays valid. */
   refreshToken?: string | undefined;
 }
 
@@ -137,8 +138,8 @@ interface TokenSource {
 }
 
 /**
- * Tokens that expire. One request for a token runs at a time; a token is renewed before it expires, and the old one is
- * used while it is valid and the service gives no other.
+ * Creates a credential from tokens that expire. One request for a token runs at a time. A token is renewed before it
+ * expires; if that fails, the old one is used while it is valid.
  */
 export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenSource): Credentials {
   let token: Token | null = null;
@@ -185,7 +186,7 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
     retry: () => void ([token, refusal] = [null, null]),
     renew(refused, wasRenewed) {
       if (token === null || refused !== token.credential) return true;
-      // The new token works for other requests: this one is refused with any token.
+      // Other requests succeed with the new token, so this one would fail with any token.
       if (wasRenewed && token.lifeMs > SHORT_LIFE_MS) return false;
       token = null;
       return true;
@@ -193,7 +194,7 @@ export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenS
   };
 }
 
-/** Milliseconds from the request for the token. */
+/** Returns the lifetime in milliseconds, from the request for the token. */
 export function tokenLifetime({ expiresIn = 0 }: IssuedToken): number {
   return expiresIn > 0 ? Math.min(expiresIn * 1_000, MAX_LIFETIME_MS) : DEFAULT_LIFETIME_MS;
 }

@@ -1,3 +1,4 @@
+/** Creates JWTs: as the credential of a source (`jwtCredentials`), and for OAuth assertions (`jwtMint`). */
 import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
@@ -5,10 +6,10 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
 import { type Credentials, type KeepSecret, tokenCredentials } from './credentials.ts';
 
-/** The part of its life in which a JWT is used: clocks differ. */
+/** A JWT is used for this fraction of its life, because clocks differ. */
 const USED_FRACTION = 0.8;
 
-/** A JWT that is signed here. Throws `ConfigError` for a key that cannot sign. */
+/** Creates a credential that is a JWT signed with the key of the settings. Throws `ConfigError` for an unusable key. */
 export function jwtCredentials({ scheme, secrets }: PlanOf<'jwt'>, clock: Clock, keepSecret: KeepSecret): Credentials {
   const { id, secret } =
     scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id ?? null, secret: secrets.key };
@@ -20,13 +21,12 @@ export function jwtCredentials({ scheme, secrets }: PlanOf<'jwt'>, clock: Clock,
   return tokenCredentials({ clock, carrier: scheme, request, keepSecret });
 }
 
-/** How a JWT is made, as a profile has it. */
+/** The fields of an auth scheme that describe a JWT. */
 type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
 /**
- * Returns a function that makes a JWT for a time in epoch milliseconds: RFC 7519 in the compact form of RFC 7515.
- * `values` are those of the variables in header and claims; an entry whose variable has none is left out. Throws
- * `ConfigError` (`bad_auth_key`) for a key that cannot sign.
+ * Returns a function that creates a JWT (RFC 7519) for a time in epoch milliseconds. `values` replace the variables in
+ * header and claims; an entry whose variable has no value is omitted. Throws `ConfigError` (`bad_auth_key`).
  */
 export function jwtMint(form: JwtForm, key: string, values: TemplateValues): (now: number) => string {
   const sign = createSigner(form, key);
@@ -58,7 +58,7 @@ function createSigner({ algorithm, key_encoding }: JwtForm, key: string): (text:
   const privateKey = readPrivateKey(bytes);
   const wanted = { RS256: 'rsa', ES256: 'ec' }[algorithm];
   if (privateKey.asymmetricKeyType !== wanted) throw badKey(`is none for ${algorithm}`);
-  // JWS has the two numbers of an ECDSA signature side by side.
+  // JWS concatenates the two numbers of an ECDSA signature.
   return (text) => signWith('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
@@ -85,7 +85,7 @@ function badKey(why: string): ConfigError {
   });
 }
 
-/** The id and the secret of one text; throws `ConfigError` for a text without a colon. */
+/** Splits `id:secret`; throws `ConfigError` for a text without a colon. */
 function splitKey(text: string): { id: string; secret: string } {
   const colon = text.indexOf(':');
   if (colon > 0 && colon < text.length - 1) return { id: text.slice(0, colon), secret: text.slice(colon + 1) };

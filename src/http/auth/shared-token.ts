@@ -1,6 +1,3 @@
-/**
- * Tokens that processes share through the database, encrypted: one process requests, the others read (`sharedToken`).
- */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { TokenStore } from '../../database/coordination.ts';
@@ -8,20 +5,22 @@ import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { type IssuedToken, tokenLifetime } from './credentials.ts';
 
-/** A process that requested a token and was silent for this long is considered dead: another one takes over. */
+/** Shares tokens between processes through the database, encrypted: one process requests, the others read (`sharedToken`). */
+
+/** If a process has not stored the token it requested after this time, another one takes over. */
 export const CLAIM_MS = 30_000;
-/** How often a process that waits for another one's token looks for it. */
+/** Interval in which a process looks for the token that another one requests. */
 const POLL_INTERVAL_MS = 100;
-/** How often storing an issued token is tried, and the wait in between: it may be the only one that is valid. */
+/** Attempts to store a token, which may be the only valid one, and the wait between them. */
 const MAX_STORE_ATTEMPTS = 8;
 const STORE_RETRY_MS = 250;
 
-/** What a request for a token needs to know. */
+/** The input of a request for a token. */
 export interface TokenOccasion {
   lane: Lane;
-  /** The refresh token that came last; null if none is stored. */
+  /** The newest refresh token; null if none is stored. */
   refreshToken: string | null;
-  /** To be called just before sending; false if another process has taken over. */
+  /** Called just before sending; returns false if another process has taken over. */
   isStillMine: () => Promise<boolean>;
 }
 
@@ -41,23 +40,23 @@ interface PendingToken {
 }
 
 /**
- * Returns the token that all processes share. Requests one from the service only if this process has had the stored one:
- * a service may revoke the former token with each new one, so two processes that request their own would revoke each
- * other's for ever. A token is stored before it is used, because its refresh token may replace the old one. Throws what
- * `request` and the store throw.
+ * Creates a function that returns the token that all processes share. It requests a new one only if this process has
+ * already used the stored one: a service may revoke the previous token with each new one, so processes with tokens of
+ * their own would revoke each other's. A token is stored before it is used, because its refresh token may replace the old
+ * one. Throws the errors of `request` and the store.
  */
 export function sharedToken({ store, seal, clock, request }: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
   const claim = { owner: randomUUID(), forMs: CLAIM_MS };
-  /** That of the token which this process had last; 0 before the first. */
+  /** Version of the token that this process used last; 0 before the first. */
   let version = 0;
   let pending: PendingToken | null = null;
 
-  /** Tried again while the store fails, and by the next call if it fails for longer. */
+  /** Stores the token; if all attempts fail, the next call tries again. */
   async function storePending({ version: replaced, text, endsAt }: PendingToken): Promise<void> {
     const sealed = seal.seal(text);
     for (let attempts = 1; ; attempts += 1) {
       try {
-        // If another process was faster after all, its token stays: all use the one in the store.
+        // If another process was faster, its token stays, and all processes use that one.
         await store.swapToken(seal.name, replaced, { sealed, expiresIn: endsAt - clock.monotonic() });
         pending = null;
         return;
@@ -105,7 +104,7 @@ export function sharedToken({ store, seal, clock, request }: SharedTokenParts): 
 
 const tokensSchema = z.object({ access: z.string().nullable(), refresh: z.string().nullable() });
 
-/** The stored access token, and the refresh token for the next one; null for what is absent or not readable. */
+/** Reads the stored access token and refresh token; null for each that is absent or unreadable. */
 function readTokens(text: string | null): z.output<typeof tokensSchema> {
   if (text === null) return { access: null, refresh: null };
   // Earlier versions stored an access token alone as it is: it never begins with a brace.
@@ -117,19 +116,16 @@ const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts the tokens of one credential for a store that others can read. */
+/** Encrypts the tokens of one credential. */
 interface TokenSeal {
-  /** The same for all processes with the same secret, and another one once the secret is another. */
+  /** Key of the stored token, derived from the secret. */
   name: string;
   seal(token: string): string;
-  /** Null for what was not sealed with this secret, or was changed since. */
+  /** Decrypts; null for a text of another secret, or one that was changed. */
   open(sealed: string): string | null;
 }
 
-/**
- * Keys are derived from the secret of the settings (HKDF, RFC 5869): without it no token can be read. `about` is what
- * else makes it another token.
- */
+/** Creates the encryption with keys derived from the secret of the settings (HKDF, RFC 5869) and `about`. */
 export function tokenSeal(origin: string, secret: string, about: readonly (string | null)[]): TokenSeal {
   const salt = createHash('sha256').update(JSON.stringify(about)).digest();
   const derive = (use: string, bytes: number): Buffer =>

@@ -1,5 +1,16 @@
 /** Requests a token: by an OAuth grant (`requestToken`), or by the login of a session (`logIn`). */
-import { allowInsecureRequests, type ClientAuth, ClientSecretBasic, ClientSecretPost, customFetch, genericTokenEndpointRequest, None, processGenericTokenEndpointResponse, ResponseBodyError, WWWAuthenticateChallengeError } from 'oauth4webapi';
+import {
+  allowInsecureRequests,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  customFetch,
+  genericTokenEndpointRequest,
+  None,
+  processGenericTokenEndpointResponse,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+} from 'oauth4webapi';
 import type { Grant as GrantName, PlanOf, SchemeOf } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
@@ -15,8 +26,13 @@ import { jwtMint } from './jwt.ts';
 /** Longer tokens exceed the usual limits on request headers. */
 const MAX_TOKEN_LENGTH = 16_384;
 
-/** What a token request is made of besides the settings, and the function that sends it. */
-interface TokenEndpoint extends GrantMaterial {
+/** The input of a token request besides the settings, and the function that sends it. */
+interface TokenEndpoint {
+  url: URL;
+  /** The current refresh token. */
+  refreshToken: string | null;
+  /** Epoch milliseconds. */
+  now: number;
   send: (request: WireRequest) => Promise<WireAnswer>;
 }
 
@@ -24,23 +40,23 @@ interface TokenEndpoint extends GrantMaterial {
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /**
- * Asks for a token by the profile's grant. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails,
- * `auth_failed`, `bad_token` or `token_redirect` (stop) if asking again cannot help. The secrets go to the given URL
- * only: a redirect is an error.
+ * Requests a token by the grant of the profile. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails;
+ * `auth_failed`, `bad_token` or `token_redirect` (stop) if a retry cannot help. Redirects are not followed, so that the
+ * secrets go to this URL only.
  */
 export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Promise<IssuedToken> {
   const { scheme, secrets } = plan;
   const { url } = endpoint;
   const server = { issuer: url.origin, token_endpoint: url.href };
-  const client = { client_id: secrets.client_id ?? NOBODY };
+  const client = { client_id: secrets.client_id ?? NO_CLIENT };
   const grant = GRANTS[scheme.grant];
   const scope = secrets.scope === undefined ? {} : { scope: secrets.scope };
   const parameters = { ...scope, ...scheme.parameters, ...grant.parameters(plan, endpoint) };
   try {
-    const response = await genericTokenEndpointRequest(server, client, clientProof(plan), grant.type, parameters, {
+    const response = await genericTokenEndpointRequest(server, client, clientAuth(plan), grant.type, parameters, {
       [allowInsecureRequests]: url.protocol === 'http:',
       [customFetch]: async (to, { headers, body }) =>
-        usable(await endpoint.send({ url: new URL(to), method: 'POST', headers, body: String(body) }), url),
+        toResponse(await endpoint.send({ url: new URL(to), method: 'POST', headers, body: String(body) }), url),
     });
     const read = await processGenericTokenEndpointResponse(server, client, response);
     return { value: bearerToken(read.access_token, url), expiresIn: read.expires_in, refreshToken: read.refresh_token };
@@ -56,24 +72,24 @@ export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Pr
   }
 }
 
-/** The library wants a name of a client, also where the grant goes without one. */
-const NOBODY = 'none';
-const noProof: ClientAuth = () => undefined;
+/** The library needs a client id, also for a grant without one. */
+const NO_CLIENT = 'none';
+const noClientAuth: ClientAuth = () => undefined;
 
-/** How the client proves itself to the token endpoint. */
-function clientProof({ scheme, secrets: { client_id: id, client_secret: secret } }: OauthPlan): ClientAuth {
-  if (id === undefined) return noProof;
+/** Returns how the client authenticates at the token endpoint. */
+function clientAuth({ scheme, secrets: { client_id: id, client_secret: secret } }: OauthPlan): ClientAuth {
+  if (id === undefined) return noClientAuth;
   if (secret === undefined || scheme.client_auth === 'none') return None();
   return scheme.client_auth === 'basic' ? ClientSecretBasic(secret) : ClientSecretPost(secret);
 }
 
-function secretTexts({ secrets }: OauthPlan, { refreshToken }: GrantMaterial): string[] {
+function secretTexts({ secrets }: OauthPlan, { refreshToken }: TokenEndpoint): string[] {
   const { client_secret, password, key, refresh_token } = secrets;
   return [client_secret, password, key, refresh_token, refreshToken].filter((text) => typeof text === 'string');
 }
 
-/** The answer as the library reads it; an answer that says nothing about the client throws. */
-function usable(answer: WireAnswer, url: URL): Response {
+/** Converts the answer for the library; throws for an answer that says nothing about the client. */
+function toResponse(answer: WireAnswer, url: URL): Response {
   const { status, headers, bytes } = answer;
   const verdict = judgeTokenAnswer(answer);
   if (verdict.outcome !== 'ok') throw unansweredError(named(url), answer, verdict);
@@ -83,7 +99,7 @@ function usable(answer: WireAnswer, url: URL): Response {
   return new Response(status === 204 || status === 205 ? null : withoutIdToken(bytes), { status, headers: known });
 }
 
-/** The error for an answer that says nothing about the client. */
+/** Creates the error for an answer that says nothing about the client. */
 function unansweredError(
   from: string,
   { status, failure }: WireAnswer,
@@ -94,7 +110,7 @@ function unansweredError(
   return new SyncError(code, `${from} ${ending}`, { recovery: isFinal ? 'stop' : 'retry', hint });
 }
 
-/** Removes the identity of the user: it is of no concern here, and the library would check it. */
+/** Removes the id token, which is not used and which the library would validate. */
 function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
   if (!bytes.includes('"id_token"')) return new Uint8Array(bytes);
   try {
@@ -105,7 +121,7 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
   }
 }
 
-/** An invalid token is never sent, and never masked in texts. */
+/** Returns the token if it is valid in a header; throws `bad_token` otherwise. */
 function bearerToken(token: string, url: URL): string {
   if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
   const fault =
@@ -140,7 +156,7 @@ function refused(url: URL, why: string, error: Error): SyncError {
   });
 }
 
-/** The library attaches the response's body, and so perhaps a token, to its errors: only the message is passed on. */
+/** Keeps only the message of a library error, which also has the body and so perhaps a token. */
 function withoutBody(error: Error): Error {
   return new Error(snippet(error.message));
 }
@@ -151,22 +167,13 @@ function named(url: URL): string {
 
 type OauthPlan = PlanOf<'oauth'>;
 
-/** The things besides the settings that a token request is made of. */
-interface GrantMaterial {
-  url: URL;
-  /** The current refresh token. */
-  refreshToken: string | null;
-  /** Epoch milliseconds. */
-  now: number;
-}
-
-/** One way of getting a token: its `grant_type`, and the parameters that go with it besides scope. */
+/** A grant: its `grant_type`, and its parameters besides scope. */
 interface TokenGrant {
   type: string;
-  parameters(plan: OauthPlan, material: GrantMaterial): Record<string, string>;
+  parameters(plan: OauthPlan, endpoint: TokenEndpoint): Record<string, string>;
 }
 
-/** The grants that are known. A new one is a row here, its name in `config/profile/auth.ts`, and its secrets there. */
+/** The supported grants. A new one also needs its name and its secrets in `config/profile/auth.ts`. */
 const GRANTS: Readonly<Record<GrantName, TokenGrant>> = {
   /** RFC 6749, section 4.4. */
   client_credentials: { type: 'client_credentials', parameters: () => ({}) },
@@ -187,7 +194,7 @@ const GRANTS: Readonly<Record<GrantName, TokenGrant>> = {
   },
 };
 
-/** Makes the assertion; throws `ConfigError` for a key that cannot sign. */
+/** Returns a function that creates the assertion; throws `ConfigError` for a key that cannot sign. */
 export function assertionMint({ scheme, secrets }: OauthPlan, url: URL): (now: number) => string {
   const claims = { iss: '{client_id}', sub: '{username}', aud: '{token_url}', ...scheme.claims };
   return jwtMint({ ...scheme, claims }, secrets.key ?? '', {
@@ -208,10 +215,7 @@ const ALLOWED: Readonly<Record<SessionScheme['in'], RegExp>> = {
   query: /^\P{Cc}+$/u,
 };
 
-/**
- * Logs in. Throws `SyncError`: `token_unavailable` (retry) while the service fails, `auth_failed`, `bad_token` or
- * `token_redirect` (stop) if asking again cannot help. `now` is epoch milliseconds.
- */
+/** Logs in and returns the session token. Throws `SyncError` as `requestToken` does. `now` is epoch milliseconds. */
 export async function logIn(
   { scheme, secrets }: PlanOf<'session'>,
   { url, now, send }: { url: URL; now: number; send: (request: WireRequest) => Promise<WireAnswer> },
@@ -221,7 +225,7 @@ export async function logIn(
   const answer = await send(loginRequest(scheme, url, values));
   const from = `${scheme.login.method} ${url.origin}${snippet(url.pathname)}`;
   const value = tokenIn(scheme, answer);
-  // A login by form may end in a redirect to a page for people.
+  // A login by form may redirect to a web page.
   const isDone = answer.status < 300 || (answer.status < 400 && scheme.token.startsWith('cookie:') && value !== null);
   const verdict = judgeTokenAnswer(answer);
   if (verdict.outcome !== 'ok' && !(isDone && answer.failure === null)) throw unansweredError(from, answer, verdict);
@@ -265,7 +269,7 @@ function fillMap(
   });
 }
 
-/** Texts with their variables filled in; a field whose variable has no value is left out. */
+/** Fills in the variables in the texts of a JSON value; a field whose variable has no value is omitted. */
 function fillJson(value: unknown, values: TemplateValues): unknown {
   if (typeof value === 'string') return fillTemplate(value, values, 'body') ?? undefined;
   if (Array.isArray(value)) return value.map((part) => fillJson(part, values));
@@ -273,11 +277,11 @@ function fillJson(value: unknown, values: TemplateValues): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, fillJson(part, values)]));
 }
 
-/** Null if it is not there. */
+/** Returns the token in the answer; null if absent. */
 function tokenIn({ token }: SessionScheme, { headers, bytes }: WireAnswer): string | null {
-  const [, place, name = ''] = /^(header|cookie):(.+)$/.exec(token) ?? [];
-  if (place === 'header') return [headers[name.toLowerCase()]].flat()[0] ?? null;
-  if (place === 'cookie') {
+  const [, location, name = ''] = /^(header|cookie):(.+)$/.exec(token) ?? [];
+  if (location === 'header') return [headers[name.toLowerCase()]].flat()[0] ?? null;
+  if (location === 'cookie') {
     const cookies = [headers['set-cookie'] ?? []].flat();
     const cookie = cookies.findLast((each) => each.startsWith(`${name}=`)) ?? '';
     return (
@@ -300,10 +304,10 @@ function jsonAt(bytes: Buffer, path: string): JsonValue | undefined {
 }
 
 const UNITS = { s: 1_000, ms: 1 };
-/** Larger ones are milliseconds: as seconds they would be in the year 5138. */
+/** Larger numbers are milliseconds. */
 const MAX_EPOCH_SECONDS = 1e11;
 
-/** Milliseconds; the profile's lifetime if the answer has none that can be read. */
+/** Returns the lifetime of the token in milliseconds: that of the answer, else that of the profile. */
 function lifetimeIn({ expires, lifetime }: SessionScheme, { bytes }: WireAnswer, now: number): number {
   const found = expires === undefined ? undefined : jsonAt(bytes, expires.field);
   if (expires === undefined || (typeof found !== 'string' && typeof found !== 'number')) return lifetime;

@@ -1,44 +1,46 @@
-/** Limits the memory that the answers of all requests of this process take together. */
 import v8 from 'node:v8';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
 
-/** An answer up to this size is always granted: ordinary answers never wait for large ones. */
+/** Limits the memory of all answers of this process together: each answer reserves what it needs. */
+
+/** An answer up to this size never waits for larger ones. */
 const SMALL_ANSWER_BYTES = 2_097_152;
-/** The part of the heap that answers may take, and as much again for the one whose turn it is. */
+/** Fraction of the heap for all answers; one answer at a time may take as much again. */
 const HEAP_FRACTION = 1 / 4;
 const MAX_LIMIT_BYTES = 2 ** 30;
 const MIN_LIMIT_BYTES = 2 ** 25;
 
 /** The memory of all responses that this process holds, for all sources together. */
 export interface AnswerMemory {
-  /** Bytes that all answers may take together, and the most that any single one may take. */
+  /** Max bytes of all answers together, and of a single one. */
   readonly limit: number;
-  /** Bytes that they take. */
+  /** Bytes that are reserved now. */
   readonly taken: number;
+  /** Starts a reservation of 0 bytes. */
   open(): AnswerHold;
 }
 
-/** The memory of one answer, from the first byte of its body until nothing of it is needed any more. */
+/** Memory reserved for one answer, from the first byte of its body until the answer is no longer used. */
 export interface AnswerHold {
   /**
-   * Sets the total. Throws `SyncError`: `memory_full` (retry) if others hold the rest, `body_too_heavy` (stop) if it
-   * can never fit.
+   * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_heavy`
+   * (stop) if the answer can never fit.
    */
   resize(bytes: number): void;
-  /** Adds to the total. Throws as `resize`. */
+  /** Reserves more bytes. Throws as `resize`. */
   grow(bytes: number): void;
   /**
-   * Waits until this response may exceed the limit; `release` ends that. The caller must hold nothing that others wait
-   * for. Throws `memory_full` after `ms`, and the signal's reason.
+   * Waits until this answer may exceed the limit; `release` ends that. The caller must not hold a slot or memory that
+   * other answers wait for. Throws `memory_full` after `ms`, and the signal's reason.
    */
   takeTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
-  /** Gives everything back. May be called again. */
+  /** Releases all of it. May be called again. */
   release(): void;
 }
 
-/** The response that may exceed the limit, and those that wait for their turn, in order. */
+/** The answer that may exceed the limit, and those that wait for their turn, in order. */
 interface ExtraRoom {
   owner: object | null;
   waiting: { answer: object; begin: () => void }[];
@@ -82,7 +84,7 @@ function createAnswerMemory(limit: number): AnswerMemory {
   };
 }
 
-/** `wait` returns null if the turn did not come in time. */
+/** Waits until the answer may exceed the limit. `wait` returns null after its timeout. */
 async function takeTurn(
   extra: ExtraRoom,
   answer: object,
@@ -104,6 +106,7 @@ async function takeTurn(
   }
 }
 
+/** Ends the turn of the answer, and starts that of the next one. */
 function passOn(extra: ExtraRoom, answer: object): void {
   if (extra.owner !== answer) return;
   const next = extra.waiting.shift();
@@ -121,7 +124,7 @@ function tooHeavy(limit: number): SyncError {
   return new SyncError('body_too_heavy', message, { recovery: 'stop' });
 }
 
-/** The memory of this process: a part of the largest heap that Node allows, which follows the limit of a container. */
+/** The memory of this process: a fraction of Node's heap limit, which follows that of a container. */
 export const answerMemory: AnswerMemory = createAnswerMemory(
   Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES),
 );

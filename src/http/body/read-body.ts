@@ -1,13 +1,19 @@
+/** Reads and decompresses the body of an answer within a limit of bytes, and makes external texts and URLs safe for messages. */
 import { pipeline, Readable, type Transform } from 'node:stream';
-import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib';
 import { SyncError } from '../../model/errors.ts';
 import { isSecretName, visibleText } from '../../model/visible-text.ts';
 import { scrub } from '../../observe/scrub.ts';
 import type { AnswerHold } from './answer-memory.ts';
 
-/** Reads and decompresses the body of an answer, within a limit of bytes. */
-
-/** A response whose body is still to come. */
+/** A response whose body has not been read yet. */
 export interface StreamedAnswer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -18,7 +24,7 @@ export interface StreamedAnswer {
 
 /** Consumes bodies as they arrive, so that they are not kept in memory. */
 export interface BodySink {
-  /** Headers of the next attempt, at any origin. */
+  /** Returns the headers of the next attempt, for any origin. */
   headers(): Readonly<Record<string, string>>;
   /** Reads a body to its end, or destroys it. Throws only the error of the stream. */
   receive(answer: StreamedAnswer): Promise<void>;
@@ -52,8 +58,8 @@ const DECOMPRESSORS: ReadonlyMap<string, CreateDecompressor> = new Map([
 export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
 
 /**
- * Reads a body to its end and undoes its Content-Encoding. `cap` limits the decompressed bytes, which `hold` counts.
- * Throws `body_too_large`, and what `decompress` and `hold` throw: a truncated body is an error, never a short body.
+ * Reads and decompresses a body, up to `cap` bytes, for which it reserves memory in `hold`. Throws `body_too_large`, and
+ * the errors of `decompress` and `hold`; a truncated body is an error.
  */
 export async function readBody(
   body: Readable,
@@ -75,9 +81,9 @@ export async function readBody(
 }
 
 /**
- * Yields a body without its Content-Encoding, at most two deep, chunk by chunk; the caller limits how much. `count` gets
- * the length of each chunk as received. Throws `SyncError`: `bad_encoding` (truncated, or not what the header says),
- * `unsupported_encoding`; and the error of the stream.
+ * Yields the decompressed chunks of a body with at most two encodings; the caller limits its size. `count` gets the length
+ * of each chunk as received. Throws `SyncError`: `bad_encoding` (truncated or invalid), `unsupported_encoding`; and the
+ * error of the stream.
  */
 export async function* decompress(
   body: Readable,
@@ -105,7 +111,7 @@ async function* decompressOne(
   const first = await chunks.next();
   if (first.done === true) return;
   const source = { error: undefined as unknown };
-  const packed = async function* (): AsyncGenerator<Buffer> {
+  const compressed = async function* (): AsyncGenerator<Buffer> {
     try {
       yield first.value;
       yield* chunks;
@@ -114,11 +120,11 @@ async function* decompressOne(
       throw error;
     }
   };
-  const unpacked = create(first.value);
+  const decompressor = create(first.value);
   // The reader of the output gets the error.
-  pipeline(Readable.from(packed()), unpacked, () => undefined);
+  pipeline(Readable.from(compressed()), decompressor, () => undefined);
   try {
-    for await (const chunk of unpacked) if (Buffer.isBuffer(chunk)) yield chunk;
+    for await (const chunk of decompressor) if (Buffer.isBuffer(chunk)) yield chunk;
   } catch (cause) {
     if (cause === source.error) throw cause;
     throw new SyncError('bad_encoding', `the body is not complete, valid ${name}`, { recovery: 'retry', cause });
@@ -152,23 +158,23 @@ export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
   return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
 }
 
-/** So much of a text is searched for secrets before it is cut to what is shown: they make it shorter. */
+/** Characters that are searched for secrets, which are removed before the text is cut. */
 const SEARCHED_LENGTH = 4_096;
 
-/** The part of a foreign text that a message quotes: as `snippet` cuts it, without secrets. A long text costs no more. */
+/** Like `snippet`, without secrets. */
 export function scrubbedSnippet(text: string, secrets: readonly string[], length?: number): string {
   const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
   return snippet(scrub(searched, secrets), length);
 }
 
-/** Numbers, times, yes and no: what a position or a filter of a service's own link may be, and no credential is. */
-const PLAIN = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
+/** Short numbers, times and booleans, which cannot be credentials. */
+const HARMLESS_VALUE = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
 
 /** Which query values a message may show. */
 export interface ShownQuery {
-  /** Parameters whose values may: those that say which page or since when, and what the profile adds that is no secret. */
+  /** Parameters whose values are shown: those for the page or the time, and others of the profile without a secret. */
   shown: ReadonlySet<string>;
-  /** Parameters of the profile that hold a secret, or came from outside of it. */
+  /** Parameters of the profile whose values are secret. */
   hidden: ReadonlySet<string>;
 }
 
@@ -184,5 +190,5 @@ export function shownUrl(url: URL, rules: ShownQuery): string {
 }
 
 function isShown(name: string, value: string, { shown, hidden }: ShownQuery): boolean {
-  return shown.has(name) || (!hidden.has(name) && !isSecretName(name) && PLAIN.test(value));
+  return shown.has(name) || (!hidden.has(name) && !isSecretName(name) && HARMLESS_VALUE.test(value));
 }

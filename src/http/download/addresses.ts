@@ -1,3 +1,4 @@
+/** Allows files only from the public internet: the authors of records choose their URLs, which could lead into a private network (SSRF). */
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -5,20 +6,18 @@ import { buildConnector } from 'undici';
 import { SyncError } from '../../model/errors.ts';
 import type { ConnectorMaker } from '../exchange.ts';
 
-// Addresses of files come from records, so their authors choose them: only the public internet may be requested.
-
 /** Which hosts files can come from. */
 export interface AddressRules {
   /** Private hosts, or host:port, that may be requested: `files.allow_hosts`. */
   allowed: readonly string[];
-  /** True if a proxy resolves names, whose addresses are then not visible here. */
+  /** True if a proxy resolves host names, so that their addresses cannot be checked here. */
   isProxied: boolean;
 }
 
 /** Names that only a private network resolves (RFC 6761, 6762, 8375 and the private-use name of ICANN). */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
 
-/** True for an address of the public internet. Of IPv6 only 2000::/3, so that no future range is public by default. */
+/** True for a public IP address; of IPv6 only those in 2000::/3, so that no future range is public by default. */
 function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -26,7 +25,7 @@ function isPublicAddress(address: string): boolean {
   return parsed instanceof ipaddr.IPv4 || ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
 }
 
-/** True for a host that the settings name, with this port or without any. */
+/** True for a host in `files.allow_hosts`, with this port or without a port. */
 export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readonly string[]): boolean {
   const own = `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? '443' : '80')}`;
   return allowed.some((entry) => {
@@ -37,8 +36,8 @@ export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readon
 }
 
 /**
- * Throws `SyncError` (`file_address`) for a URL with a private address in it, in any spelling that `URL` reads. Names are
- * checked when they are resolved, and here only if a proxy resolves them.
+ * Throws `SyncError` (`file_address`) for a URL with a private IP address, in any notation. Names are checked when they are
+ * resolved (`publicConnector`), or here if a proxy resolves them.
  */
 export function refusePrivateUrl(url: URL, { allowed, isProxied }: AddressRules): void {
   if (isAllowedHost(url, allowed)) return;
@@ -63,21 +62,21 @@ export type Resolve = (
 ) => void;
 
 /**
- * Connects names to public addresses only, unless their host is allowed. It connects to the very addresses that it
- * checks, so a name that resolves to another one later (DNS rebinding) has no effect.
+ * Creates a connector that connects only to public addresses, unless the host is allowed. It connects to the address that
+ * it has checked, so DNS rebinding has no effect.
  */
 export function publicConnector(allowed: readonly string[], resolve: Resolve = systemLookup): ConnectorMaker {
   return (options) => {
-    const open = buildConnector({ ...options, lookup: lookupBy(resolve, () => true) });
-    const guarded = buildConnector({ ...options, lookup: lookupBy(resolve, isPublicAddress) });
+    const unrestricted = buildConnector({ ...options, lookup: lookupBy(resolve, () => true) });
+    const restricted = buildConnector({ ...options, lookup: lookupBy(resolve, isPublicAddress) });
     return (target, callback) => {
       const url = new URL(`${target.protocol}//${target.hostname}:${target.port}`);
-      (isAllowedHost(url, allowed) ? open : guarded)(target, callback);
+      (isAllowedHost(url, allowed) ? unrestricted : restricted)(target, callback);
     };
   };
 }
 
-/** Refuses a name if one of its addresses must not be requested. */
+/** Creates a lookup that refuses a name if one of its addresses is not allowed. */
 function lookupBy(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
   return (hostname, options, done) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {

@@ -1,3 +1,4 @@
+/** Creates the downloader of a source: its connections and rate limits for files, also from other origins. */
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
 import { createAgent, createExchange } from '../exchange.ts';
@@ -8,24 +9,24 @@ import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import type { Downloaded, DownloadRequest } from './download-request.ts';
 
-/** Fetches files to a folder. */
+/** Downloads files to a folder. */
 export interface Downloader {
   /**
-   * Throws `SyncError` with recovery `retry` (network, 5xx, lost midway), the `DeferredError` of a rate limiter,
-   * `file_store_full` if there is no room for the unfinished file, and the signal's reason.
+   * Throws `SyncError` with recovery `retry` (network, 5xx, connection lost), the `DeferredError` of a rate limiter,
+   * `file_store_full` if the disk is full, and the signal's reason.
    */
   download(request: DownloadRequest): Promise<Downloaded>;
   close(): Promise<void>;
 }
 
 export interface DownloaderOptions {
-  /** Of the client of the service: the same credential, the same limits, the same connections. */
+  /** The client of the service, whose credential, limits and connections are used for files of its origin. */
   client: ClientParts;
   /** `files.allow_hosts`. */
   allowHosts: readonly string[];
   /** Opens the rate limiter of an origin besides the service's; the downloader closes it. */
   openRateLimiter: (origin: string) => Promise<RateLimiter>;
-  /** Resolves names; that of the system if absent. */
+  /** Resolves host names; default: the resolver of the system. */
   resolve?: Resolve | undefined;
 }
 
@@ -33,17 +34,17 @@ export interface DownloaderOptions {
 export function createDownloader({ client, allowHosts, openRateLimiter, resolve }: DownloaderOptions): Downloader {
   const others = new OtherOrigins(openRateLimiter);
   const { network } = client;
-  // The certificate of this client is for the service alone.
+  // The client certificate is only for the service.
   const withoutCertificate = network && { proxies: network.proxies, ca: network.ca };
   const agent = createAgent(client.http, withoutCertificate, publicConnector(allowHosts, resolve));
   const { http: httpProxy = '', https: httpsProxy = '' } = network?.proxies ?? {};
-  // A large file takes its slot for minutes: if there are several, one is left for records.
-  const turns = new PQueue({ concurrency: Math.max(1, client.http.concurrency - 1) });
+  // A large file occupies a slot for minutes, so one slot is reserved for records.
+  const queue = new PQueue({ concurrency: Math.max(1, client.http.concurrency - 1) });
   const parts: DownloadParts = {
     client: {
       ...client,
       limiterFor: (url) => ({
-        run: (lane, attempt, signal) => turns.add(() => client.limiterFor(url).run(lane, attempt, signal)),
+        run: (lane, attempt, signal) => queue.add(() => client.limiterFor(url).run(lane, attempt, signal)),
       }),
     },
     quota: createRetryQuota(),
@@ -66,7 +67,7 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
 /** Max rate limiters that stay open; the least recently used are closed. */
 const MAX_ORIGINS = 64;
 
-/** The rate limiters of the origins that files come from besides the service's. */
+/** The rate limiters of other origins that files come from. */
 class OtherOrigins {
   readonly #open: DownloaderOptions['openRateLimiter'];
   /** In the order of use. */

@@ -1,6 +1,7 @@
+/** Downloads one file through the request loop of the client, and checks it (`downloadFile`). */
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { ApiAnswer } from '../client.ts';
-import type { AnswerHeaders, OutcomeVerdict, Seen } from '../outcome/outcome-table.ts';
+import type { AnswerHeaders, OutcomeVerdict, ReceivedResponse } from '../outcome/outcome-table.ts';
 import { type ClientParts, runRequest } from '../request-loop.ts';
 import { type AddressRules, refusePrivateUrl } from './addresses.ts';
 import {
@@ -13,12 +14,12 @@ import {
 import { FileBody, type ReceivedBody } from './file-body.ts';
 import { detectKind } from './file-kind.ts';
 
-/** What all downloads of one source have in common. */
+/** The shared parts of all downloads of one source. */
 export interface DownloadParts {
   client: ClientParts;
-  /** Of downloads, so that files that fail cost the requests for records nothing. */
+  /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
-  /** For origins besides the service's: they get no credential, certificate or rule of it. */
+  /** Used for other origins, without credential, certificate and outcome rules of the service. */
   elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
@@ -29,13 +30,13 @@ interface DownloadProgress {
   parts: DownloadParts;
   request: DownloadRequest;
   file: FileBody;
-  /** The address that redirects have led to. */
+  /** The current URL, after redirects. */
   at: URL;
 }
 
 /**
- * Downloads one file into its spool, by the client's own request loop, and checks size, type and hash. Only a result
- * `fetched` leaves a file there.
+ * Downloads one file to `spool` through the request loop of the client, and checks size, type and hash. The file is kept
+ * only if the result is `fetched`.
  */
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
   const { url, meter, signal } = request;
@@ -54,7 +55,7 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
   return downloaded;
 }
 
-/** The client's parts, and those for other origins while a redirect or a record leads there. */
+/** Returns the parts of the client, or those for other origins while the current URL is there. */
 function loopParts(progress: DownloadProgress): ClientParts {
   const { parts, request } = progress;
   const { client, elsewhere, quota, rules } = parts;
@@ -65,7 +66,7 @@ function loopParts(progress: DownloadProgress): ClientParts {
     quota,
     exchange: (wire, account) => partsFor(wire.url).exchange(wire, account),
     limiterFor: (url) => partsFor(url).limiterFor(url),
-    judge: (seen) => judgeFile(progress, seen, partsFor(progress.at).judge),
+    judge: (response) => judgeFile(progress, response, partsFor(progress.at).judge),
     origins: {
       home,
       secrets,
@@ -83,38 +84,43 @@ function loopParts(progress: DownloadProgress): ClientParts {
 /** Codes of responses to a request for a file; others end in an error. */
 type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'file_address';
 
-/** Statuses of an expired signed address; S3 uses 400 and 403. */
+/** Statuses of an expired signed URL; S3 uses 400 and 403. */
 const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 const MAX_EMPTY_ATTEMPTS = 3;
 
-/** Judges a response by its body, and everything else by the outcome table. Throws the error of the own disk. */
+/** Decides the outcome by the received file, else by the outcome table. Throws a disk error. */
 function judgeFile(
   { file, request, at, parts }: DownloadProgress,
-  seen: Seen,
+  response: ReceivedResponse,
   judge: ClientParts['judge'],
 ): OutcomeVerdict {
-  const { status, transport } = seen;
+  const { status, transport } = response;
   if (file.failure !== null) throw file.failure;
   if (transport === 'file_address') return skip('file_address', 'the address is none of the public internet');
-  if (transport !== null) return judge(seen);
+  if (transport !== null) return judge(response);
   const isOwn = at.origin === parts.client.origins.home && request.isOwn(at);
-  if (file.received !== null) return judgeBody(file.received, seen, isOwn ? judge : null);
+  if (file.received !== null) return judgeBody(file.received, response, isOwn ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
     return { outcome: 'retry', code: 'bad_http', reason: 'not modified (304), which was not asked for' };
   }
-  const verdict = judge(seen);
+  const verdict = judge(response);
   if (verdict.outcome === 'limited') return verdict;
   if (!isOwn && EXPIRED.has(status)) return skip('expired', `the address answered ${status}`);
   return isOwn && GONE.has(status) ? skip('gone', verdict.reason) : verdict;
 }
 
-/** A service may say with a 200 that it limits, or fails: `judge` then decides. It is null for other origins. */
-function judgeBody(received: ReceivedBody, seen: Seen, judge: ClientParts['judge'] | null): OutcomeVerdict {
+/** Decides the outcome by the body. `judge` decides a 200 with JSON about a limit or an error; null for other origins. */
+function judgeBody(
+  received: ReceivedBody,
+  response: ReceivedResponse,
+  judge: ClientParts['judge'] | null,
+): OutcomeVerdict {
   if (received.kind === 'refused') {
     const { json, refusal } = received;
-    const verdict = json === undefined ? null : (judge?.({ ...seen, content: null, json, isRecord: false }) ?? null);
+    const verdict =
+      json === undefined ? null : (judge?.({ ...response, content: null, json, isRecord: false }) ?? null);
     const isRequestedAgain = verdict?.outcome === 'limited' || verdict?.outcome === 'retry';
     return isRequestedAgain ? verdict : skip('refused', refusal.reason);
   }
@@ -138,11 +144,11 @@ async function toDownloaded(progress: DownloadProgress, answer: ApiAnswer): Prom
     const reason = `${at.hostname} is, or resolves to, no address of the public internet`;
     return { kind: 'refused', code: 'file_address', reason };
   }
-  // Also what a rule of the profile skips.
+  // Includes responses that an outcome rule of the profile skips.
   return { kind: 'gone' };
 }
 
-/** Checks a file whose bytes have all arrived. */
+/** Checks a complete file. */
 async function checkFile(
   { request, file }: DownloadProgress,
   sha256: string,
@@ -163,7 +169,7 @@ function onlyValue(header: AnswerHeaders[string]): string | null {
   return typeof header === 'string' ? header : null;
 }
 
-/** Codes of addresses that must not be requested, and of redirects to such. */
+/** Codes of URLs that must not be requested, and of redirects to them. */
 const REFUSED: ReadonlySet<string> = new Set([
   'file_address',
   'origin_refused',
@@ -172,7 +178,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   'bad_url',
 ]);
 
-/** Codes of failures that are about one file, although they would be about a whole listing. */
+/** Codes of failures that concern only this file, although they would stop a listing. */
 const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'bad_request',
   'forbidden',
@@ -183,7 +189,7 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'unsupported_encoding',
 ]);
 
-/** The result for an address that is refused. Throws any other error, with the recovery that it has for a file. */
+/** Returns the result for a URL that must not be requested. Rethrows other errors, as `retry` if they concern only this file. */
 function toRefusal({ parts, at }: DownloadProgress, error: unknown): Downloaded {
   if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
   const { code, message, hint, requestId } = error;
@@ -191,11 +197,11 @@ function toRefusal({ parts, at }: DownloadProgress, error: unknown): Downloaded 
   if (code.startsWith('file_store_')) throw error;
   const isElsewhere = at.origin !== parts.client.origins.home;
   if (!isElsewhere && !OF_ONE_FILE.has(code)) throw error;
-  // A response of another host is about one file, and never about the source.
-  const look = `Check that ${at.host} is up and serves this file to anybody who has its address; it is tried again later.`;
+  // A response of another host concerns one file, never the source.
+  const hostHint = `Check that ${at.host} is up and serves this file to anybody who has its address; it is tried again later.`;
   throw new SyncError(code, message, {
     recovery: 'retry',
-    hint: isElsewhere ? look : hint,
+    hint: isElsewhere ? hostHint : hint,
     requestId,
     cause: error,
   });

@@ -1,22 +1,23 @@
+/** Types of a download: its request and result, and the checks of size, type and hash. */
 import type { RequestMeter } from '../client.ts';
 import { isAdmitted, type FileKind } from './file-kind.ts';
 
-/** One file that is to be fetched. */
+/** One file to download. */
 export interface DownloadRequest {
   url: URL;
-  /** True for an address of the service itself: credential and profile headers are sent, also after a redirect. */
+  /** Returns true for a URL of the service: credential and profile headers are sent there. */
   isOwn: (url: URL) => boolean;
   /** Folder for the unfinished file. */
   spool: string;
-  /** Safe name for the unfinished file; what a killed download left is overwritten. */
+  /** Name of the unfinished file; that of a killed download is overwritten. */
   name: string;
   maxBytes: number;
   maxPixels: number;
-  /** Admitted types, such as `image/*`. */
+  /** Allowed types, such as `image/*`. */
   types: readonly string[];
-  /** What the record says of the file. */
+  /** Size and hash according to the record. */
   declared: { bytes: number | null; sha256: string | null };
-  /** Of the stored content, for a conditional request; both null to get it in any case. */
+  /** Validators of the stored file, for a conditional request; both null for an unconditional one. */
   etag: string | null;
   lastModified: string | null;
   meter: RequestMeter;
@@ -41,7 +42,7 @@ export type Downloaded =
   | { kind: 'unchanged' }
   /** 404 or 410 of the service's own path. */
   | { kind: 'gone' }
-  /** An expired signed address (401, 403, 404, 410 or S3's 400 of another origin): its record is fetched again. */
+  /** An expired signed URL (401, 403, 404, 410 or S3's 400 of another origin): its record is fetched again. */
   | { kind: 'expired'; reason: string }
   | ({ kind: 'refused' } & FileRefusal);
 

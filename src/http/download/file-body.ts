@@ -1,3 +1,4 @@
+/** Writes the body of a file to disk while it arrives, and stops as soon as the file must be refused (`FileBody`). */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,22 +15,22 @@ export const HEAD_BYTES = 65_536;
 /** Only for this user: the file store sets the final mode. */
 const FILE_MODE = 0o600;
 
-/** What the last attempt brought. */
+/** The result of the last attempt. */
 export type ReceivedBody =
   | { kind: 'whole'; sha256: string }
   | { kind: 'empty' }
-  /** A part (206), although all of it was requested. */
+  /** A part (206), although the whole file was requested. */
   | { kind: 'part' }
-  /** `json` is what the service responded with in place of the file. */
+  /** `json` is the body if the service sent JSON instead of the file. */
   | { kind: 'refused'; refusal: FileRefusal; json?: JsonValue | undefined };
 
-/** Writes the body of a response to a file, hashes it meanwhile, and stops as soon as it must be refused. */
+/** Writes and hashes the body of a file in one pass, and stops as soon as the file must be refused. */
 export class FileBody implements BodySink {
   readonly path: string;
   bytes = 0;
-  /** Null if the last attempt brought no body of a file. */
+  /** Null if the last attempt had no file in its body. */
   received: ReceivedBody | null = null;
-  /** What the own disk failed with. */
+  /** Error of the local disk. */
   failure: unknown = null;
   readonly #request: DownloadRequest;
   #head: Buffer[] = [];
@@ -39,7 +40,7 @@ export class FileBody implements BodySink {
     this.path = path.join(request.spool, `${request.name}.part`);
   }
 
-  /** Its first bytes, up to `HEAD_BYTES`. */
+  /** The first bytes of the file, up to `HEAD_BYTES`. */
   get head(): Buffer {
     return Buffer.concat(this.#head);
   }
@@ -47,7 +48,7 @@ export class FileBody implements BodySink {
   headers(): Readonly<Record<string, string>> {
     const { etag, lastModified } = this.#request;
     this.received = null;
-    // Only in the form in which it is stored.
+    // Not compressed, because the file is stored as sent.
     const unencoded = { accept: '*/*', 'accept-encoding': 'identity' };
     if (etag !== null) return { ...unencoded, 'if-none-match': etag };
     return lastModified === null ? unencoded : { ...unencoded, 'if-modified-since': lastModified };
@@ -55,7 +56,7 @@ export class FileBody implements BodySink {
 
   async receive(answer: StreamedAnswer): Promise<void> {
     const { status, body } = answer;
-    // Destroying the rest of a refused body is no error.
+    // Ignore the error from destroying a refused body.
     body.on('error', () => undefined);
     [this.bytes, this.#head] = [0, []];
     try {
@@ -65,7 +66,7 @@ export class FileBody implements BodySink {
     }
   }
 
-  /** Never throws: a file that cannot be removed is removed later by the store. */
+  /** Removes the file. Never throws: the store removes leftover files later. */
   async remove(): Promise<void> {
     await rm(this.path, { force: true }).catch(() => undefined);
   }
@@ -86,24 +87,24 @@ export class FileBody implements BodySink {
   async #write(handle: FileHandle, { body, headers, count }: StreamedAnswer): Promise<ReceivedBody> {
     const { maxBytes } = this.#request;
     const hash = createHash('sha256');
-    for await (const piece of decompress(body, encodingOf(headers), count)) {
+    for await (const chunk of decompress(body, encodingOf(headers), count)) {
       const missing = HEAD_BYTES - this.bytes;
-      this.bytes += piece.length;
+      this.bytes += chunk.length;
       const tooLarge = this.bytes > maxBytes ? findSizeFault(this.bytes, this.#request) : null;
       if (tooLarge !== null) return { kind: 'refused', refusal: tooLarge };
-      await this.#onDisk(() => handle.writeFile(piece));
-      hash.update(piece);
+      await this.#onDisk(() => handle.writeFile(chunk));
+      hash.update(chunk);
       if (missing <= 0) continue;
-      // A copy: the piece may be a part of a larger buffer, or be reused.
-      this.#head.push(Buffer.from(piece.subarray(0, missing)));
-      const refusal = piece.length < missing ? null : findKindFault(await detectKind(this.head, null), this.#request);
+      // Copied, because the chunk may be a part of a larger buffer, or be reused.
+      this.#head.push(Buffer.from(chunk.subarray(0, missing)));
+      const refusal = chunk.length < missing ? null : findKindFault(await detectKind(this.head, null), this.#request);
       if (refusal !== null) return { kind: 'refused', refusal };
     }
     if (this.bytes === 0) return { kind: 'empty' };
     return this.#findMessage() ?? { kind: 'whole', sha256: hash.digest('hex') };
   }
 
-  /** A short JSON body in place of a file of another type: the service may say in it that it limits, or fails. */
+  /** Returns a short JSON body in place of a file of another type, which may state a limit or an error. */
   #findMessage(): ReceivedBody | null {
     const type = 'application/json';
     const refusal = findKindFault({ type, size: null, isDamaged: false }, this.#request);
@@ -125,7 +126,7 @@ export class FileBody implements BodySink {
   }
 }
 
-/** Makes the folder again: it may have been cleaned away, as folders for temporary files are. */
+/** Creates the file, and its folder, which a cleaner of temporary files may have removed. */
 async function createFile(file: string): Promise<FileHandle> {
   await mkdir(path.dirname(file), { recursive: true });
   return open(file, 'w', FILE_MODE);

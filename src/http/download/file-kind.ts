@@ -1,11 +1,12 @@
+/** Detects the type of a file, and the size of a picture, from its content (`detectKind`). */
 import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';
 
-/** The kind of a file by its content: its name and headers may be wrong. */
+/** Type and size of a file according to its content, because its name and headers may be wrong. */
 export interface FileKind {
   type: string;
-  /** Pixels; null for other files, and if no header holds the size. */
+  /** Pixels of a picture; null if unknown, and for other files. */
   size: PictureSize | null;
   /** True for a picture whose header is damaged. */
   isDamaged: boolean;
@@ -14,8 +15,8 @@ export interface FileKind {
 const TIFF = /^(?:II[*+]\0|MM\0[*+])$/;
 
 /**
- * Detects the type of a file from its first bytes, and the size of a picture, for which it reads the file at `path` if
- * the first bytes do not hold it; null while the file is being received.
+ * Detects the type of a file from its first bytes (`head`). If they do not contain the size of a picture, it reads the
+ * file at `path`, which is null while the file is incomplete.
  */
 export async function detectKind(head: Buffer, path: string | null): Promise<FileKind> {
   const type = await detectType(head);
@@ -25,9 +26,9 @@ export async function detectKind(head: Buffer, path: string | null): Promise<Fil
 }
 
 async function detectType(head: Buffer): Promise<string> {
-  // The library needs the directory of a TIFF, which may be at its end.
+  // The library needs the directory of a TIFF, which may be at the end of the file.
   const known = (await detectBinaryType(head)) ?? (TIFF.test(head.toString('latin1', 0, 4)) ? 'image/tiff' : null);
-  // The library recognises XML, but not what is written in it.
+  // The library recognises XML, but not SVG and HTML.
   if (known !== null && known !== 'application/xml') return known;
   return detectTextType(head) ?? known ?? 'application/octet-stream';
 }
@@ -45,10 +46,10 @@ async function detectBinaryType(head: Buffer): Promise<string | null> {
   }
 }
 
-/** Types that hold scripts: no `image/*` or `text/*` admits them, they have to be named. */
+/** Types that can contain scripts: they must be allowed by name, not by `image/*` or `text/*`. */
 const ACTIVE: ReadonlySet<string> = new Set(['image/svg+xml', 'text/html', 'application/xhtml+xml']);
 
-/** True if one of the patterns (`image/png`, `image/*`) admits a type. */
+/** True if one of the patterns (`image/png`, `image/*`) allows a type. */
 export function isAdmitted(type: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => pattern === type || (!ACTIVE.has(type) && pattern === type.replace(/\/.*$/, '/*')));
 }
@@ -56,15 +57,12 @@ export function isAdmitted(type: string, patterns: readonly string[]): boolean {
 /** Bytes of a text that are examined. */
 const SAMPLE_BYTES = 4_096;
 
-/** True for control characters besides blanks and the escape of ISO 2022. */
+/** True for a control character that texts do not contain. */
 function isBinary(byte: number): boolean {
   return byte < 9 || (byte > 13 && byte < 32 && byte !== 27);
 }
 
-/**
- * Distinguishes texts: pages and drawings, which may hold scripts, other XML, JSON, and any other text. Null for a binary
- * file. Takes time linear in the length of the head.
- */
+/** Detects HTML, SVG, other XML, JSON and plain text; null for a binary file. Takes linear time. */
 export function detectTextType(head: Buffer): string | null {
   const sample = head.subarray(0, SAMPLE_BYTES);
   if (sample.length === 0 || sample.some(isBinary)) return null;
@@ -100,7 +98,7 @@ interface PictureSize {
   height: number;
 }
 
-/** Types whose size the library reads. */
+/** Types whose pixels the library can read. */
 const SIZED_TYPES: ReadonlySet<string> = new Set(
   'apng avif bmp gif heic heif icns j2c jp2 jpeg jxl ktx png tiff vnd.adobe.photoshop webp x-icon'
     .split(' ')
@@ -109,13 +107,13 @@ const SIZED_TYPES: ReadonlySet<string> = new Set(
 
 /** Bytes to search if the first ones do not hold the size. */
 const MAX_SEARCHED_BYTES = 8_388_608;
-/** Pictures in boxes (ISO 23008-12), which are searched in a time that is quadratic in their length. */
+/** Box formats (ISO 23008-12): not searched beyond the first bytes, because that takes quadratic time. */
 const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/heif']);
 
-/** Their brands that are supported; a sequence has another one. */
+/** Their supported brands, which exclude image sequences. */
 const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
 
-/** Returns the size in the header of a picture; null if the format is not supported or the header has not arrived yet. */
+/** Returns the pixels in the header of a picture; null if the format is not supported or the header is incomplete. */
 async function readPictureSize(
   type: string,
   head: Buffer,
@@ -130,7 +128,7 @@ async function readPictureSize(
   return part === null ? 'damaged' : sizeInHeader(part);
 }
 
-/** The first directory of a TIFF is often after all of its pixels: returns it as if it followed the header. */
+/** Moves the directory of a TIFF, which is often after the pixels, to follow the header. */
 async function moveDirectoryFirst(handle: FileHandle): Promise<Buffer | null> {
   const head = await readBytes(handle, 0, 16);
   if (head.length < 16) return null;

@@ -8,25 +8,24 @@ import type { AnswerLimits } from '../rate-limit/answer-limits.ts';
 /** Headers of an answer: names in lower case, repeated headers as arrays. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The body of a response. */
-interface SeenBody {
+interface ResponseBody {
   /** The parsed body, also of an error response if it is JSON. */
   json: JsonValue | undefined;
-  /** True if the body is a record itself, as the profile describes them: a field `error` is one of its own. */
+  /** True if the body is one record, so that a field `error` belongs to it. */
   isRecord: boolean;
 }
 
-/** The part of an attempt's response that decides what to do next. */
-export interface Seen extends SeenBody {
+/** The parts of a response, or of a failed attempt, that decide the outcome. */
+export interface ReceivedResponse extends ResponseBody {
   /** 0 if no answer came. */
   status: number;
   headers: AnswerHeaders;
   limits: AnswerLimits;
-  /** Code of the failure that kept the answer from arriving whole; null if it is complete. */
+  /** Error code if the response is incomplete; null if it is complete. */
   transport: string | null;
-  /** Code of what is wrong with a complete body of a 2xx; null if it is usable. */
+  /** Error code of a complete 2xx with an unusable body; null if it is usable. */
   content: string | null;
-  /** The beginning of the body of an answer that is not a 2xx, as it came. */
+  /** The beginning of the body if the response is no 2xx, as sent. */
   excerpt: string;
 }
 
@@ -36,33 +35,33 @@ interface OutcomeRow extends OutcomeVerdict {
   failure?: readonly string[];
   /** `404` or `5xx`. */
   status?: readonly string[];
-  when?: (seen: Seen) => boolean;
+  when?: (response: ReceivedResponse) => boolean;
 }
 
 /** The decision about one attempt. */
 export interface OutcomeVerdict {
   outcome: Outcome;
-  /** Stable: scripts and the floors above match on it. */
+  /** Stable, because scripts and other modules match on it. */
   code: string;
   reason: string;
   hint?: string;
-  /** Attempts after which trying again is pointless, if that is fewer than the profile allows. */
+  /** Max attempts, if fewer than the profile allows. */
   attempts?: number;
 }
 
-/** A defect in a body is rarely cured by asking again: fewer attempts than for a lost connection. */
+/** A retry rarely fixes a defect in a body, so there are fewer attempts than for a lost connection. */
 const BODY_ATTEMPTS = 3;
 
 const THROTTLED = /rate.?limit|too many requests|throttl|quota exceeded|abuse detection/i;
 
-/** The answer of several servers to a client that speaks http to their port of https: nginx, Go, Apache. */
+/** The response of nginx, Go and Apache to http on their https port. */
 const WANTS_TLS = /plain HTTP request was sent to HTTPS|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled/i;
 
 const MORE_MEMORY =
   'Ask for smaller pages (page.size in the profile), or give the process more memory: a larger container, or ' +
   'NODE_OPTIONS=--max-old-space-size=<MiB>.';
 
-/** Rows for answers that did not arrive whole, or take too much memory. */
+/** Rows for incomplete responses, and for those that take too much memory. */
 const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'tls', 'the port does not speak TLS', {
     failure: ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
@@ -147,16 +146,13 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('retry', 'connection_lost', 'the connection was lost before the answer was complete', {
     failure: ['UND_ERR_*', 'E*'],
   }),
-  row('stop', 'network', 'the request failed', { failure: ['*'], when: (seen) => seen.transport !== null }),
+  row('stop', 'network', 'the request failed', { failure: ['*'], when: (response) => response.transport !== null }),
 ];
 
-/**
- * Placeholder in a hint for how the credential was sent. Services answer an unknown form of it with any of 400, 401
- * and 403.
- */
+/** Placeholder in a hint for how the credential was sent, because services refuse a wrong form by 400, 401 or 403. */
 export const SENT_AS = '{sent as}';
 
-/** Rows for complete answers with an error status; a named wait makes any passing failure a limit. */
+/** Rows for complete responses with an error status; with a stated wait, a temporary failure counts as a limit. */
 const STATUS_ROWS: readonly OutcomeRow[] = [
   row('limited', 'limited', 'the service limits the rate of requests', { status: ['429', '420', '430'] }),
   row('limited', 'limited', 'the service names a time to come back', {
@@ -174,7 +170,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('stop', 'bad_request', 'the service speaks https at this port', {
     status: ['400'],
-    when: (seen) => WANTS_TLS.test(seen.excerpt),
+    when: (response) => WANTS_TLS.test(response.excerpt),
     hint: 'Begin base_url with https://.',
   }),
   row('stop', 'bad_request', 'the service refuses the request', {
@@ -204,7 +200,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
 ];
 
-/** Rows for complete answers with a 2xx. */
+/** Rows for complete 2xx responses. */
 const CONTENT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'not_the_api', 'the answer is a web page, not JSON', {
     failure: ['not_the_api'],
@@ -212,7 +208,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
   }),
   row('stop', 'not_the_api', 'the answer is declared as a web page', {
     status: ['2xx'],
-    when: (seen) => /^\s*(text\/html|application\/xhtml)/i.test(String(seen.headers['content-type'] ?? '')),
+    when: (response) => /^\s*(text\/html|application\/xhtml)/i.test(String(response.headers['content-type'] ?? '')),
     hint: 'Check base_url; if the service really sends JSON so, say so in outcomes of the profile.',
   }),
   row('stop', 'unsupported_charset', 'the body is in a charset that is not supported', {
@@ -224,17 +220,17 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'bad_content', 'the body cannot be used', { failure: ['*'] }),
   row('limited', 'limited', 'the service limits the rate of requests, by its body', {
     status: ['2xx'],
-    when: (seen) => THROTTLED.test(errorIn(seen)),
+    when: (response) => THROTTLED.test(errorIn(response)),
   }),
   row('retry', 'error_in_body', 'the answer is a success by status and an error by content', {
     status: ['2xx'],
-    when: (seen) => errorIn(seen) !== '',
+    when: (response) => errorIn(response) !== '',
     attempts: BODY_ATTEMPTS,
     hint: `If such an answer is good and whole, take it for that by its own words, in the profile: ${outcomeRule('errors, contains: its words')}.`,
   }),
   row('retry', 'partial_answer', 'the answer says of itself that it leaves something out', {
     status: ['2xx'],
-    when: (seen) => partialSignIn(seen) !== '',
+    when: (response) => partialSignIn(response) !== '',
     attempts: BODY_ATTEMPTS,
     hint: `Ask for smaller pages (page.size in the profile). If the field means something else, say so there: ${outcomeRule('the field, contains: "true"')}.`,
   }),
@@ -243,7 +239,7 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
 
 const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
 
-/** Rows for a token endpoint: answers that say nothing about the client. */
+/** Rows for a token endpoint, except responses about the client, which the grant reads. */
 const TOKEN_ROWS: readonly OutcomeRow[] = [
   row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
   row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
@@ -261,7 +257,7 @@ const TOKEN_ROWS: readonly OutcomeRow[] = [
 /** The built-in rows, in the order of evaluation. */
 const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
-/** The row of a profile that takes a success of which the body holds something at a path for what its status says. */
+/** An example row that accepts a 2xx whose body has a value at the path. */
 function outcomeRule(path: string): string {
   return `outcomes: [{ status: '2xx', body: { path: ${path} }, outcome: ok }]`;
 }
@@ -270,52 +266,50 @@ function row(outcome: OutcomeRow['outcome'], code: string, reason: string, rest:
   return { ...rest, outcome, code, reason };
 }
 
-/** True for a Retry-After that the rate limiter waits for. */
-function namesWait({ limits }: Seen): boolean {
+/** True if the response states a wait in Retry-After. */
+function namesWait({ limits }: ReceivedResponse): boolean {
   return limits.retryAfterMs !== null;
 }
 
-/** A 403 that means "slow down": a named wait, nothing remaining, or words to that effect in the body. */
-function saysThrottled(seen: Seen): boolean {
-  return namesWait(seen) || seen.limits.isExhausted || THROTTLED.test(seen.excerpt);
+/** True for a 403 that is a rate limit: it states a wait, an exhausted quota, or says so in the body. */
+function saysThrottled(response: ReceivedResponse): boolean {
+  const isExhausted = response.limits.quotas.some(({ remaining }) => remaining === 0);
+  return namesWait(response) || isExhausted || THROTTLED.test(response.excerpt);
 }
 
-/** Names under which services say that an answer leaves something out: GitHub's search, Elasticsearch, GraphQL gateways. */
-const LEFT_OUT = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)$/i;
+/** Fields of GitHub search, Elasticsearch and GraphQL gateways that mark an incomplete response. */
+const INCOMPLETE_FIELD = /^(?:(?:is_?)?(?:partial|incomplete)(?:_?results?)?|timed_?out)$/i;
 
 /**
- * Returns the error at the top of a body as text, also next to records; empty if absent. A service that could query
- * only some of its parts returns their records with a success status.
+ * Returns `error` and `errors` of a body as text; empty if absent. Records may be next to them, if a service could query
+ * only some of its parts.
  */
-export function errorIn({ json, isRecord }: SeenBody): string {
+export function errorIn({ json, isRecord }: ResponseBody): string {
   if (!isObject(json) || isRecord) return '';
-  const said = [json['error'], json['errors']].filter((value) => value !== undefined && isSaid(value));
-  return said.map((value) => searchableText(value ?? null)).join(' ');
+  const errors = [json['error'], json['errors']].filter((value) => value !== undefined && statesError(value));
+  return errors.map((value) => searchableText(value ?? null)).join(' ');
 }
 
-/**
- * The path of the field by which a body says of itself that it is not whole: at its top, in `meta`, or by shards that
- * failed; empty if none does.
- */
-export function partialSignIn({ json, isRecord }: SeenBody): string {
+/** Returns the path of the field that marks a body as incomplete, at its top, in `meta` or `_shards`; empty if none does. */
+export function partialSignIn({ json, isRecord }: ResponseBody): string {
   if (!isObject(json) || isRecord) return '';
   const { meta, _shards: shards } = json;
   if (isObject(shards) && typeof shards['failed'] === 'number' && shards['failed'] > 0) return '_shards.failed';
-  const inMeta = isObject(meta) ? leftOutKey(meta) : undefined;
-  return leftOutKey(json) ?? (inMeta === undefined ? '' : `meta.${inMeta}`);
+  const inMeta = isObject(meta) ? incompleteField(meta) : undefined;
+  return incompleteField(json) ?? (inMeta === undefined ? '' : `meta.${inMeta}`);
 }
 
-function leftOutKey(object: JsonObject): string | undefined {
-  return Object.keys(object).find((key) => object[key] === true && LEFT_OUT.test(key));
+function incompleteField(object: JsonObject): string | undefined {
+  return Object.keys(object).find((key) => object[key] === true && INCOMPLETE_FIELD.test(key));
 }
 
-/** `{ code: 0, message: '' }` says as little as null does. */
-function isSaid(value: JsonValue): boolean {
-  if (Array.isArray(value)) return value.some(isAnything);
-  return isObject(value) ? Object.values(value).some(isAnything) : isAnything(value);
+/** `{ code: 0, message: '' }` states no error, like null. */
+function statesError(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.some(hasValue);
+  return isObject(value) ? Object.values(value).some(hasValue) : hasValue(value);
 }
 
-function isAnything(value: JsonValue): boolean {
+function hasValue(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (isObject(value)) return Object.keys(value).length > 0;
   return value !== null && value !== false && value !== '' && value !== 0;
@@ -330,14 +324,14 @@ function searchableText(value: JsonValue): string {
   }
 }
 
-/** Decides every answer and failure by one table: the profile's rows first, then the built-in ones. */
-export function createJudge(rules: readonly OutcomeRule[]): (seen: Seen) => OutcomeVerdict {
+/** Creates the function that decides the outcome of a response: by the rows of the profile, then by the built-in ones. */
+export function createJudge(rules: readonly OutcomeRule[]): (response: ReceivedResponse) => OutcomeVerdict {
   const profileRows = rules.map(rowOfRule);
-  return (seen) => {
-    const verdict = seen.transport === null ? firstMatch(profileRows, seen) : undefined;
-    // A profile may call a status `ok`, but that does not make an unreadable body readable.
-    if (verdict !== undefined && !(verdict.outcome === 'ok' && seen.json === undefined)) return verdict;
-    return firstMatch(BUILT_IN_ROWS, seen) ?? NO_ROW;
+  return (response) => {
+    const verdict = response.transport === null ? firstMatch(profileRows, response) : undefined;
+    // A body that cannot be parsed is never `ok`, whatever the profile says.
+    if (verdict !== undefined && !(verdict.outcome === 'ok' && response.json === undefined)) return verdict;
+    return firstMatch(BUILT_IN_ROWS, response) ?? NO_ROW;
   };
 }
 
@@ -348,22 +342,22 @@ const NO_ROW: OutcomeVerdict = {
   hint: 'Add a row to outcomes in the profile that says what this status means.',
 };
 
-/** Decides an answer of a token endpoint: `ok` is one that the grant itself reads. */
+/** Decides the outcome of a response of a token endpoint; `ok` if the grant has to read it. */
 export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
   return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
 }
 
-/** The verdict about an answer that its request takes for one that says `skip`; null for any other. */
-export function declaredVerdict(rule: AnswerRule | undefined, seen: Seen): OutcomeVerdict | null {
-  if (rule === undefined || seen.transport !== null || !rule.status.includes(seen.status)) return null;
-  return rule.body === null || bodyMatches(seen.json, rule.body) ? DECLARED : null;
+/** Returns the outcome `skip` if the response matches the rule of its request; null otherwise. */
+export function matchSkipRule(rule: AnswerRule | undefined, response: ReceivedResponse): OutcomeVerdict | null {
+  if (rule === undefined || response.transport !== null || !rule.status.includes(response.status)) return null;
+  return rule.body === null || bodyMatches(response.json, rule.body) ? DECLARED : null;
 }
 
 const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says what this answer means' } as const;
 
-function firstMatch(rows: readonly OutcomeRow[], seen: Seen): OutcomeRow | undefined {
-  const failure = seen.transport ?? seen.content;
-  return rows.find((row) => fits(row, seen.status, failure) && (row.when === undefined || row.when(seen)));
+function firstMatch(rows: readonly OutcomeRow[], response: ReceivedResponse): OutcomeRow | undefined {
+  const failure = response.transport ?? response.content;
+  return rows.find((row) => fits(row, response.status, failure) && (row.when === undefined || row.when(response)));
 }
 
 function fits(row: OutcomeRow, status: number, failure: string | null): boolean {
@@ -385,7 +379,7 @@ function isStatus(pattern: string, status: number): boolean {
 function rowOfRule(rule: OutcomeRule): OutcomeRow {
   return {
     ...(rule.status === undefined ? {} : { status: [rule.status].flat() }),
-    when: (seen) => meetsConditions({ ...rule, status: undefined }, seen),
+    when: (response) => meetsConditions({ ...rule, status: undefined }, response),
     outcome: rule.outcome,
     code: rule.outcome === 'limited' ? 'limited' : 'outcome_rule',
     reason: rule.reason ?? 'a rule of the profile decides so',
@@ -396,21 +390,21 @@ function rowOfRule(rule: OutcomeRule): OutcomeRow {
 /** True if all conditions hold for an answer. */
 export function meetsConditions(
   { status, header, body }: AnswerConditions,
-  seen: { status: number; headers: AnswerHeaders; json: JsonValue | undefined },
+  response: { status: number; headers: AnswerHeaders; json: JsonValue | undefined },
 ): boolean {
   return (
-    (status === undefined || [status].flat().some((pattern) => isStatus(pattern, seen.status))) &&
-    (header === undefined || contains(headerText(seen.headers, header.name), header.contains)) &&
-    (body === undefined || bodyMatches(seen.json, body))
+    (status === undefined || [status].flat().some((pattern) => isStatus(pattern, response.status))) &&
+    (header === undefined || contains(headerText(response.headers, header.name), header.contains)) &&
+    (body === undefined || bodyMatches(response.json, body))
   );
 }
 
-/** True if the value is present and not null, and contains the text if one is given. */
+/** True if the value at the path is not null, and contains the text if there is one. */
 export function bodyMatches(
   json: JsonValue | undefined,
-  place: { path: string; contains?: string | null | undefined },
+  condition: { path: string; contains?: string | null | undefined },
 ): boolean {
-  return contains(textAt(json, place.path), place.contains ?? undefined);
+  return contains(textAt(json, condition.path), condition.contains ?? undefined);
 }
 
 /** All values of a header as one text; undefined if the header is absent. */

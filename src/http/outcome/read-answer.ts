@@ -1,8 +1,3 @@
-/**
- * Decodes and parses the body of an answer, strictly and within limits, before the outcome table judges it
- * (`interpret`).
- */
-import { constants, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -20,15 +15,14 @@ import {
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { AnswerHold } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
-import type { Seen } from './outcome-table.ts';
+import type { ReceivedResponse } from './outcome-table.ts';
 
-/** Made once: creating a decoder costs more than decoding a small page. Fatal: bytes are never changed silently. */
+/** Decodes and parses the body of an answer within limits, before the outcome table decides (`interpret`). */
+
+/** Created once, because that takes longer than to decode a small page. Fatal: invalid bytes are an error. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Of a longer body no string can be made, which is seen at once. */
-const MAX_LAZY_BYTES = constants.MAX_STRING_LENGTH;
-
-/** Charset labels that are taken, and what decodes them. ASCII is read as UTF-8, of which it is a part. */
+/** Supported charsets and their decoders. */
 const CHARSETS: Readonly<Record<string, string>> = {
   'us-ascii': 'utf-8',
   ascii: 'utf-8',
@@ -45,39 +39,23 @@ const CHARSETS: Readonly<Record<string, string>> = {
 /** A body as UTF-8 and as a string, neither with a byte order mark. */
 interface DecodedText {
   bytes: Buffer;
-  /** Made with its first use. */
-  readonly text: string;
+  text: string;
 }
 
-/**
- * The text of a body, strictly: invalid bytes are an error and a byte order mark is dropped. JSON is UTF-8 unless the
- * Content-Type names another charset. Throws `SyncError` `bad_text` or `unsupported_charset`.
- */
+/** Decodes a body as UTF-8 or the charset of Content-Type. Throws `SyncError` `bad_text` or `unsupported_charset`. */
 export function decodeText(bytes: Buffer, contentType: string): DecodedText {
   const decoder = decoderFor(bytes, contentType);
   try {
-    if (decoder === utf8 && bytes.length <= MAX_LAZY_BYTES && isUtf8(bytes)) return lazyText(bytes);
     const text = decoder.decode(bytes);
-    return { text, bytes: decoder === utf8 ? unmarked(bytes) : Buffer.from(text) };
+    return { text, bytes: decoder === utf8 ? withoutBom(bytes) : Buffer.from(text) };
   } catch (cause) {
     throw new SyncError('bad_text', `the body is not valid ${decoder.encoding}`, { recovery: 'retry', cause });
   }
 }
 
-function lazyText(marked: Buffer): DecodedText {
-  const bytes = unmarked(marked);
-  let text: string | null = null;
-  return {
-    bytes,
-    get text() {
-      return (text ??= bytes.toString());
-    },
-  };
-}
-
-function unmarked(bytes: Buffer): Buffer {
-  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  return marked ? bytes.subarray(3) : bytes;
+function withoutBom(bytes: Buffer): Buffer {
+  const hasBom = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return hasBom ? bytes.subarray(3) : bytes;
 }
 
 function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {
@@ -91,31 +69,29 @@ function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {
   return new TextDecoder(bigEndian ? 'utf-16be' : charset, { fatal: true });
 }
 
-/** Bytes that are kept of the body of an error answer. */
+/** Bytes of an error body that are read. */
 const MAX_EXCERPT_BYTES = 65_536;
 const CONTEXT_LENGTH = 40;
 
-/** An answer's content, before it is judged. */
+/** The content of an answer, before its outcome is decided. */
 export interface AnswerReading {
-  seen: Omit<Seen, 'limits'>;
+  response: Omit<ReceivedResponse, 'limits'>;
   /** The body of a 2xx as UTF-8, empty otherwise. */
   bytes: Buffer;
-  /** The defect of the body, as a sentence; empty if the code of the failure says it all. */
+  /** What is wrong with the body, as a sentence; empty if the error code is enough. */
   defect: string;
 }
 
-/** How much one body may hold: values on all levels, and characters of long numbers. */
-export interface BodyBounds {
+/** Limits of one body, and the memory reserved for it. */
+interface BodyLimits {
+  /** Max values on all levels. */
   values: number;
+  /** Max characters of long numbers together. */
   digits: number;
-}
-
-/** The same, and the account of the memory that it takes. */
-interface Limits extends BodyBounds {
   hold: AnswerHold;
 }
 
-/** Bytes of memory that a body takes for each of its own (as bytes, as text, in its values), and for each value. */
+/** Estimated memory of a body: per byte (as bytes, text and values), and per value. */
 const MEMORY_PER_BYTE = 3;
 const MEMORY_PER_VALUE = 300;
 
@@ -124,24 +100,28 @@ interface BodyContent {
   json: JsonValue | undefined;
   code: string | null;
   defect: string;
-  /** The text to show of a body that is no JSON. */
+  /** The text to quote from a body that is no JSON. */
   excerpt: string;
 }
 
 const NOTHING: BodyContent = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
 
 /**
- * Decodes and parses an answer's body, strictly for a success and as far as it goes for an error. A body that would take too
- * much memory is not parsed. Never throws.
+ * Decodes and parses the body of an answer; that of an error only if it is JSON. A body that would take too much memory
+ * is not parsed. Never throws.
  */
-export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boolean, limits: Limits): AnswerReading {
+export function interpret(
+  answer: WireAnswer,
+  isRecord: (body: JsonValue) => boolean,
+  limits: BodyLimits,
+): AnswerReading {
   const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
   const content = success
     ? readContent(answer, limits)
     : errorContent(answer.bytes.toString('utf8', 0, MAX_EXCERPT_BYTES));
   const { json } = content;
   return {
-    seen: {
+    response: {
       status: answer.status,
       headers: answer.headers,
       transport: answer.failure,
@@ -155,21 +135,21 @@ export function interpret(answer: WireAnswer, isRecord: (body: JsonValue) => boo
   };
 }
 
-function readContent({ bytes, headers }: WireAnswer, limits: Limits): BodyContent {
+function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyContent {
   let decoded: DecodedText = { text: '', bytes };
   try {
     limits.hold.resize(bytes.length * MEMORY_PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
-    admit(decoded.bytes, limits);
-    const json = parseJson(decoded.bytes.toString());
+    checkSize(decoded.bytes, limits);
+    const json = parseJson(decoded.text);
     return json === null ? { ...NOTHING, json, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     return {
       ...NOTHING,
-      // Only a parser quotes what came.
+      // Only the message of the parser quotes the body.
       bytes: error.code === 'bad_json' ? decoded.bytes : NOTHING.bytes,
       code: error.code,
       defect: error.message + around(decoded.text, error.message),
@@ -181,7 +161,7 @@ function isContainer(bytes: Buffer): boolean {
   return bytes[0] === OPEN_BRACE || bytes[0] === OPEN_BRACKET;
 }
 
-/** The content of a body that holds nothing, or a page for people; null for any other. */
+/** Returns the content of an empty body or a web page; null for any other. */
 function otherThanJson(text: string): BodyContent | null {
   const start = text.search(/\S/);
   if (start === -1) return { ...NOTHING, code: 'empty_body' };
@@ -190,8 +170,8 @@ function otherThanJson(text: string): BodyContent | null {
     : null;
 }
 
-/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and what the account throws. */
-function admit(bytes: Buffer, limits: Limits): void {
+/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and those of `hold`. */
+function checkSize(bytes: Buffer, limits: BodyLimits): void {
   const { values, digits } = jsonSize(bytes);
   if (values > limits.values) throw beyond('too_many_values', `the body holds more than ${limits.values} values`);
   if (digits > limits.digits) {
@@ -208,7 +188,7 @@ function errorContent(excerpt: string): BodyContent {
   return { ...NOTHING, json: looseJson(excerpt), excerpt };
 }
 
-/** The text around the position that a parser's message names; empty if it names none. */
+/** Quotes the text around the position in a parser's message; empty if it has none. */
 function around(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined) return '';
@@ -224,30 +204,25 @@ function looseJson(text: string): JsonValue | undefined {
   }
 }
 
-/** Says whether a body is a record itself and no page of them, by the places and keys that the profile's resources name. */
-export function recordFinder(profile: Profile): (body: JsonValue) => boolean {
+/** Creates the test whether a body is one record: it has an `id`, and nothing at the `records` of any resource. */
+export function createRecordTest(profile: Profile): (body: JsonValue) => boolean {
   const resources = Object.values(profile.resources);
-  const places = [...new Set(resources.map((resource) => resource.records))].filter((place) => place !== '');
-  const keys = [...new Set(resources.flatMap((resource) => [resource.id].flat()))];
+  const lists = new Set(resources.map((resource) => resource.records).filter((path) => path !== ''));
+  const keys = new Set(resources.flatMap((resource) => resource.id));
   return (body) =>
-    keys.some((key) => fieldAt(body, key) !== undefined) && !places.some((place) => isFilled(fieldAt(body, place)));
+    [...keys].some((key) => fieldAt(body, key) !== undefined) &&
+    ![...lists].some((path) => isFilled(fieldAt(body, path)));
 }
 
 function isFilled(value: JsonValue | undefined): boolean {
   return Array.isArray(value) ? value.length > 0 : isObject(value) && Object.keys(value).length > 0;
 }
 
-/** Values of a text on all levels, and the characters of its numbers of sixteen digits and more. */
-interface JsonSize {
-  values: number;
-  digits: number;
-}
-
 /**
- * Measures a JSON text by its bytes before it is parsed: a parsed value takes up to a hundred bytes for two of the
- * text's. Nothing is validated and nothing recurses.
+ * Counts the values of a JSON text and the characters of its numbers of 16 digits or more, before it is parsed: a parsed
+ * value may take 50 times the memory of its text. Does not validate or recurse.
  */
-export function jsonSize(bytes: Uint8Array): JsonSize {
+function jsonSize(bytes: Uint8Array): { values: number; digits: number } {
   let [values, digits] = [1, 0];
   let at = 0;
   while (at < bytes.length) {

@@ -1,9 +1,11 @@
-/** Reads what an answer says about rate limits: waits and quotas, in the headers and body fields of a dialect. */
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
-import { readAnswerAge } from '../../model/answer-age.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
+import { fieldAt } from '../../rows/records/as-record.ts';
+import { readAnswerAge } from '../client.ts';
+
+/** Reads the rate limits that an answer states: waits and quotas, in the headers and body fields of a dialect. */
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -14,50 +16,50 @@ export interface QuotaHint {
   /** Milliseconds from the answer until the window ends. */
   resetMs: number | null;
   windowMs: number | null;
-  /** Requests per second that come back. */
+  /** Requests per second by which the quota is refilled. */
   refill: number | null;
-  /** False if the quota counts something else (bytes, tokens): then only its exhaustion means anything. */
+  /** False if the quota counts something else (bytes, tokens): then it only matters when exhausted. */
   requests: boolean;
 }
 
-/** All that one answer says about the limits. Waits are milliseconds from its arrival and never negative. */
+/** The limits that one answer states. Waits are milliseconds from its arrival, never negative. */
 export interface AnswerLimits {
-  /** `Retry-After`, or what the dialect calls so; null if it is absent or cannot be read. */
+  /** `Retry-After`, or the same field of the dialect; null if it is absent or unreadable. */
   retryAfterMs: number | null;
-  /** Nothing may be sent before this has passed: the first rung of the ladder that states a wait; null if none does. */
+  /** The wait before the next request; null if none is stated, or the quotas state it. */
   waitMs: number | null;
   quotas: QuotaHint[];
-  /** True if one of the usual fields says that no request is left, whether or not the dialect names it. */
-  isExhausted: boolean;
 }
 
 /** The part of an answer that may carry limits. */
 interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The parsed body if there is one: some services say "throttled" only there. */
+  /** The parsed body: some services state limits only there. */
   body?: JsonValue | undefined;
-  /** Local epoch milliseconds; used if the response has no usable `Date`. */
+  /** Epoch milliseconds of the local clock; used if the response has no usable `Date`. */
   receivedAt: number;
 }
 
 /** One entry of the dialect, and its value in the answer. */
-type FoundEntry = { entry: RateEntry; value: string };
+interface FoundEntry {
+  entry: RateEntry;
+  value: string;
+}
 
-/** The sum of the found entries, while they are read. */
+/** The limits found so far while one answer is read. */
 interface LimitsReading {
   serverNow: number;
   retryAfterMs: number | null;
   vendorWaitMs: number | null;
   bucket: string | null;
-  drafts: Map<string, QuotaHint>;
+  quotas: Map<string, QuotaHint>;
 }
 
 /**
- * Reads an answer's limits by a dialect, once for all who go by them. The ladder: `Retry-After`, then an exhausted quota
- * with its reset (`RateLimit` and its like), then a vendor's own wait; below it comes the budget's own pause. Absolute
- * times are read against the answer's `Date`. Of an answer out of a cache (`Age` above 0) only the first rung is read.
- * A field that is malformed, negative or implausible is left out. Source: RFC 9110,
- * draft-ietf-httpapi-ratelimit-headers.
+ * Reads the limits that an answer states, by a dialect. A wait comes from `Retry-After`, else from an exhausted quota
+ * with a reset (`RateLimit` and similar headers), else from a vendor's own field. Absolute times are relative to the
+ * answer's `Date`. Of a cached answer (`Age` above 0) only `Retry-After` counts. Malformed, negative and implausible
+ * fields are ignored. Sources: RFC 9110, draft-ietf-httpapi-ratelimit-headers.
  */
 export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): AnswerLimits {
   const { headers, body } = answer;
@@ -66,121 +68,124 @@ export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): Answ
     retryAfterMs: null,
     vendorWaitMs: null,
     bucket: null,
-    drafts: new Map(),
+    quotas: new Map(),
   };
-  const cached = readAnswerAge(headers).ageMs > 0;
+  const isCached = readAnswerAge(headers).ageMs > 0;
   for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
-    if (cached && found.entry.means !== 'retry_after') continue;
-    READERS[found.entry.means](reading, found);
+    if (!isCached || found.entry.means === 'retry_after') readEntry(reading, found);
   }
-  const quotas = quotasOf(reading);
+  const quotas = usableQuotas(reading);
   const { retryAfterMs, vendorWaitMs } = reading;
   const isReset = quotas.some((quota) => quota.remaining === 0 && quota.resetMs !== null);
-  const waitMs = retryAfterMs ?? (isReset ? null : vendorWaitMs || null);
-  return { retryAfterMs, waitMs, quotas, isExhausted: !cached && isExhausted(headers) };
+  return { retryAfterMs, waitMs: retryAfterMs ?? (isReset ? null : vendorWaitMs || null), quotas };
 }
 
-/**
- * Returns the wait of `Retry-After` in milliseconds, for a service without a dialect; null if it is absent or
- * unreadable.
- */
+/** Returns the wait of `Retry-After` in milliseconds, without a dialect; null if it is absent or unreadable. */
 export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
   const value = textOf(answer.headers['retry-after']);
   return value === undefined ? null : longestWait(value, 'auto', serverNow(answer));
-}
-
-const USUAL_REMAINING = ['x-ratelimit-remaining', 'x-rate-limit-remaining', 'ratelimit-remaining'];
-
-function isExhausted(headers: RateAnswer['headers']): boolean {
-  const members = rateLimitMembers(textOf(headers['ratelimit']) ?? '') ?? [];
-  const counts = USUAL_REMAINING.map((name) => countIn(textOf(headers[name]) ?? ''));
-  return [...members.map(({ remaining }) => remaining), ...counts].includes(0);
 }
 
 function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
   return clockOf(headers['date'], receivedAt) ?? receivedAt;
 }
 
-/** Takes one value into the reading, unless it cannot be used. */
-type EntryReader = (reading: LimitsReading, found: FoundEntry) => void;
-
-const READERS: Readonly<Record<RateEntry['means'], EntryReader>> = {
-  retry_after: (reading, found) => wait(reading, found, 'retryAfterMs'),
-  wait: (reading, found) => wait(reading, found, 'vendorWaitMs'),
-  limit: (reading, found) => {
-    if (countIn(found.value) !== null) return number(reading, found, 'limit');
-    const members = policyMembers(found.value) ?? [];
-    const [first, ...policies] = members;
-    if (first?.limit === undefined) return;
-    const same = policies.find((policy) => policy.limit === first.limit);
-    merge(reading, found.entry, '', { limit: first.limit, windowMs: milliseconds(same?.window) });
-    for (const policy of policies) if (policy !== same) policyQuota(reading, found, policy, `/${policy.window}s`);
-  },
-  remaining: (reading, found) => number(reading, found, 'remaining'),
-  refill: (reading, found) => number(reading, found, 'refill'),
-  used_of_limit: (reading, found) => {
-    const [used = null, limit = null, ...rest] = found.value.split('/').map(countIn);
-    if (used === null || limit === null || rest.length > 0) return;
-    merge(reading, found.entry, '', { limit, remaining: Math.max(0, limit - used) });
-  },
-  reset: (reading, found) => time(reading, found, 'resetMs'),
-  window: (reading, found) => time(reading, found, 'windowMs'),
-  bucket: (reading, found) => {
-    reading.bucket = found.value;
-  },
-  ratelimit: (reading, found) => {
-    for (const member of rateLimitMembers(found.value) ?? []) {
-      const resetMs = milliseconds(member.reset);
-      const said = { remaining: member.remaining ?? null, resetMs, requests: member.requests };
-      merge(reading, found.entry, `/${member.name}`, { ...said, ...(member.limit ? { limit: member.limit } : {}) });
+/** Adds one value to the reading, unless it cannot be read. */
+function readEntry(reading: LimitsReading, { entry, value }: FoundEntry): void {
+  const { means, unit, group } = entry;
+  switch (means) {
+    case 'retry_after':
+      reading.retryAfterMs = maxWait(reading.retryAfterMs, longestWait(value, unit, reading.serverNow));
+      break;
+    case 'wait':
+      reading.vendorWaitMs = maxWait(reading.vendorWaitMs, longestWait(value, unit, reading.serverNow));
+      break;
+    case 'limit':
+      readLimit(reading, entry, value);
+      break;
+    case 'remaining':
+    case 'refill':
+      updateQuota(reading, entry, { [means]: countIn(value) });
+      break;
+    case 'used_of_limit': {
+      const [used = null, limit = null, ...rest] = value.split('/').map(countIn);
+      if (used === null || limit === null || rest.length > 0) break;
+      updateQuota(reading, entry, { limit, remaining: Math.max(0, limit - used) });
+      break;
     }
-  },
-  ratelimit_policy: (reading, found) => {
-    for (const member of policyMembers(found.value) ?? []) policyQuota(reading, found, member, `/${member.name}`);
-  },
-};
-
-function wait(reading: LimitsReading, { entry, value }: FoundEntry, field: 'retryAfterMs' | 'vendorWaitMs'): void {
-  const waitMs = longestWait(value, entry.unit, reading.serverNow);
-  if (waitMs !== null) reading[field] = Math.max(reading[field] ?? 0, waitMs);
+    case 'reset':
+    case 'window': {
+      const field = means === 'reset' ? 'resetMs' : 'windowMs';
+      const known = reading.quotas.get(group)?.[field] ?? (means === 'window' ? entry.window_ms : undefined);
+      updateQuota(reading, entry, { [field]: known ?? waitIn(value, unit, reading.serverNow) });
+      break;
+    }
+    case 'bucket':
+      reading.bucket = value;
+      break;
+    case 'ratelimit':
+      for (const { name, limit, remaining, reset, requests } of rateLimitMembers(value) ?? []) {
+        updateQuota(
+          reading,
+          entry,
+          { limit: limit || null, remaining, resetMs: milliseconds(reset), requests },
+          `/${name}`,
+        );
+      }
+      break;
+    case 'ratelimit_policy':
+      for (const policy of policyMembers(value) ?? [])
+        updateQuota(reading, entry, policyHint(policy), `/${policy.name}`);
+  }
 }
 
-function policyQuota(reading: LimitsReading, { entry }: FoundEntry, member: FieldMember, suffix: string): void {
-  const said = { limit: member.limit ?? null, windowMs: milliseconds(member.window) };
-  merge(reading, entry, suffix, member.requests ? said : { ...said, requests: false });
+function maxWait(known: number | null, wait: number | null): number | null {
+  return wait === null ? known : Math.max(known ?? 0, wait);
 }
 
-function number(reading: LimitsReading, { entry, value }: FoundEntry, field: 'limit' | 'remaining' | 'refill'): void {
+/** Reads a number, or the list of draft 6 (`10, 10;w=1, 1000;w=3600`): the limit, then policies, which are quotas too. */
+function readLimit(reading: LimitsReading, entry: RateEntry, value: string): void {
   const count = countIn(value);
-  if (count !== null) merge(reading, entry, '', { [field]: count });
+  if (count !== null) return updateQuota(reading, entry, { limit: count });
+  const [first, ...policies] = policyMembers(value) ?? [];
+  if (first?.limit === undefined) return;
+  const own = policies.find((policy) => policy.limit === first.limit);
+  updateQuota(reading, entry, { limit: first.limit, windowMs: milliseconds(own?.window) });
+  for (const policy of policies)
+    if (policy !== own) updateQuota(reading, entry, policyHint(policy), `/${policy.window}s`);
 }
 
-function time(reading: LimitsReading, { entry, value }: FoundEntry, field: 'resetMs' | 'windowMs'): void {
-  const wait = waitIn(value, entry.unit, reading.serverNow);
-  if (wait !== null && draftOf(reading, entry, '')[field] === null) merge(reading, entry, '', { [field]: wait });
+function policyHint({ limit, window, requests }: FieldMember): QuotaStatement {
+  return { limit, windowMs: milliseconds(window), requests: requests ? undefined : false };
 }
 
-function draftOf(reading: LimitsReading, entry: RateEntry, suffix: string): QuotaHint {
+/** What one value states about a quota; undefined and null for what it does not state. */
+type QuotaStatement = { [Field in keyof QuotaHint]?: QuotaHint[Field] | undefined };
+
+/** Updates the quota of the entry's group; a window of 0 is ignored. */
+function updateQuota(reading: LimitsReading, entry: RateEntry, stated: QuotaStatement, suffix = ''): void {
+  const values = Object.entries(stated).filter(
+    ([field, value]) => value !== null && value !== undefined && !(field === 'windowMs' && value === 0),
+  );
+  if (values.length === 0) return;
   const name = entry.group + suffix;
-  const known = reading.drafts.get(name);
-  if (known) return known;
   const { window_ms: windowMs = null, refill = null, requests } = entry;
-  const draft = { name, limit: null, remaining: null, resetMs: null, windowMs, refill, requests };
-  reading.drafts.set(name, draft);
-  return draft;
+  const known = reading.quotas.get(name) ?? {
+    name,
+    limit: null,
+    remaining: null,
+    resetMs: null,
+    windowMs,
+    refill,
+    requests,
+  };
+  reading.quotas.set(name, { ...known, ...Object.fromEntries(values) });
 }
 
-/** A window without any length says nothing. */
-function merge(reading: LimitsReading, entry: RateEntry, suffix: string, said: Partial<QuotaHint>): void {
-  const told = Object.entries(said).filter(([name, value]) => value !== null && !(name === 'windowMs' && value === 0));
-  Object.assign(draftOf(reading, entry, suffix), Object.fromEntries(told));
-}
-
-/** The quotas that state what is left, or their rate: others are no use. */
-function quotasOf({ bucket, drafts }: LimitsReading): QuotaHint[] {
-  const quotas = [...drafts.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
-  if (bucket !== null) for (const quota of quotas) quota.name += `#${bucket}`;
-  return quotas;
+/** The quotas that state what remains, or a rate. */
+function usableQuotas({ bucket, quotas }: LimitsReading): QuotaHint[] {
+  const usable = [...quotas.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
+  return bucket === null ? usable : usable.map((quota) => ({ ...quota, name: `${quota.name}#${bucket}` }));
 }
 
 function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): FoundEntry[] {
@@ -199,7 +204,7 @@ const WINDOWS_MS: Readonly<Record<string, number>> = {
   month: 2_592_000_000,
 };
 
-/** `x-ratelimit-limit-{window}`: each window that the answer names is a quota of its own. */
+/** For `x-ratelimit-limit-{window}`: each window in the answer is a quota. */
 function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): FoundEntry[] {
   return Object.entries(WINDOWS_MS).flatMap(([word, window_ms]) => {
     const value = textOf(headers[entry.at.replace('{window}', word)]);
@@ -210,17 +215,12 @@ function windowsFound(headers: RateAnswer['headers'], entry: RateEntry): FoundEn
 
 function bodyFound(body: JsonValue | undefined, dialect: RateDialect): FoundEntry[] {
   return dialect.body.flatMap((entry) => {
-    const value = entry.at.split('.').reduce<unknown>(member, body);
+    const value = body === undefined ? undefined : fieldAt(body, entry.at);
     return typeof value === 'number' || typeof value === 'string' ? [{ entry, value: String(value).trim() }] : [];
   });
 }
 
-function member(value: unknown, key: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-  return Object.entries(value).find(([name]) => name === key)?.[1];
-}
-
-/** A repeated header is one value with commas, RFC 9110 section 5.3. */
+/** Joins a repeated header with commas (RFC 9110, section 5.3). */
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value?.trim();
 }
@@ -237,19 +237,19 @@ interface FieldMember {
 }
 
 /**
- * Members of `RateLimit`: the list of draft 8 and later (`"p";r=5;t=2`), or the dictionary of draft 7
- * (`limit=10, remaining=1, reset=7`). Null if the field is neither; members that say nothing are left out.
+ * Reads `RateLimit`: the list of draft 8 and later (`"p";r=5;t=2`), or the dictionary of draft 7
+ * (`limit=10, remaining=1, reset=7`). Null if it is neither; members without `remaining` are omitted.
  */
 export function rateLimitMembers(field: string): FieldMember[] | null {
-  const list = attempt(parseList, field);
+  const list = tryParse(parseList, field);
   if (list) return list.map(listMember).filter((member) => member.remaining !== undefined);
-  const dictionary = attempt(parseDictionary, field);
+  const dictionary = tryParse(parseDictionary, field);
   return dictionary ? [dictionaryMember(dictionary)].filter((member) => member.remaining !== undefined) : null;
 }
 
-/** Members of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as in draft 7. Null if it is no list. */
+/** Reads `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as in draft 7. Null if it is no list. */
 export function policyMembers(field: string): FieldMember[] | null {
-  const list = attempt(parseList, field);
+  const list = tryParse(parseList, field);
   return list ? list.map(listMember).filter((member) => member.limit !== undefined) : null;
 }
 
@@ -272,7 +272,7 @@ function dictionaryMember(dictionary: ReadonlyMap<string, Item | InnerList>): Fi
   return { name: 'default', limit, remaining, reset, window: undefined, requests: true };
 }
 
-/** Names are strings; drafts had tokens. Anything else is one nameless quota. */
+/** Names are strings, and tokens in drafts; anything else is the default quota. */
 function nameIn(value: unknown): string {
   if (typeof value === 'string') return value;
   return value instanceof Token ? value.toString() : 'default';
@@ -282,7 +282,7 @@ function plainNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-function attempt<T>(parse: (field: string) => T, field: string): T | null {
+function tryParse<T>(parse: (field: string) => T, field: string): T | null {
   try {
     return parse(field);
   } catch {
@@ -292,15 +292,15 @@ function attempt<T>(parse: (field: string) => T, field: string): T | null {
 
 const DAY_MS = 86_400_000;
 
-/** A stated wait always counts; beyond ten years it counts as ten years, so that its end can be stored and shown. */
+/** Longer waits are cut to ten years, so that their end can be stored and shown. */
 export const LONGEST_WAIT_MS = 3_650 * DAY_MS;
 
 /** A time more than an hour ago is a mistake. */
 const OLDEST_MS = -3_600_000;
 
 /**
- * A number is a Unix time if that is at most a year ago; a lower one is a number of seconds. So is one from before
- * 2001, because the clock of a machine that has just started may be wrong.
+ * A number is a Unix time if that is after 2001 and at most a year ago; a lower one is a number of seconds. The fixed
+ * year is for a machine whose clock is wrong after a start.
  */
 const UNIX_TIME_FROM_MS = -366 * DAY_MS;
 const EARLIEST_UNIX_TIME_MS = 1e12;
@@ -319,9 +319,9 @@ function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): numbe
   return wait >= OLDEST_MS ? Math.min(Math.max(0, wait), LONGEST_WAIT_MS) : null;
 }
 
-/** NaN if it is no time. Digits come first: `new Date('120')` and `new Date('-5')` are dates to JavaScript. */
+/** Returns NaN if the text is no time. Tests for digits first, because `new Date('120')` is a valid date. */
 function parseWait(text: string, now: number): number {
-  if (NUMBER.test(text)) return secondsOrMoment(Number(text), now);
+  if (NUMBER.test(text)) return untilNumber(Number(text), now);
   if (GO_DURATION.test(text)) return goDuration(text);
   return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text, now) ?? Number.NaN)) - now;
 }
@@ -329,14 +329,14 @@ function parseWait(text: string, now: number): number {
 /** A comma between two values of a repeated header, not within a date. */
 const BETWEEN_VALUES = /(?<!(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|day)),/;
 
-/** The one wait that a header states, or the longest if it came twice; null if any of them cannot be read. */
+/** Returns the wait of a header, or the longest if it is repeated; null if any cannot be read. */
 function longestWait(text: string, unit: RateEntry['unit'], serverNow: number): number | null {
   const waits = text.split(BETWEEN_VALUES).map((part) => waitIn(part, unit, serverNow));
   return waits.reduce((longest, wait) => (longest === null || wait === null ? null : Math.max(longest, wait)), 0);
 }
 
-/** Seconds from now, Unix seconds and Unix milliseconds of our time lie far apart. */
-function secondsOrMoment(number: number, now: number): number {
+/** Distinguishes seconds from now, Unix seconds and Unix milliseconds by their size. Returns milliseconds from now. */
+function untilNumber(number: number, now: number): number {
   const from = Math.max(now + UNIX_TIME_FROM_MS, EARLIEST_UNIX_TIME_MS);
   if (number >= from) return number - now;
   return number * 1_000 >= from ? number * 1_000 - now : number * 1_000;
@@ -346,12 +346,12 @@ function numberIn(text: string): number {
   return NUMBER.test(text) ? Number(text) : Number.NaN;
 }
 
-/** A count as a header writes it; null for what is no number, or one that no number can hold. */
+/** Returns the number in a header; null if there is none, or it is not finite. */
 function countIn(text: string): number | null {
   return Number.isFinite(numberIn(text)) ? Number(text) : null;
 }
 
-/** Seconds as a field states them, in milliseconds; null if it states none. */
+/** Converts the seconds of a field; null if it has none. */
 function milliseconds(seconds: number | undefined): number | null {
   return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }

@@ -1,7 +1,3 @@
-/**
- * Keeps a rate-limit budget: in memory with a text that survives a restart, or in a database row that processes
- * share.
- */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
@@ -9,25 +5,27 @@ import { LONGEST_WAIT_MS } from './answer-limits.ts';
 import { type Budget, type BudgetOptions, getGate, getRate, newBudget, type OpenRequest } from './budget.ts';
 import { newRateEstimate, type Quota } from './quota.ts';
 
+/** Stores a rate-limit budget: in memory with a text that survives a restart, or in a database row shared by processes. */
+
 interface SharedRow {
   /** Null if nothing was stored yet. */
   state: string | null;
   version: number;
-  /** Epoch milliseconds of the clock that all processes go by. */
+  /** Epoch milliseconds of the database's clock. */
   now: number;
 }
 
 /** The row that holds the budget of all processes; see `Coordination`. */
 export interface SharedBudget {
   read(): Promise<SharedRow>;
-  /** Stores the state if no other process has since `version`, in one statement; returns the row as it is now. */
+  /** Stores the state unless another process has changed `version`, in one statement; returns the current row. */
   swap(version: number, state: string): Promise<SharedRow & { isStored: boolean }>;
 }
 
 /**
- * Holds a budget: in this process, or in a row that several processes share. A process that wants to send computes the
- * row after that, and sends once it is stored: so nothing is granted twice, and an answer's limits hold for all. Times
- * are epoch milliseconds that advance with the monotonic clock; those of a shared budget are the database's.
+ * Holds a budget in this process, or in a row shared by several. A process that wants to send computes the next state of
+ * the row, and sends after it is stored, so no permit is used twice and stated limits apply to all processes. Times are
+ * epoch milliseconds that advance with the monotonic clock; a shared budget uses the clock of the database.
  */
 export class BudgetStore {
   /** Names this process among those that share the budget. */
@@ -39,10 +37,10 @@ export class BudgetStore {
   #state: string | null = null;
   #version = 0;
   #seenAt = Number.NEGATIVE_INFINITY;
-  /** The time when our monotonic clock shows 0. */
+  /** Epoch milliseconds at 0 of the monotonic clock. */
   #offset: number;
 
-  /** `row` is null for a budget of this process alone, which `restored` (see `storeBudget`) continues. */
+  /** `row` is null for a budget of this process alone, which continues from `restored` (see `storeBudget`). */
   constructor(clock: Clock, options: BudgetOptions, row: SharedBudget | null, restored?: string) {
     this.#clock = clock;
     this.#options = options;
@@ -55,19 +53,19 @@ export class BudgetStore {
     return this.#row !== null;
   }
 
-  /** As it was last computed. */
+  /** The last computed state. */
   get budget(): Budget {
     return this.#budget;
   }
 
-  /** Milliseconds of the clock that the budget goes by. */
+  /** The time in epoch milliseconds, by the clock of the budget. */
   now(): number {
     return this.#clock.monotonic() + this.#offset;
   }
 
   /**
-   * Lets `step` change the budget, and stores it if the step says so. It is called again with the newest budget if another
-   * process was faster. `maxAgeMs` is how long ago a shared budget may have been read.
+   * Changes the budget by `step`, and stores it if `isChanged`. If another process was faster, `step` is called again with
+   * the newest budget. A shared budget is read first if the last read is older than `maxAgeMs`.
    */
   async change<T extends { isChanged: boolean }>(
     step: (budget: Budget, now: number) => T,
@@ -89,7 +87,7 @@ export class BudgetStore {
     }
   }
 
-  /** The database's clock was read somewhere between the request and its answer: the offset is kept if that fits. */
+  /** Notes the row. The database read its clock between request and answer, so the offset must be in that range. */
   #note({ state, version, now }: SharedRow, requestedAt: number): void {
     const answeredAt = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answeredAt];
@@ -97,7 +95,7 @@ export class BudgetStore {
   }
 }
 
-/** The text in the shared row: the whole budget. Another form counts as nothing known, the service will state it again. */
+/** The whole budget as JSON in the shared row. Text of another format is ignored, because the service states its limits again. */
 type StoredSharedBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> & {
   format: 3;
   /** When it was stored. */
@@ -107,11 +105,11 @@ type StoredSharedBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> &
   seen: [string, number][];
 };
 
-/** Only the format is checked: the row is read before every request. */
+/** Checks only the format, because the row is read before every request. */
 const sharedSchema = z.custom<StoredSharedBudget>(
   (stored) => z.object({ format: z.literal(3) }).safeParse(stored).success,
 );
-/** More than two readings of one clock may differ by. */
+/** A stored time this far in the future means that the clock was set back. */
 const SET_BACK_MS = 1_000;
 
 function sharedText(budget: Budget, at: number): string {
@@ -126,7 +124,7 @@ function readShared(text: string | null, options: BudgetOptions, now: number): B
   const unknown = newBudget(options, now);
   const stored = readState(sharedSchema, text);
   if (stored === null) return unknown;
-  // The clock was set back: only the stated wait counts.
+  // After the clock was set back, only the pause is still valid.
   if (stored.at > now + SET_BACK_MS) {
     return { ...unknown, pausedUntil: now + Math.max(0, stored.pausedUntil - stored.at) };
   }
@@ -143,8 +141,8 @@ const restartSchema = z.object({
 });
 
 /**
- * The text that survives a restart, with times by the wall clock (`wall`, epoch milliseconds), which the next process reads.
- * Quotas are not part of it: the first response states them again.
+ * Serialises what must survive a restart, with times by the wall clock (`wall`, epoch milliseconds). Quotas are omitted,
+ * because the first response states them again.
  */
 export function storeBudget(budget: Budget, now: number, wall: number): string {
   const shift = wall - now;
@@ -167,7 +165,7 @@ function restoreBudget(budget: Budget, text: string | undefined, now: number): B
     ...budget,
     pausedUntil: Math.min(pausedUntil ?? 0, now + LONGEST_WAIT_MS),
     refusals,
-    // A process that is restarted again and again must not wait from the beginning each time.
+    // A process that restarts often must not begin its wait again each time.
     due: Math.min(due ?? now, budget.due),
     estimate: newRateEstimate(peak, budget.options.share, now),
   };

@@ -1,7 +1,7 @@
 /**
- * The budget of one origin and credential: how many requests may be sent, and when the next one may start. It is plain
- * data, so that several processes can share it in a row of the database; the functions here change it, and are given
- * the time. Statements of the service come first; without any, the rate and the requests in flight are found by AIMD.
+ * The budget of one origin and credential decides when the next request may start. It is plain data, so that processes
+ * can share it in a database row, and the functions get the time as an argument. Limits that the service states come
+ * first; without them, AIMD finds the rate and the requests in flight.
  */
 import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import type { Lane } from '../../model/vocabulary.ts';
@@ -23,13 +23,13 @@ import {
 /** The limits of a service as the settings and the profile describe them. */
 export interface ServiceLimits {
   dialect: RateDialect;
-  /** The limit that the service is known to have; `share` counts here as well. */
+  /** Limit from the settings, of which `share` is used. */
   requestsPerSecond?: number | undefined;
-  /** Part of what the service allows that may be used, above 0 and up to 1. */
+  /** Fraction of the allowed rate to use, above 0 and up to 1. */
   share: number;
   /** Max requests in flight for each process. */
   concurrency: number;
-  /** Max of all processes together; null or absent for as many as each of them may have. */
+  /** Max requests in flight of all processes together; null or absent for no such limit. */
   concurrencyTotal?: number | null | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface BudgetOptions extends ServiceLimits {
   random: () => number;
 }
 
-/** One answer as the budget sees it. */
+/** The part of an answer that changes the budget. */
 export interface BudgetAnswer {
   limits: AnswerLimits;
   /** True for "too many requests". */
@@ -68,51 +68,51 @@ export interface EndedRequest {
 export interface Budget {
   readonly options: BudgetOptions;
   quotas: Map<string, Quota>;
-  /** The rate found by trying, if the service states none. */
+  /** The rate found by AIMD if the service states none. */
   estimate: RateEstimate;
-  /** Requests that may be in flight at once; it has a fraction while it grows. */
+  /** Max requests in flight; fractional while it grows. */
   slots: number;
-  /** True until the first refusal: until then the slots double with every round of answers. */
+  /** True until the first 429: until then the slots double with every round of answers. */
   isRampingUp: boolean;
   /** Nothing is sent before this. */
   pausedUntil: number;
-  /** True until a good answer after a start or a pause: until then one request goes at a time. */
+  /** True after a start or a pause until a request succeeds: one request is sent at a time. */
   probing: boolean;
-  /** "Too many requests" in a row. */
+  /** Number of consecutive 429s; those in flight together count once. */
   refusals: number;
-  /** When the latest of them came that counts. */
+  /** When the last counted 429 arrived. */
   refusedAt: number;
   /** The requests in flight, by their number. */
   open: Map<number, OpenRequest>;
   started: number;
   /** When the latest request was due; the next one is due an interval of the rate later. */
   due: number;
-  /** Until when a quota last held a request back. */
+  /** Until when a quota last delayed a request. */
   shutAt: number;
-  /** When a lane of live work was last used; null if none was. */
+  /** When a request of live work last started; null if none did. */
   liveAt: number | null;
   /** When each process that shares the budget last stored anything. */
   seen: Map<string, number>;
 }
 
-/** After a stall of the process so much of the rate is caught up on. */
+/** After a stall, the requests of this much time may be sent at once. */
 const MAX_CATCH_UP_MS = 250;
-/** A refusal is never answered with a hot loop, whatever wait it states. */
+/** Min pause after a 429, whatever wait it states. */
 const MIN_PAUSE_MS = 1_000;
 const MAX_JITTER_MS = 1_000;
-/** Pauses of our own choosing grow up to this. */
+/** Max pause after a 429 without a stated wait. */
 const MAX_OWN_PAUSE_MS = 60_000;
-/** A quota that no response mentions for this long is forgotten if responses mention others; else with its window. */
+/** A quota is forgotten if no response mentions it for this long and others are mentioned; else after its window. */
 const FORGET_MS = 60_000;
 const SLOTS_DECREASE = 0.9;
-/** Part of the slots that may be kept for live lanes, and so counts as used. */
+/** Fraction of the slots that may be reserved for live work, which counts as used. */
 const RESERVED_FRACTION = 0.2;
-/** How long after a live request slots are kept free for the next one. */
+/** Slots are reserved for live work for this long after a live request. */
 const LIVE_PERIOD_MS = 60_000;
-/** A process that has stored nothing for this long is dead or frozen, and its requests are over. */
+/** A process that has stored nothing for this long is considered dead, and its requests ended. */
 const MEMBER_TIMEOUT_MS = 5_000;
 
-/** A budget of which nothing is known yet. */
+/** Creates a budget without known limits. */
 export function newBudget(options: BudgetOptions, at: number): Budget {
   return {
     options,
@@ -133,61 +133,61 @@ export function newBudget(options: BudgetOptions, at: number): Budget {
   };
 }
 
-/** Forgets every wait and quota that the service has stated: one request goes first, to see whether they still hold. */
+/** Forgets the stated waits and quotas; the next request is sent alone, to test whether they still apply. */
 export function forgetWaits(budget: Budget): void {
   Object.assign(budget, { pausedUntil: 0, probing: true, refusals: 0 });
   budget.quotas.clear();
 }
 
-/** Milliseconds until the next request may start; infinite while only an answer to one in flight can tell. */
-export function delayOf(budget: Budget, at: number): number {
+/** Returns the milliseconds until the next request may start; infinite if that depends on an answer in flight. */
+export function getDelay(budget: Budget, at: number): number {
   const open = budget.open.size;
   if (open > 0 && (budget.probing || open >= Math.floor(budget.slots))) return Number.POSITIVE_INFINITY;
   const opensAt = getGate(budget, at, open);
   if (opensAt > at) budget.shutAt = Number.isFinite(opensAt) ? opensAt : at;
   const delay = Math.max(0, opensAt - at, budget.due + 1_000 / getRate(budget, at) - at);
-  // Without a response to wait for, there is always a time for the next request.
+  // Finite, because no response will arrive that could change it.
   return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MAX_JITTER_MS);
 }
 
-/** The time from which pauses and quotas allow a request while `open` others are in flight. */
+/** Returns the time from which pauses and quotas allow a request while `open` others are in flight. */
 export function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
   return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, open, options.share)));
 }
 
-/** The time until which nothing at all is sent; null if requests may be sent. */
+/** Returns the time until which no request is sent; null if requests are allowed. */
 export function closedUntil({ quotas, pausedUntil }: Budget, at: number): number | null {
   const until = Math.max(pausedUntil, ...[...quotas.values()].map((quota) => quota.blockedUntil));
   return until > at ? until : null;
 }
 
-/** The requests per second at which to send now; infinite while no limit is known. */
+/** Returns the requests per second to send now; infinite while no limit is known. */
 export function getRate({ quotas, estimate, options }: Budget, at: number): number {
   const { share } = options;
   const rates = [...quotas.values()].map((quota) => getPace(quota, at, share));
-  return Math.min(...rates, (knownRate(options) ?? Infinity) * share, getAllowedRate(estimate, share, at));
+  return Math.min(...rates, (configuredRate(options) ?? Infinity) * share, getAllowedRate(estimate, share, at));
 }
 
-/** Requests per second that the service is understood to allow; null while nothing is known. */
+/** Returns the lowest known rate limit in requests per second; null if none is known. */
 export function allowedRate({ quotas, estimate, options }: Budget): number | null {
-  const rates = [...[...quotas.values()].map(getNominalRate), knownRate(options), estimate.rate];
+  const rates = [...[...quotas.values()].map(getNominalRate), configuredRate(options), estimate.rate];
   const known = rates.filter((rate) => rate !== null);
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** The limit that profile and settings name, in requests per second; null if they name none. */
-function knownRate({ dialect, requestsPerSecond }: BudgetOptions): number | null {
+/** Returns the rate limit in profile and settings, in requests per second; null if they have none. */
+function configuredRate({ dialect, requestsPerSecond }: BudgetOptions): number | null {
   const known = dialect.known_limits.map((limit) => (limit.requests / limit.window_ms) * 1_000);
   if (requestsPerSecond !== undefined) known.push(requestsPerSecond);
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** True for lanes that never take all slots while live lanes are in use. */
+/** True for lanes that leave some slots free while live work is in progress. */
 export function isYielding(lane: Lane): boolean {
   return lane === 'backfill' || lane === 'bulk';
 }
 
-/** True if the requests of yielding lanes, or those of this process, have all the slots that they may have. */
+/** True if a yielding lane has used its slots: those of all processes, or the share of this one. */
 export function isOverShare({ open, slots, seen, liveAt }: Budget, owner: string, lane: Lane, now: number): boolean {
   if (!isYielding(lane)) return false;
   const all = Math.floor(slots);
@@ -197,9 +197,9 @@ export function isOverShare({ open, slots, seen, liveAt }: Budget, owner: string
   return yielding.length >= all - reserved || own.length >= Math.ceil(all / Math.max(1, seen.size));
 }
 
-/** Counts a request as started. Returns its number, by which its end is recorded. */
+/** Records the start of a request; returns the number by which its end is recorded. */
 export function noteStart(budget: Budget, owner: string, lane: Lane, at: number): number {
-  // Time lost by a stall or by slow answers is made good, within limits; time in which a quota held requests back is not.
+  // Catch up on time lost by a stall or slow answers, but not on time in which a quota delayed requests.
   const earliest = Math.max(at - MAX_CATCH_UP_MS, Math.min(budget.shutAt, at));
   budget.due = budget.probing ? at : Math.max(budget.due + 1_000 / getRate(budget, at), earliest);
   budget.started += 1;
@@ -209,10 +209,10 @@ export function noteStart(budget: Budget, owner: string, lane: Lane, at: number)
   return budget.started;
 }
 
-/** Records the end of a request of this process, and what its answer says about the limits. */
+/** Records the end of a request of this process, and the limits that its answer states. */
 export function recordEnd(budget: Budget, owner: string, { request, startedAt, answer }: EndedRequest): void {
   const known = budget.open.get(request);
-  // The database lost the latest changes in a crash: the number belongs to another process now.
+  // After a crash of the database, the number may belong to another process.
   if (known !== undefined && known.owner !== owner) return;
   // A process considered dead may still report an answer.
   const sentAt = known?.at ?? startedAt;
@@ -236,15 +236,15 @@ function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, 
   const named = new Set(limits.quotas.map(({ name }) => name));
   for (const quota of quotas.values()) {
     if (named.has(quota.name)) continue;
-    // A request counts against the quotas that its answer names, so the others get theirs back.
+    // A request counts only against the quotas in its answer: return it to the others.
     if (named.size > 0) quota.spendable = Math.min(quota.spendable + 1, quota.remaining ?? 0);
-    // A service that no longer states a limit, or stated one by mistake, is not held to it for ever.
+    // The service may no longer have a limit, or may have stated it by mistake.
     const silence = named.size > 0 ? FORGET_MS : Math.max(FORGET_MS, quota.windowMs ?? quota.longestResetMs);
     if (at > Math.max(quota.answeredAt + silence, quota.blockedUntil)) quotas.delete(quota.name);
   }
 }
 
-/** A good answer ends probing, unless its request was sent before the current pause began. */
+/** Records a success, which ends probing unless its request was sent before the current pause. */
 function recordSuccess(budget: Budget, at: number, sentAt: number, inFlight: number): void {
   noteSuccess(budget.estimate, at);
   // Additive increase, while the slots are used: one per round of answers.
@@ -260,10 +260,10 @@ function maxSlots({ options, seen }: Budget): number {
   return Math.min(options.concurrency * Math.max(1, seen.size), options.concurrencyTotal ?? Infinity);
 }
 
-/** Too many requests. If a quota explains it, its own block holds; else the rate was too high, and is cut. */
+/** Records a 429. If an exhausted quota explains it, the quota blocks; else the rate was too high and is decreased. */
 function recordRefusal(budget: Budget, answer: BudgetAnswer, sentAt: number): void {
   const isExplained = answer.limits.quotas.some((quota) => quota.remaining === 0);
-  // Requests in flight at the first refusal are refused for the same reason: together they count once.
+  // Requests in flight at the first 429 are refused for the same reason: together they count once.
   if (sentAt >= budget.refusedAt) {
     budget.refusals += 1;
     budget.refusedAt = answer.at;
@@ -275,15 +275,15 @@ function recordRefusal(budget: Budget, answer: BudgetAnswer, sentAt: number): vo
   pause(budget, answer.at + (isStated ? MIN_PAUSE_MS : getOwnPause(budget)));
 }
 
-/** Doubles with every refusal in a row, from the minimum wait of the dialect. */
+/** Returns the pause after a 429 without a stated wait: it doubles with each consecutive one. */
 function getOwnPause({ options, refusals }: Budget): number {
   const min = Math.max(MIN_PAUSE_MS, options.dialect.limited_wait_ms);
   return Math.min(min * 2 ** (refusals - 1), Math.max(MAX_OWN_PAUSE_MS, 8 * min));
 }
 
-/** A stated wait wins over what the quotas of the same answer say about their end. */
+/** Pauses for the stated wait, which overrides the resets of quotas in the same answer. */
 function applyStatedWait(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  // Other clients got the same time: not all of them should return in the same millisecond.
+  // Jitter, because other clients were told the same time.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MAX_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
   for (const hint of answer.limits.quotas) {
@@ -292,15 +292,15 @@ function applyStatedWait(budget: Budget, answer: BudgetAnswer, waitMs: number): 
   }
 }
 
-/** After a pause one request goes first, to see whether requests are accepted again. */
+/** Pauses all requests; afterwards one request tests whether requests are accepted again. */
 function pause(budget: Budget, until: number): void {
   budget.pausedUntil = Math.max(budget.pausedUntil, until);
   budget.probing = true;
 }
 
 /**
- * Notes that a process that shares the budget is alive, and forgets those that are dead with their requests. Returns
- * true if the process has not been noted for `aliveMs`. `isKnown` is false for requests that it does not know of.
+ * Records that a process that shares the budget is alive, and removes dead processes with their requests. Returns true if
+ * its last record is older than `aliveMs`. Requests of this process are removed unless `isKnown`.
  */
 export function noteMember(
   budget: Budget,

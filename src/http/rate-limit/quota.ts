@@ -1,27 +1,27 @@
-/** How fast requests may be sent: by the quotas that a service states, or else by an estimate of its limit (AIMD). */
+/** Computes how fast requests may be sent: from a quota that the service states, or from an estimate of its limit (AIMD). */
 import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
-/** One quota of the service as far as its answers tell. Times are milliseconds of the monotonic clock. */
+/** One quota of the service, learned from its answers. Times are milliseconds of the budget's clock. */
 export interface Quota {
   name: string;
   limit: number;
   /** The window's length as the service states it; null if it does not. */
   windowMs: number | null;
   requests: boolean;
-  /** `remaining` of the newest answer; null if the service does not say. */
+  /** `remaining` of the newest answer; null if the service does not state it. */
   remaining: number | null;
-  /** Requests that may surely be sent now: `remaining` less all that may not be counted in it yet. */
+  /** Requests that may be sent now: `remaining` without those that it may not include yet. */
   spendable: number;
-  /** The earliest end of the window that answers of this window stated. */
+  /** The earliest stated end of the current window. */
   resetAt: number | null;
   /** Nothing may be sent before this. */
   blockedUntil: number;
-  /** Number of the newest request whose answer spoke of this quota, and when that answer came. */
+  /** Number of the newest request whose answer states this quota, and when that answer came. */
   newest: number;
   answeredAt: number;
   /** The longest time to a reset that was stated; used if the window's length is unknown. */
   longestResetMs: number;
-  /** The latest answers, as they came. */
+  /** The last answers in order of arrival. */
   lately: { request: number; remaining: number; at: number }[];
 }
 
@@ -40,15 +40,15 @@ export interface Position {
 
 /** Below this length, a reset in whole seconds is too coarse to pace by. */
 const LONG_WINDOW_MS = 5_000;
-/** Above this length a quota is not paced: it is used until nothing is left, which may be for a day or a month. */
+/** A quota with a longer window, such as a day, is not paced: it is used until it is exhausted. */
 const MAX_PACED_WINDOW_MS = 3_600_000;
-/** How often in a long window a request checks whether some of a used quota has come back. */
+/** Requests per long window that test whether a used quota was refilled. */
 const PROBES_PER_WINDOW = 40;
 const SILENCE_FRACTION = 0.15;
 const MAX_ABOVE_NOMINAL = 1.15;
 const LEVEL_CORRECTION = 0.05;
 
-/** A quota before the first answer speaks of it. */
+/** Creates a quota before its first statement. */
 export function newQuota(name: string, requests = true): Quota {
   return {
     name,
@@ -80,15 +80,15 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
   if (quota.lately.length > MAX_KEPT_ANSWERS) quota.lately.shift();
 }
 
-/** More than can be in flight at once. */
+/** More than the max requests in flight. */
 const MAX_KEPT_ANSWERS = 64;
 
-/** Counts earlier requests that were answered while this one was in flight, and that the service counted after it. */
+/** Counts earlier requests that the service counted after this one, although their answers arrived first. */
 function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
   return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
 
-/** Nothing is left: the stated time has to pass, or the window if none is stated. */
+/** Blocks an exhausted quota until its stated reset, or for its window. */
 function block(quota: Quota, hint: QuotaHint, at: number): void {
   const wait = hint.resetMs ?? quota.windowMs ?? (quota.requests ? quota.longestResetMs : 0);
   quota.blockedUntil = Math.max(quota.blockedUntil, at + wait);
@@ -105,24 +105,24 @@ function takeNewest(quota: Quota, hint: QuotaHint, remaining: number, position: 
   quota.answeredAt = position.at;
 }
 
-/** Whole seconds are rounded up, so of all that was said about one window's end the earliest is the nearest. */
+/** Returns the earliest stated end of a window, which is the most exact one, because services round up to seconds. */
 function earliestReset(known: number | null, resetMs: number | null, at: number): number | null {
   if (resetMs === null) return null;
   return known !== null && known > at ? Math.min(known, at + resetMs) : at + resetMs;
 }
 
-/** Requests per second that the quota allows over its window; null if that is not known. */
+/** Returns the requests per second that the quota allows over its window; null if unknown. */
 export function getNominalRate(quota: Quota): number | null {
   if (!quota.requests || quota.limit === 0) return null;
   return (quota.limit / getWindowMs(quota)) * 1_000;
 }
 
-/** Without a stated window, uses the longest time to its end. */
+/** Returns the stated window, or the longest time to a reset. */
 function getWindowMs({ windowMs, longestResetMs }: Quota): number {
   return windowMs ?? longestResetMs;
 }
 
-/** Requests per second at which to send now: a token bucket over the window. */
+/** Returns the requests per second to send now: a token bucket over the window. */
 export function getPace(quota: Quota, at: number, share: number): number {
   const nominal = getNominalRate(quota);
   const windowMs = getWindowMs(quota);
@@ -146,17 +146,17 @@ function spreadRate(quota: Quota, at: number, level: number, maxFactor: number):
   return Math.min(Math.max(level / leftMs, min) * 1_000, nominal * maxFactor);
 }
 
-/** The requests left; all of them if the window has ended since the last answer. */
+/** Returns the remaining requests; all of them if the window has ended since the last answer. */
 function getLevel(quota: Quota, at: number): number {
   const renewed = quota.resetAt !== null && at >= quota.resetAt;
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
 }
 
-/** Of limits from these sizes on, the last request is not used, so that the service rarely states `remaining: 0`. */
+/** The last request of larger limits is not used, so that the service rarely states `remaining: 0`. */
 const RESERVE_FROM = 10;
 const RESERVE_FROM_SHORT = 3;
 
-/** The time from which the quota allows a request; infinite while only a response can change the level. */
+/** Returns the time from which the quota allows a request; infinite if that depends on a response in flight. */
 export function getOpenTime(quota: Quota, at: number, open: number, share: number): number {
   if (at < quota.blockedUntil) return quota.blockedUntil;
   if (!quota.requests || quota.remaining === null) return at;
@@ -167,18 +167,18 @@ export function getOpenTime(quota: Quota, at: number, open: number, share: numbe
   return Math.min(silentUntil, Math.max(quota.resetAt ?? Number.POSITIVE_INFINITY, at));
 }
 
-/** Requests that are not used: the last one, and of a quota without a pace all beyond the share. */
+/** Returns the requests that are not used: the last one, and in an unpaced quota those beyond the share. */
 function getReserve(quota: Quota, share: number): number {
   const windowMs = getWindowMs(quota);
   const last = quota.limit >= (windowMs < LONG_WINDOW_MS ? RESERVE_FROM_SHORT : RESERVE_FROM) ? 1 : 0;
   return windowMs > MAX_PACED_WINDOW_MS ? Math.max(last, Math.floor(quota.limit * (1 - share))) : last;
 }
 
-/** How long to wait for a response with a higher level before a request probes it. */
+/** Returns how long after the last answer a request tests whether the quota was refilled. */
 function getMaxSilenceMs(quota: Quota, reserve: number): number {
   const interval = 1_000 / Math.max(getNominalRate(quota) ?? 1, 1);
   const windowMs = getWindowMs(quota);
-  // The part beyond the share belongs to other clients: it is not probed before the reset.
+  // The rest belongs to other clients, so it is not tested before the reset.
   if (reserve > 1) return quota.resetAt === null ? windowMs : Number.POSITIVE_INFINITY;
   if (quota.spendable < 1) return Math.max(1_000, interval);
   if (windowMs >= LONG_WINDOW_MS) return Math.max(2 * interval, windowMs / PROBES_PER_WINDOW);
@@ -187,10 +187,9 @@ function getMaxSilenceMs(quota: Quota, reserve: number): number {
 }
 
 /**
- * The rate limit of a service that states none, found by AIMD: the rate grows while requests succeed and falls on a
- * 429. After the first 429 it grows exponentially until the second one, as in TCP slow start. If only a share may be
- * used, the rate of a measured limit is held for a while, because growth would end at the whole limit.
- * Times are milliseconds of the budget's clock.
+ * Estimates the rate limit of a service that states none by AIMD: the rate grows while requests succeed and falls on a
+ * 429. After the first 429 it grows exponentially until the second one, as in TCP slow start. If only a share may be used,
+ * a measured rate is kept for a while, because growth would use the whole limit. Times as in `Quota`.
  */
 export interface RateEstimate {
   /** Requests per second; null while no limit is known. */
@@ -209,7 +208,7 @@ export interface RateEstimate {
 }
 
 const DECREASE = 0.9;
-/** A decrease at most halves the rate: a low demand before it says nothing about the limit. */
+/** A decrease at most halves the rate, because few requests before it do not mean a low limit. */
 const MAX_DECREASE = 0.5;
 /** Part of `base` by which the rate grows in each second of use. */
 const INCREASE_PER_SECOND = 0.02;
@@ -218,25 +217,25 @@ const SLOW_START_INCREASE = 0.6;
 /** The same after `RAISED_AFTER_MS` without a 429: the limit was raised, and the rate grows by 10 % per second. */
 const RAISED_INCREASE = 0.1;
 const RAISED_AFTER_MS = 15_000;
-/** At this multiple of `base` the limit no longer exists. */
+/** At this multiple of `base`, the limit is considered removed. */
 const FORGET_AT = 8;
 const MIN_PER_SECOND = 0.2;
 /** A rate measured over less time than this is not held. */
 const MIN_MEASURED_MS = 5_000;
 const HOLD_MS = 600_000;
 
-/** `rate` is what an earlier process found; null for none. */
+/** Creates an estimate from the rate of an earlier process; null for none. */
 export function newRateEstimate(rate: number | null, share: number, at: number): RateEstimate {
   const heldUntil = rate !== null && share < 1 ? at + HOLD_MS : 0;
   return { rate, base: rate ?? 0, isSlowStart: false, cutAt: at, heldUntil, accepted: 0, lately: [] };
 }
 
-/** Requests per second that may be sent; infinite while no limit is known. */
+/** Returns the allowed requests per second; infinite while no limit is known. */
 export function getAllowedRate({ rate, heldUntil }: RateEstimate, share: number, at: number): number {
   return rate === null ? Number.POSITIVE_INFINITY : at < heldUntil ? share * rate : rate;
 }
 
-/** Increases the rate. */
+/** Increases the rate after a success. */
 export function noteSuccess(estimate: RateEstimate, at: number): void {
   const { rate, base, cutAt, heldUntil, isSlowStart, lately } = estimate;
   estimate.accepted += 1;
@@ -248,7 +247,7 @@ export function noteSuccess(estimate: RateEstimate, at: number): void {
   estimate.rate = grown > FORGET_AT * base ? null : grown;
 }
 
-/** Multiplicative decrease, once for all requests that were in flight together. */
+/** Decreases the rate after a 429, once for all requests that were in flight together. */
 export function noteRejection(estimate: RateEstimate, share: number, at: number, sentAt: number): void {
   const { rate, cutAt, accepted, lately } = estimate;
   if (rate !== null && sentAt < cutAt) return;
@@ -261,7 +260,7 @@ export function noteRejection(estimate: RateEstimate, share: number, at: number,
 
 function decrease(estimate: RateEstimate, rate: number, share: number, at: number): void {
   const elapsedMs = Math.max(1_000, at - estimate.cutAt);
-  // A token bucket is empty at each 429, so the requests accepted in between are those that it gave back.
+  // A token bucket is empty at each 429, so the requests accepted in between are its refill.
   const isHeld = share < 1 && elapsedMs >= MIN_MEASURED_MS;
   const measured = Math.min(rate, (estimate.accepted / elapsedMs) * 1_000);
   const factor = isHeld ? 1 : DECREASE;

@@ -1,4 +1,4 @@
-/** The rate limiter: lets requests start in the order of their lanes, when slots and the budget allow it. */
+/** The rate limiter starts requests by the priority of their lane, within the slots and the budget. */
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';
@@ -17,7 +17,7 @@ import {
   allowedRate,
   type Budget,
   closedUntil,
-  delayOf,
+  getDelay,
   type EndedRequest,
   forgetWaits,
   isOverShare,
@@ -28,59 +28,58 @@ import {
   type ServiceLimits,
 } from './budget.ts';
 
-/** All that the rate limiter learns from one answer. */
+/** What the rate limiter learns from one answer. */
 export interface AnswerFacts {
   limits: AnswerLimits;
   /** Local epoch milliseconds at which the answer's headers arrived. */
   receivedAt: number;
-  /** True if the outcome table reads this answer as `limited`. */
+  /** True if the outcome of the answer is `limited`. */
   limited: boolean;
 }
 
-/** One attempt's result; `facts` is null if no answer came. */
+/** The result of one attempt; `facts` is null if no answer came. */
 export interface Attempted<T> {
   result: T;
   facts: AnswerFacts | null;
 }
 
-/** One use of a slot. */
+/** Sends one request while it occupies a slot. */
 export type RequestAttempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 
 /** Counters of this process since its start and the state of the budget, for progress and status. */
 export interface RateLimiterMetrics {
   requests: number;
   limited: number;
-  /** Requests per second that the service is understood to allow; null while nothing is known. */
+  /** The lowest known limit in requests per second; null if none is known. */
   allowedPerSecond: number | null;
-  /** Local epoch milliseconds until which nothing is sent; null when open. */
+  /** Epoch milliseconds of the local clock until which no request is sent; null if requests are allowed. */
   pausedUntil: number | null;
 }
 
 /** Runs requests within the limits of one origin and credential. */
 export interface RateLimiter {
   /**
-   * Runs `attempt` once a slot in the lane opens and the budget allows a request; every attempt takes one. It is given
-   * the dialect in which it reads the answer's limits (`readAnswerLimits`).
-   * Throws `DeferredError` when the service asks for a wait beyond `max_wait`, the signal's reason on abort, and where
-   * the budget is shared what its database throws.
+   * Runs `attempt` when a slot is free and the budget allows a request. The attempt gets the dialect for
+   * `readAnswerLimits`. Throws `DeferredError` if the service states a wait beyond `max_wait`, the signal's reason, and
+   * for a shared budget the errors of its database.
    */
   run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
   figures(): RateLimiterMetrics;
-  /** The part that must survive a restart, as JSON text for `_sync_limits`. */
+  /** Returns the state that must survive a restart, as JSON for `_sync_limits`. */
   state(): string;
-  /** Forgets the waits and quotas that the service has stated; the next request finds out whether they hold. */
+  /** Forgets the stated waits and quotas; the next request tests whether they still apply. */
   forgetWaits(): Promise<void>;
-  /** Refuses all that waits. */
+  /** Rejects all waiting requests. */
   close(): void | Promise<void>;
 }
 
 export interface RateLimiterOptions extends ServiceLimits {
   clock: Clock;
-  /** A longer wait than this is not waited for. */
+  /** Requests that would wait longer are deferred. */
   maxWaitMs: number;
-  /** The text that `state()` returned before the restart; for a budget of its own. */
+  /** The text that `state()` returned before the restart, unless the budget is shared. */
   restored?: string | undefined;
-  /** The row of the budget that all processes with this credential share; absent if this process has it for itself. */
+  /** The database row of a budget that processes with the same credential share. */
   shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
   random?: () => number;
@@ -101,7 +100,7 @@ interface WaitingRequest {
 /** The result of one scheduling pass. */
 interface SchedulingPass {
   granted: { waiting: WaitingRequest; request: number }[];
-  /** Milliseconds until the next one may start; infinite while only an answer or another process can tell. */
+  /** Milliseconds until the next request may start; infinite if that depends on an answer or another process. */
   delay: number;
   /** Number of ended requests that the budget has recorded. */
   ended: number;
@@ -110,20 +109,20 @@ interface SchedulingPass {
 
 /** Every fifth request to start is the one that has waited longest, so that no lane starves. */
 const OLDEST_EVERY = 5;
-/** The budget that several share is read again at least this often while something waits. */
+/** A shared budget is read at least this often while a request waits. */
 const MAX_STATE_AGE_MS = 1_000;
-/** How often to look whether another process has freed a slot. */
+/** Interval of checks whether another process has freed a slot. */
 const POLL_INTERVAL_MS = 25;
-/** Random delay between processes that wait for the same time; a process with live work in line has none, and is first. */
+/** Random delay between processes that wait for the same time; a process with live work has none, so it is first. */
 const SPREAD_MS = 5;
 /** Interval in which a process with requests in flight stores that it is alive. */
 const HEARTBEAT_MS = 1_500;
-/** How long the end of a request without news waits for the next start, to be stored with it. */
+/** The end of an ordinary request is stored with the next start, or after this time. */
 const MAX_BATCH_DELAY_MS = 40;
 const LEAVE_TIMEOUT_MS = 1_000;
-/** Without a timer of its own a wait ends by a wake; this is the longest one. */
+/** Max sleep; a change of the budget ends it earlier. */
 const MAX_SLEEP_MS = 3_600_000;
-/** A stated wait that is longer may be a mistake, such as milliseconds in place of seconds. */
+/** A longer stated wait may be a mistake, such as milliseconds instead of seconds. */
 const LONG_WAIT_MS = 86_400_000;
 
 class BudgetRateLimiter implements RateLimiter {
@@ -131,11 +130,11 @@ class BudgetRateLimiter implements RateLimiter {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #store: BudgetStore;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   #waiting: WaitingRequest[] = [];
   /** When each request in flight started, by its number. */
   readonly #running = new Map<number, number>();
-  /** Ends of requests that the shared budget does not have yet. */
+  /** Ended requests that are not in the shared budget yet. */
   readonly #ended: EndedRequest[] = [];
   readonly #sleep: WakeableSleep;
   #isScheduling = false;
@@ -185,7 +184,7 @@ class BudgetRateLimiter implements RateLimiter {
     this.#wake();
   }
 
-  /** Takes this process out of a shared budget, so that no other waits for it; if that takes too long, it is given up. */
+  /** Removes this process from a shared budget within a timeout, so that others do not wait for it. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#refuse(closedReason());
@@ -218,7 +217,7 @@ class BudgetRateLimiter implements RateLimiter {
 
   #end(request: number, facts: AnswerFacts | null): void {
     const startedAt = this.#running.get(request);
-    // It was given up when the rate limiter was closed.
+    // Already ended by `close`.
     if (startedAt === undefined) return;
     this.#running.delete(request);
     this.#counts.limited += facts?.limited === true ? 1 : 0;
@@ -226,10 +225,10 @@ class BudgetRateLimiter implements RateLimiter {
     this.#wake();
   }
 
-  /** A budget of this process has it at once; a shared one with the next scheduling pass. */
+  /** Records the end now, or in a shared budget with the next scheduling pass. */
   #recordEnd(request: number, startedAt: number, facts: AnswerFacts | null): void {
     const endedAt = this.#store.now();
-    // A stated wait runs from the answer's arrival, not from the end of its body; never from before its request.
+    // A stated wait starts when the answer arrives, not at the end of its body, and never before its request.
     const arrival = endedAt - (this.#clock.now() - (facts?.receivedAt ?? 0));
     const answer = facts && { ...facts, at: Math.min(endedAt, Math.max(startedAt, arrival)) };
     const ended = { request, startedAt, endedAt, answer };
@@ -251,13 +250,13 @@ class BudgetRateLimiter implements RateLimiter {
         const pass = await this.#store.change((budget, now) => this.#schedule(budget, now), maxAgeMs);
         if (pass.isChanged) this.#ended.splice(0, pass.ended);
         for (const { waiting, request } of pass.granted) this.#start(waiting, request);
-        const isUpToOthers = pass.delay === Infinity && this.#waiting.length > 0 && !this.#isAlone();
+        const dependsOnOthers = pass.delay === Infinity && this.#waiting.length > 0 && !this.#isAlone();
         if (pass.delay > this.#options.maxWaitMs && pass.delay !== Infinity) {
           this.#refuse(deferredBy(pass.delay, this.#clock));
         } else if (pass.granted.length === 0) {
-          await this.#sleep.sleep(this.#sleepAfter(pass, isUpToOthers));
+          await this.#sleep.sleep(this.#sleepAfter(pass, dependsOnOthers));
         }
-        maxAgeMs = isUpToOthers ? 0 : MAX_STATE_AGE_MS;
+        maxAgeMs = dependsOnOthers ? 0 : MAX_STATE_AGE_MS;
       }
     } catch (error) {
       // If the row is unavailable, the responses could not be stored either.
@@ -267,34 +266,35 @@ class BudgetRateLimiter implements RateLimiter {
     }
   }
 
-  /** True while the other processes have to learn that a request of this one is in flight, or has ended. */
+  /** True while the shared budget lacks a start or an end of a request of this process. */
   #hasNews(): boolean {
     return this.#store.isShared && this.#running.size + this.#ended.length > 0;
   }
 
+  /** Grants slots to waiting requests as far as the budget allows. */
   #schedule(budget: Budget, now: number): SchedulingPass {
     const { owner, isShared } = this.#store;
-    // A statement without an answer may have granted a request to this process without its knowing.
+    // A failed statement may have stored a start that this process does not know of.
     const isKnown = (request: number): boolean =>
       this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
-    const isUnseen = isShared && noteMember(budget, { owner, isKnown }, now, HEARTBEAT_MS);
+    const isHeartbeatDue = isShared && noteMember(budget, { owner, isKnown }, now, HEARTBEAT_MS);
     for (const ended of this.#ended) recordEnd(budget, owner, ended);
-    const line = [...this.#waiting];
+    const queue = [...this.#waiting];
     const granted: SchedulingPass['granted'] = [];
     let delay = Infinity;
     while (this.#running.size + granted.length < this.#options.concurrency) {
-      const waiting = nextOf(budget, line, owner, now);
-      delay = waiting === null ? Infinity : delayOf(budget, now);
+      const waiting = chooseNext(budget, queue, owner, now);
+      delay = waiting === null ? Infinity : getDelay(budget, now);
       if (waiting === null || delay > 0) break;
       granted.push({ waiting, request: noteStart(budget, owner, waiting.lane, now) });
-      line.splice(line.indexOf(waiting), 1);
+      queue.splice(queue.indexOf(waiting), 1);
     }
-    if (line.length + granted.length + this.#running.size === 0) budget.seen.delete(owner);
+    if (queue.length + granted.length + this.#running.size === 0) budget.seen.delete(owner);
     const isNews = this.#ended.some((ended) => isUrgent(ended) || now - ended.endedAt >= MAX_BATCH_DELAY_MS);
-    return { granted, delay, ended: this.#ended.length, isChanged: granted.length > 0 || isNews || isUnseen };
+    return { granted, delay, ended: this.#ended.length, isChanged: granted.length > 0 || isNews || isHeartbeatDue };
   }
 
-  /** The waiting request may have been aborted in the meantime. */
+  /** Starts a granted request, or ends it at once if it was aborted in the meantime. */
   #start(waiting: WaitingRequest, request: number): void {
     const startedAt = this.#store.now();
     if (this.#closed || !this.#waiting.includes(waiting)) return this.#recordEnd(request, startedAt, null);
@@ -304,11 +304,12 @@ class BudgetRateLimiter implements RateLimiter {
     waiting.start(request);
   }
 
-  #sleepAfter({ delay }: SchedulingPass, isUpToOthers: boolean): number {
+  /** Returns the milliseconds until the next scheduling pass. */
+  #sleepAfter({ delay }: SchedulingPass, dependsOnOthers: boolean): number {
     if (!this.#store.isShared) return Math.min(delay, MAX_SLEEP_MS);
     if (this.#waiting.length === 0) return this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : HEARTBEAT_MS;
-    if (isUpToOthers) return POLL_INTERVAL_MS;
-    // Clocks differ a little: without chance the same process would always be the first.
+    if (dependsOnOthers) return POLL_INTERVAL_MS;
+    // Clocks differ a little: without a random delay, the same process would always be first.
     const isFirst = this.#isAlone() || this.#waiting.some(({ lane }) => !isYielding(lane));
     const wait = delay + (isFirst ? 0 : SPREAD_MS * (1 + this.#random()));
     return Math.min(wait, this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : MAX_STATE_AGE_MS);
@@ -326,21 +327,26 @@ class BudgetRateLimiter implements RateLimiter {
   }
 }
 
-/** The waiting request that may start next as far as the slots of others allow it; null if none may. */
-function nextOf(budget: Budget, line: readonly WaitingRequest[], owner: string, now: number): WaitingRequest | null {
-  const first = line.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
-  const next = (budget.started + 1) % OLDEST_EVERY === 0 ? line[0] : first;
+/** Returns the waiting request that starts next; null if the slots of yielding lanes are used. */
+function chooseNext(
+  budget: Budget,
+  queue: readonly WaitingRequest[],
+  owner: string,
+  now: number,
+): WaitingRequest | null {
+  const first = queue.toSorted((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
+  const next = (budget.started + 1) % OLDEST_EVERY === 0 ? queue[0] : first;
   if (next === undefined || first === undefined) return null;
   return isOverShare(budget, owner, first.lane, now) ? null : next;
 }
 
-/** True for the end of a request by which others may have to wait. */
+/** True for an end that other processes must know at once, because it may make them wait. */
 function isUrgent({ answer }: EndedRequest): boolean {
   if (answer === null || answer.limited) return true;
   return Boolean(answer.limits.waitMs) || answer.limits.quotas.some(({ remaining }) => remaining === 0);
 }
 
-/** The error of requests that would have to wait for longer than they may. */
+/** Creates the error of requests that would wait longer than `max_wait`. */
 function deferredBy(delay: number, clock: Clock): DeferredError {
   const until = Math.ceil(clock.now() + delay);
   const when = new Date(until).toISOString();
@@ -355,16 +361,16 @@ function closedReason(): SyncError {
   return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
 }
 
-/** How often the rate limiter's knowledge is stored, so that a restart does not start a storm. */
+/** Interval in which the state is stored, so that a restart does not send a burst. */
 const SAVE_LIMITS_MS = 1_000;
 
-/** For a token endpoint of another origin, which has limits of its own. */
+/** Limits of a token endpoint at another origin. */
 export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1, concurrencyTotal: 1 };
 
-/** For an origin that files come from, which has limits of its own too. */
+/** Limits of another origin that files come from. */
 export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
 
-/** What the settings say of the limits of a source's service. */
+/** Returns the limits of a service according to settings and profile. */
 export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
   return {
     dialect: profile.rate_limit,
@@ -375,11 +381,11 @@ export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
   };
 }
 
-/** Where the knowledge of limits is kept: for all processes, or for this one; nowhere if both are null. */
+/** Where the state of rate limiters is stored: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
   coordination: Coordination | null;
   own: Kysely<OwnTables> | null;
-  /** True if what this process learns is stored in `own`. */
+  /** True if this process also writes its state to `own`. */
   isKept: boolean;
 }
 
@@ -388,7 +394,7 @@ interface RateLimiterStorage extends KnownLimits {
   maxWaitMs: number;
 }
 
-/** Opens a rate limiter that continues from stored state, or shares it with other processes; the caller closes it. */
+/** Opens a rate limiter that shares its state with other processes, or continues from stored state; the caller closes it. */
 export async function openRateLimiter(
   { coordination, own, isKept, clock, maxWaitMs }: RateLimiterStorage,
   name: string,
@@ -406,7 +412,7 @@ export async function openRateLimiter(
   return own === null || !isKept ? rateLimiter : withStoredState(rateLimiter, own, name, clock);
 }
 
-/** Stores what the rate limiter knows whenever it has changed, and once more when it is closed. */
+/** Adds to a rate limiter that its state is stored after changes and when it is closed. */
 function withStoredState(rateLimiter: RateLimiter, own: Kysely<OwnTables>, name: string, clock: Clock): RateLimiter {
   let stored = rateLimiter.state();
   const save = async (): Promise<void> => {
@@ -432,8 +438,8 @@ function withStoredState(rateLimiter: RateLimiter, own: Kysely<OwnTables>, name:
 }
 
 /**
- * Compares `rate_limit` with the one under which the stored waits were read: if an operator has changed it, they are
- * forgotten, because they may have been read in a wrong unit.
+ * Compares `rate_limit` of the profile with that of the stored state. If an operator has changed it, the caller forgets
+ * the stored waits, because they may have been read in a wrong unit.
  */
 export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, dialect: RateDialect) {
   const name = `${budget} rate_limit`;

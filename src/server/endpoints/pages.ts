@@ -27,8 +27,6 @@ export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (query: DetailsQuery) => Promise<SourceDetails | null>;
   control: Control;
-  /** True if the pages show bodies of records and deliveries. */
-  showsBodies: boolean;
 }
 
 /** What the HTTP server passes along with a request. */
@@ -160,14 +158,14 @@ async function renderPage(options: PagesOptions, address: string, nonce: string)
   }
   const source = snapshot.sources.find((one) => one.source === name);
   if (path.page === 'run') {
-    const run = source && (await options.details({ source: name, resource: null, run: path.run, bodies: false }));
+    const run = source && (await options.details({ source: name, resource: null, run: path.run }));
     if (!run || (run.problem === null && run.run.length === 0)) return null;
     return renderRunPage(snapshot, name, path.run, run, nonce);
   }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
-  const details = await options.details({ source: name, resource, bodies: options.showsBodies });
+  const details = await options.details({ source: name, resource });
   return details && renderSourcePage(snapshot, source, status ?? null, details, nonce);
 }
 

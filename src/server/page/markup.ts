@@ -126,8 +126,3 @@ export function countCell(count: number, text: string): TableCell {
 export function joinWithDots(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
 }
-
-/** Keeps the line breaks of a text; in a plain string, markup would show them as escapes. */
-export function linesOf(text: string): Markup {
-  return markup`${text.split(/\r?\n/).map((line, at) => (at === 0 ? markup`${line}` : markup`\n${line}`))}`;
-}

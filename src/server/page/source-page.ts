@@ -9,7 +9,6 @@ import {
   countCell,
   dataTable,
   icon,
-  linesOf,
   joinWithDots,
   markup,
   type Markup,
@@ -17,7 +16,7 @@ import {
   problemNote,
   timeAs,
 } from './markup.ts';
-import { renderInFrame, panel, sectionView, type SectionView } from './page-frame.ts';
+import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, renderSection, summary } from './source-section.ts';
 
@@ -120,18 +119,16 @@ function schemaTable(source: string, changes: SourceDetails['schema_changes'], n
   return markup`<p class="sub">the newest ${timeAs('ago', changes[0]?.changed_at ?? now, now)}</p>${dataTable({ id: 'schema-table', label, columns: ['When', 'Column', 'Change'], rows })}`;
 }
 
-/** Rejected records, with their bodies if the reader may see them. */
 function rejectTable(source: string, rejects: readonly RejectDetails[], now: number): Markup {
   if (rejects.length === 0) return markup`<p class="empty">No record is rejected.</p>`;
-  const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at, body, length }, at) => [
+  const rows = rejects.map(({ resource, reason, record_id, detail, last_seen_at }) => [
     resource,
     markup`<code>${reason}</code>`,
     record_id ?? NONE,
     detail,
     last_seen_at === null ? NONE : timeAs('ago', last_seen_at, now),
-    bodyFold(`reject-${at}`, body, length, countText(length)),
   ]);
-  const columns = ['Resource', 'Reason', 'Record', ['Error', 'text'], 'Last seen', ['Body', 'record']] as const;
+  const columns = ['Resource', 'Reason', 'Record', ['Error', 'text'], 'Last seen'] as const;
   return dataTable({ id: 'rejects-table', label: `Rejected records of ${source}`, columns, rows });
 }
 
@@ -144,15 +141,15 @@ function deliveryTable(
   webhooks: WebhookStatus,
   { now }: SectionView,
 ): Markup {
-  const rows = deliveries.map((one, at) => [
+  const rows = deliveries.map((one) => [
+    `${one.seq}`,
     one.received_at === null ? NONE : timeAs('moment', one.received_at, now),
     stateWord(DELIVERY_TONES[one.state], one.state),
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
     reasonOf(one, now),
-    bodyFold(`delivery-${at}`, one.body, one.length, formatBytes(one.length)),
   ]);
-  const columns = ['Received', 'State', 'Event', 'Record', ['Reason', 'text'], ['Body', 'record']] as const;
+  const columns = ['Number', 'Received', 'State', 'Event', 'Record', ['Reason', 'text']] as const;
   const command = `content-sync deliveries replay --source ${source} --dead`;
   const replay =
     webhooks.dead > 0 ? markup`<pre><code>${command}   # processes dead deliveries again</code></pre>` : null;
@@ -183,12 +180,6 @@ function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: n
     ...(due_at !== null && due_at > now ? [markup`again ${timeAs('in', due_at, now)}`] : []),
     ...(repeats > 0 ? [`came ${repeats + 1} times`] : []),
   ]);
-}
-
-function bodyFold(id: string, body: string | null, length: number, size: string): Markup {
-  if (body === null) return markup`<span class="sub">shown where serve.auth is set</span>`;
-  const cut = body.length < length ? markup`\n… cut here, of ${size}` : null;
-  return markup`<details id="${id}"><summary>${size}</summary><pre tabindex="0"><code>${linesOf(body)}${cut}</code></pre></details>`;
 }
 
 /** Files by status; null if the source copies no files. */

@@ -120,29 +120,15 @@ content-sync deletes discard ${name}   # they are not</code></pre></li>`;
 function trafficFigures(source: SourceStatus, view: SectionView): Markup {
   const { webhooks } = source;
   const others = webhooks === null ? noWebhooks(source) : webhookFigures(source, webhooks, view);
-  return markup`<div class="plots">${limitFigure(source, view)}${others}</div>`;
+  return markup`<div class="figures">${limitFigure(source, view)}${others}</div>`;
 }
 
-function figure(title: string, value: string, notes: readonly (Markup | string)[], plot: Markup | null): Markup {
-  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${joinWithDots(notes)}</span></figcaption>${plot}</figure>`;
-}
-
-/** Bars over the minutes of the last hour, oldest first; null is an unknown value. Null if all are empty. */
-function sparkline(title: string, values: readonly (number | null)[], marks: readonly boolean[] = []): Markup | null {
-  const highest = Math.max(0, ...values.map((value) => value ?? 0));
-  if (highest === 0 && !marks.includes(true)) return null;
-  const bars = values.flatMap((value, at) =>
-    // The smallest value is still visible.
-    value === null || value === 0
-      ? []
-      : [`M${at * 5 + 2.5} 30V${30 - Math.max(1, Math.round((value / highest) * 28))}`],
-  );
-  const marked = marks.flatMap((isMarked, at) => (isMarked ? [`M${at * 5 + 2.5} 32v4`] : []));
-  return markup`<svg class="plot" viewBox="0 0 ${values.length * 5} 36" preserveAspectRatio="none" role="img" aria-label="${title}"><title>${title}</title><path class="bar" d="${bars.join('')}"/><path class="mark" d="${marked.join('')}"/></svg>`;
+function figure(title: string, value: string, notes: readonly (Markup | string)[]): Markup {
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${joinWithDots(notes)}</span></figcaption></figure>`;
 }
 
 function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {
-  const { minutes, allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
+  const { allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
   const isPaused = paused_until !== null && paused_until > now;
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
@@ -150,24 +136,14 @@ function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Mar
     `${countText(limited)} × 429`,
     ...(isPaused ? [markup`paused, resumes ${timeAs('in', paused_until, now)}`] : []),
   ];
-  const plot = sparkline(
-    'Requests per minute; marked where some were refused',
-    minutes.map((minute) => minute.requests),
-    minutes.map((minute) => minute.limited > 0),
-  );
-  if (used === null) return figure(`Requests ${period}`, countText(requests), notes, plot);
-  return figure(`Limit used ${period}`, formatPercent(used), notes, plot);
+  if (used === null) return figure(`Requests ${period}`, countText(requests), notes);
+  return figure(`Limit used ${period}`, formatPercent(used), notes);
 }
 
 function webhookFigures({ changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
   const { now, period } = view;
-  const { minutes, received, refused, last_received_at: last } = webhooks;
+  const { received, refused, last_received_at: last } = webhooks;
   const { delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
-  const receivedPlot = sparkline(
-    'Webhooks received per minute; marked where some were refused',
-    minutes.map((minute) => minute.received),
-    minutes.map((minute) => minute.refused > 0),
-  );
   const receivedNotes = [
     last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`,
     `${countText(refused)} refused`,
@@ -179,8 +155,8 @@ function webhookFigures({ changes }: SourceStatus, webhooks: WebhookStatus, view
     `${countText(waiting)} waiting`,
     `${countText(dead)} dead`,
   ];
-  return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes, receivedPlot)}
-${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes, null)}`;
+  return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes)}
+${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes)}`;
 }
 
 function knownDelay(ms: number | null): string {

@@ -74,14 +74,11 @@ thead th{border-top:0;padding-top:0;padding-bottom:5px;font-size:12px;font-weigh
 .runs .why code{color:var(--late)}
 .run-facts{margin-top:10px}.run-facts th{width:100px;color:var(--quiet)}
 .text{min-width:150px;font-size:12.5px;color:var(--quiet)}
-.plots{margin-top:18px;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:16px 28px}
+.figures{margin-top:18px;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:16px 28px}
 figure{display:flex;flex-direction:column}
 figcaption{margin-bottom:6px}
 figcaption .sub{display:block}
 figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:-.01em}
-.plot{display:block;width:100%;height:36px;margin-top:auto}
-.bar{fill:none;stroke:var(--main);stroke-width:4}
-.mark{stroke:var(--down);stroke-width:4}
 .empty{color:var(--quiet);max-width:46em}
 div.empty{align-self:start;padding:14px 16px;border:1px dashed var(--line);border-radius:6px}
 .notes{margin-top:18px;border-top:1px solid var(--line)}
@@ -105,9 +102,5 @@ h1 a{text-decoration:none}
 .sources .icon{width:11px;height:11px}
 .sources .what{width:40%;max-width:0;padding-right:0}
 .sources .what div{overflow:hidden;text-overflow:ellipsis}
-.record{max-width:420px;min-width:210px}
-.record details{padding:0;margin:0;border:0}
-.record summary{margin-left:14px;font-size:12.5px}
-.record pre{max-height:280px;overflow:auto;white-space:pre-wrap;font-size:11.5px}
 .reasons{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0 0 8px;font-size:13px}
 `;

@@ -133,8 +133,6 @@ export interface LimitStatus {
   limited: number;
   /** The fraction of the limit used in the last hour, or since the start if that was later; null if it is not known. */
   used: number | null;
-  /** Oldest first, 60 of them. */
-  minutes: { at: number; requests: number; limited: number }[];
 }
 
 export interface WebhookStatus {
@@ -157,8 +155,6 @@ export interface WebhookStatus {
   /** Milliseconds from receipt to row. */
   delay_p50_ms: number | null;
   delay_p95_ms: number | null;
-  /** Oldest first, 60 of them. */
-  minutes: { at: number; received: number; refused: number }[];
 }
 
 /** How many copied files of a resource's current records have which status. */

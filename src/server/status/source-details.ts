@@ -1,5 +1,5 @@
 // Details of one source that a page shows on request: runs, rejected records, deliveries, schema changes.
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
 import { MAX_RUN_REJECTS, readRunDetails, readRuns, type RunDetails } from '../../database/state/runs.ts';
@@ -20,8 +20,6 @@ export interface DetailsQuery {
   resource: string | null;
   /** The id of the run that is shown; absent for a page of the source. */
   run?: string;
-  /** True if the viewer may see the contents of records and deliveries. */
-  bodies: boolean;
 }
 
 /** Details of a source, the newest first; read only on request. */
@@ -36,13 +34,7 @@ export interface SourceDetails {
   schema_changes: SchemaChangeStatus[];
 }
 
-/** The beginning of a text, which is null if the viewer may not see it, and the length of the whole. */
-interface BodyPart {
-  body: string | null;
-  length: number;
-}
-
-export interface RejectDetails extends BodyPart {
+export interface RejectDetails {
   resource: string;
   reason: string;
   record_id: string | null;
@@ -55,7 +47,7 @@ type ShownDelivery = Pick<
   'seq' | 'state' | 'reason' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'repeats'
 >;
 
-export interface DeliveryDetails extends ShownDelivery, BodyPart {
+export interface DeliveryDetails extends ShownDelivery {
   received_at: number | null;
   due_at: number | null;
 }
@@ -64,7 +56,6 @@ const MAX_RUNS = 60;
 const MAX_REJECTS = 40;
 const MAX_DELIVERIES = 40;
 const MAX_SCHEMA_CHANGES = 60;
-const MAX_BODY_CHARS = 2_000;
 const TIMEOUT_MS = 3_000;
 
 const NOTHING = { problem: null, runs: [], run: [], rejects: [], deliveries: null, schema_changes: [] };
@@ -84,7 +75,7 @@ export async function readDetails(parts: StatusParts, query: DetailsQuery, clock
 async function readAll(
   own: Kysely<OwnTables>,
   { source, deliveries }: StatusParts,
-  { resource, run, bodies }: DetailsQuery,
+  { resource, run }: DetailsQuery,
 ): Promise<SourceDetails> {
   if (run !== undefined) return { ...NOTHING, run: await readRunDetails(own, run) };
   const resources = resource === null ? source.resources : [resource];
@@ -96,45 +87,34 @@ async function readAll(
       .flat()
       .map(toPastRun)
       .toSorted((a, b) => b.started_at - a.started_at),
-    rejects: await readRejects(own, resources, bodies),
-    deliveries: deliveries && (await readDeliveries(deliveries, resource, bodies)),
+    rejects: await readRejects(own, resources),
+    deliveries: deliveries && (await readDeliveries(deliveries, resource)),
     schema_changes: changes
       .filter((change) => resource === null || change.resource === resource)
       .slice(0, MAX_SCHEMA_CHANGES),
   };
 }
 
-async function readRejects(
-  own: Kysely<OwnTables>,
-  resources: readonly string[],
-  bodies: boolean,
-): Promise<RejectDetails[]> {
+async function readRejects(own: Kysely<OwnTables>, resources: readonly string[]): Promise<RejectDetails[]> {
   const rows = await own
     .selectFrom('_sync_rejects')
     .select(['resource', 'reason', 'record_id', 'detail', 'last_seen'])
-    .select([
-      sql<string>`substr("body", 1, ${sql.lit(bodies ? MAX_BODY_CHARS : 0)})`.as('body'),
-      sql<number>`length("body")`.as('length'),
-    ])
     .where('resource', 'in', resources)
     .where('resolved_at', 'is', null)
     .orderBy('last_seen', 'desc')
     .limit(MAX_REJECTS)
     .execute();
-  return rows.map(({ body, last_seen, ...reject }) =>
-    Object.assign(reject, { last_seen_at: parseStoredTime(last_seen), body: bodies ? body : null }),
-  );
+  return rows.map(({ last_seen, ...reject }) => Object.assign(reject, { last_seen_at: parseStoredTime(last_seen) }));
 }
 
-async function readDeliveries(list: Inbox['list'], only: string | null, bodies: boolean): Promise<DeliveryDetails[]> {
+async function readDeliveries(list: Inbox['list'], only: string | null): Promise<DeliveryDetails[]> {
   const rows = await list({ limit: MAX_DELIVERIES });
   return rows
     .filter(({ resource }) => only === null || resource === only)
-    .map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at, body }) => {
+    .map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at }) => {
       const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
-      const shown = bodies ? Buffer.from(body).toString('utf8', 0, MAX_BODY_CHARS) : null;
       const columns = { seq, state, reason, attempts, kind, resource, record_id, repeats };
-      return Object.assign(columns, times, { body: shown, length: body.length });
+      return Object.assign(columns, times);
     });
 }
 

@@ -141,7 +141,6 @@ function limitStatus(
   const allowed = rateLimiter?.allowedPerSecond ?? null;
   const measuredMs = Math.min(HOUR_MS, now - startedAt);
   const count = requests.total(now);
-  const refused = limited.minutes(now);
   return {
     allowed_per_second: allowed,
     share,
@@ -149,9 +148,6 @@ function limitStatus(
     requests: count,
     limited: limited.total(now),
     used: allowed === null || measuredMs < MIN_MEASURED_MS ? null : count / (allowed * (measuredMs / 1_000)),
-    minutes: requests.minutes(now).map((minute, index) => {
-      return { at: minute.at, requests: minute.count, limited: refused[index]?.count ?? 0 };
-    }),
   };
 }
 
@@ -197,7 +193,6 @@ function webhookStatus(
   const { waiting, waitingBytes, dead, different, oldest } = (error === null ? value : null) ?? EMPTY_INBOX;
   const { max_waiting = Infinity, max_waiting_size = Infinity } = webhook ?? {};
   const [p50 = null, p95 = null] = activity.delays.quantiles(now, 0.5, 0.95);
-  const refused = activity.refused.minutes(now);
   return {
     path: `/webhooks/${activity.source}`,
     problem: error === null ? null : toProblem(error, scrub),
@@ -212,11 +207,6 @@ function webhookStatus(
     refused_by: { ...activity.refusedBy },
     delay_p50_ms: p50,
     delay_p95_ms: p95,
-    minutes: activity.received.minutes(now).map(({ at, count }, index) => ({
-      at,
-      received: count,
-      refused: refused[index]?.count ?? 0,
-    })),
   };
 }
 

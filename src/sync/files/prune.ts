@@ -1,6 +1,14 @@
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
-import { countEarlier, deleteEarlier, forgetObjects, forgetOldUnreferenced, knownContents, knownStores, unreferencedObjects } from '../../database/state/file-contents.ts';
+import {
+  countEarlier,
+  deleteEarlier,
+  forgetObjects,
+  forgetOldUnreferenced,
+  knownContents,
+  knownStores,
+  unreferencedObjects,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';

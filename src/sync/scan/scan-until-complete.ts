@@ -1,9 +1,8 @@
-// Scans a listing, and repeats the scan until it has seen every record.
-import { toEpochMs, sinceValue } from '../../checks/since.ts';
+import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { AGE_STEP_MS } from '../../http/client.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
-import { AGE_STEP_MS } from '../../model/answer-age.ts';
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
@@ -17,15 +16,17 @@ import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
 import {
+  catchUpWarning,
   type FilterEvidence,
   isAccepted,
   newEvidence,
   orderWarning,
-  catchUpWarning,
 } from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type OneScan, type ScanVerdict } from './load-pages.ts';
+
+// Scans a listing, and repeats the scan until it has seen every record.
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {

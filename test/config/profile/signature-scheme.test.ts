@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { checkValue } from '../../../src/config/file/check-value.ts';
 import { SIGNATURE_PRESET_NAMES } from '../../../src/config/profile/signature-presets.ts';
 import { needsPublicUrl, signatureSchema } from '../../../src/config/profile/signature-scheme.ts';
@@ -44,11 +43,6 @@ describe('signature schemes', () => {
       id: { from: 'header', name: 'x-id' },
     });
   });
-
-  it('has a JSON Schema for editors', () => {
-    const schema = JSON.stringify(z.toJSONSchema(signatureSchema, { io: 'input' }));
-    for (const name of SIGNATURE_PRESET_NAMES) expect(schema).toContain(JSON.stringify(name));
-  });
 });
 
 const OWN = { type: 'hmac', value: { from: 'header:x-signature' }, signed: '{body}' };
@@ -57,7 +51,6 @@ const TIMED = { ...OWN, timestamp: { from: 'header:x-time' }, signed: '{ts}.{bod
 describe('a scheme that cannot be meant so', () => {
   it.for<[string, unknown, string]>([
     ['an unknown name', 'strip', ': expected one of standard-webhooks, svix'],
-    ['an unknown base', { base: 'strip' }, 'base: expected one of standard-webhooks, svix'],
     ['nothing', {}, 'type: expected a type (hmac, ed25519, static or basic), or a base that has one'],
     ['an unknown field', { ...OWN, algorythm: 'sha256' }, 'got the unknown key "algorythm"'],
     ['no place', { type: 'hmac', signed: '{body}' }, 'value.from: expected the place of the signature'],
@@ -66,16 +59,12 @@ describe('a scheme that cannot be meant so', () => {
       { ...OWN, value: { from: 'json:sig' } },
       'value.from: expected header:<name>: only a secret',
     ],
-    ['no place at all', { ...OWN, value: { from: 'x-signature' } }, 'value.from: expected header:<name> or'],
     ['no template', { type: 'hmac', value: OWN.value }, 'signed: expected what is signed'],
     ['a template for a static secret', { ...OWN, type: 'static' }, 'signed: expected no template'],
     ['a body that is not signed', { ...OWN, signed: '{method}' }, 'signed: expected a template that covers the body'],
     ['a time that is not signed', { ...TIMED, signed: '{body}' }, 'signed: expected {ts} in the template'],
     ['a time from nowhere', { ...OWN, signed: '{ts}{body}' }, 'timestamp: expected the place of the timestamp'],
     ['an unknown token', { ...OWN, signed: '{time}.{body}' }, 'signed: expected tokens out of {id} {ts} {body}'],
-    ['a token without its name', { ...OWN, signed: '{header}{body}' }, 'signed: expected tokens out of'],
-    ['a token with a name', { ...OWN, signed: '{body:x}' }, 'signed: expected tokens out of'],
-    ['a brace that is open', { ...OWN, signed: '{body}{' }, 'signed: expected tokens out of'],
     ['an id from nowhere', { ...OWN, signed: '{id}.{body}' }, 'id: expected the place of the id that is signed'],
     [
       'an id without a border',
@@ -83,10 +72,8 @@ describe('a scheme that cannot be meant so', () => {
       'signed: expected text between {id}',
     ],
     ['SHA-1', { ...OWN, algorithm: 'sha1' }, 'algorithm: expected sha256 or better, or allow_weak: true'],
-    ['MD5', { ...OWN, algorithm: 'md5' }, 'algorithm: expected one of sha1, sha256, sha384, sha512'],
     ['a public key as text', { ...OWN, type: 'ed25519' }, 'key_encoding: expected hex, base64 or whpk'],
     ['items without a name', { ...OWN, value: { ...OWN.value, parse: 'kv' } }, 'item: expected the name of the items'],
-    ['a name without items', { ...OWN, item: 'v1' }, 'item: expected the name of the items'],
     ['parts of a plain header', { ...TIMED, timestamp: { from: 'part:t' } }, 'value.parse: expected kv'],
     ['two methods under one name', { base: 'standard-webhooks', item: 'v1a' }, 'also: expected methods of a header'],
     ['a prefix of items', { base: 'stripe', value: { prefix: 'x' } }, 'value.prefix: expected a prefix only if'],
@@ -96,27 +83,11 @@ describe('a scheme that cannot be meant so', () => {
       'timestamp.past: expected a tolerance of',
     ],
     [
-      'a tolerance without end',
-      { ...TIMED, timestamp: { from: 'header:x-time', future: '99d' } },
-      'timestamp.future: expected a duration',
-    ],
-    [
       'signed headers from nowhere',
       { ...OWN, signed: '{signed_headers}{body}' },
       'signed_headers: expected from and a list',
     ],
-    [
-      'signed headers without a minimum',
-      { base: 'contentful', signed_headers: { required: [] } },
-      'signed_headers: expected from',
-    ],
     ['a family of nobody', { ...OWN, families: ['a'] }, 'families: expected families where header names hold {family}'],
-    [
-      'a family without members',
-      { ...OWN, value: { from: 'header:{family}-sig' } },
-      'families: expected families where',
-    ],
-    ['a list for the whole', [], 'expected one of standard-webhooks'],
   ])('%s', ([, value, expected]) => {
     expect(faults(value).join('\n')).toContain(expected);
   });

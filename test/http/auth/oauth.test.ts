@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { HandClock } from '../../support/hand-clock.ts';
-import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
 import { newMeter } from '../../../src/http/client.ts';
-import { clientFor, errorOf, get, json, openRateLimiter, testProfile } from '../stage.ts';
+import { HandClock } from '../../support/hand-clock.ts';
+import { json, openRateLimiter, testProfile } from '../stage.ts';
+import { AUTH, oauthClient, serveOauth, tokenAnswer } from './oauth-service.ts';
 
 describe('OAuth 2.0 client credentials', () => {
   it('asks for a token in the form of RFC 6749, takes a slot for it, and uses it until it runs out', async () => {
@@ -42,12 +42,6 @@ describe('OAuth 2.0 client credentials', () => {
     const rateLimiter = openRateLimiter();
     await oauthClient(service, { rateLimiter, auth: { ...AUTH, token_url: `${tokens.origin}/oauth/token` } })();
     expect([tokens.tokenCalls().length, service.tokenCalls().length, rateLimiter.lanes.length]).toEqual([1, 0, 1]);
-  });
-
-  it('the hint about a refused token names scope and token_url', async () => {
-    const service = await serveOauth({ accepts: () => false });
-    const { hint } = await errorOf(oauthClient(service)());
-    expect(hint).toContain('with OAuth the scope or token_url');
   });
 
   it('F222 eight 401s at once cost one new token', async () => {
@@ -120,19 +114,5 @@ describe('OAuth 2.0 client credentials', () => {
     };
     await oauthClient(service, { clock, rateLimiter })();
     expect(service.apiCalls().map((call) => call.headers.authorization)).toEqual(['Bearer t2']);
-  });
-
-  it('one who gives up does not wait for the token, and the others get it', async () => {
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const service = await serveOauth({ token: (response) => void released.then(() => tokenAnswer(response, {})) });
-    const client = clientFor(service.origin, { auth: AUTH });
-    const controller = new AbortController();
-    const gaveUp = get(client, `${service.origin}/v1/content`, newMeter(), controller.signal);
-    const waits = get(client, `${service.origin}/v1/content`);
-    await expect.poll(() => service.tokenCalls().length).toBe(1);
-    controller.abort(new Error('interrupted'));
-    await expect(gaveUp).rejects.toThrow('interrupted');
-    release();
-    expect((await waits).status).toBe(200);
   });
 });

@@ -77,29 +77,6 @@ describe('a session', () => {
     expect(seen[1]?.headers).toMatchObject({ cookie: 'sid=s1' });
   });
 
-  it('sends a token in the query where the profile says so, and reads when it ends', async () => {
-    const inQuery = {
-      ...scheme,
-      in: 'query',
-      name: 'access_token',
-      expires: { field: 'ends', unit: 'epoch' },
-      token: 'token',
-    };
-    const at = { now: 0 };
-    const { ask, seen, clock } = await stage(
-      inQuery,
-      secrets,
-      service(new Set(), (nth) => [{ token: `t${nth}`, ends: Math.floor(at.now / 1_000) + 100 }]),
-    );
-    at.now = clock.now();
-    await ask();
-    expect(seen[1]?.url).toBe('/v1/content?access_token=t1');
-    await clock.advance(101_000);
-    at.now = clock.now();
-    await ask();
-    expect(seen.at(-1)?.url).toBe('/v1/content?access_token=t2');
-  });
-
   it.each<[string, (response: ServerResponse) => void, string, string]>([
     ['wrong secrets', (response) => json(response, { error: 'canary "pass" is wrong' }, 401), 'auth_failed', 'stop'],
     ['an answer without a token', (response) => json(response, {}), 'bad_token', 'stop'],

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
-import { createJudge, type Seen } from '../../../src/http/outcome/outcome-table.ts';
+import { createJudge, type ReceivedResponse } from '../../../src/http/outcome/outcome-table.ts';
 import { readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { clientFor, errorOf, get, json, openRateLimiter, PAGE, serve, testProfile } from '../stage.ts';
 
 const judge = createJudge([]);
 const NOW = Date.parse('2026-11-20T08:00:00Z');
 
-function seen(over: Partial<Seen>): Seen {
+function seen(over: Partial<ReceivedResponse>): ReceivedResponse {
   const { headers = {} } = over;
   return {
     status: 200,
@@ -23,7 +23,7 @@ function seen(over: Partial<Seen>): Seen {
 }
 
 describe('the outcome table', () => {
-  it.each<[string, Partial<Seen>, string, string]>([
+  it.each<[string, Partial<ReceivedResponse>, string, string]>([
     ['200 with records', { json: { data: [{ id: '1' }] } }, 'ok', 'ok'],
     ['204 without content', { status: 204, content: 'empty_body' }, 'retry', 'empty_body'],
     ['400', { status: 400 }, 'stop', 'bad_request'],
@@ -49,13 +49,13 @@ describe('the outcome table', () => {
     ['F019 429', { status: 429 }, 'limited', 'limited'],
     ['500', { status: 500 }, 'retry', 'service_error'],
     ['F029 503 with a wait', { status: 503, headers: { 'retry-after': '600' } }, 'limited', 'limited'],
-    ...['408', '425'].map((status): [string, Partial<Seen>, string, string] => [
+    ...['408', '425'].map((status): [string, Partial<ReceivedResponse>, string, string] => [
       `F040 ${status}`,
       { status: Number(status) },
       'retry',
       'busy',
     ]),
-    ...['502', '529'].map((status): [string, Partial<Seen>, string, string] => [
+    ...['502', '529'].map((status): [string, Partial<ReceivedResponse>, string, string] => [
       `F040 ${status}`,
       { status: Number(status) },
       'retry',
@@ -71,7 +71,7 @@ describe('the outcome table', () => {
     ['F034 declared as a web page', { headers: { 'content-type': 'text/html; charset=utf-8' } }, 'stop', 'not_the_api'],
     ['F032 errors in the body', { json: { errors: ['boom'] } }, 'retry', 'error_in_body'],
     ['errors beside records', { json: { data: [{ id: '1' }], errors: ['boom'] } }, 'retry', 'error_in_body'],
-    ...[null, [], { code: 0, message: '' }].map((error): [string, Partial<Seen>, string, string] => [
+    ...[null, [], { code: 0, message: '' }].map((error): [string, Partial<ReceivedResponse>, string, string] => [
       `an error that says nothing, ${JSON.stringify(error)}`,
       { json: { data: [{ id: '1' }], error, errors: error } },
       'ok',
@@ -83,7 +83,7 @@ describe('the outcome table', () => {
       { timed_out: true },
       { meta: { partial: true } },
       { _shards: { total: 5, successful: 4, failed: 1 } },
-    ].map((sign): [string, Partial<Seen>, string, string] => [
+    ].map((sign): [string, Partial<ReceivedResponse>, string, string] => [
       `records of which ${JSON.stringify(sign)} says that they are not all`,
       { json: { data: [{ id: '1' }], ...sign } },
       'retry',
@@ -101,7 +101,7 @@ describe('the outcome table', () => {
     expect(judge(seen(over))).toMatchObject({ outcome, code });
   });
 
-  it.each<[string, object, Partial<Seen>, string]>([
+  it.each<[string, object, Partial<ReceivedResponse>, string]>([
     ['a status', { status: '404', outcome: 'skip' }, { status: 404 }, 'skip'],
     [
       'a header',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonValue } from '../../../src/model/json.ts';
-import { type AnswerLimits, type QuotaHint, readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
 import { rateDialectSchema } from '../../../src/config/profile/rate-dialect.ts';
+import { type AnswerLimits, type QuotaHint, readAnswerLimits } from '../../../src/http/rate-limit/answer-limits.ts';
+import type { JsonValue } from '../../../src/model/json.ts';
 
 const DATE = 'Fri, 20 Nov 2026 08:00:00 GMT';
 const SERVER = Date.parse(DATE);
@@ -23,20 +23,14 @@ describe('F019-F021 Retry-After', () => {
     ['a float, as Shopify sends it', { 'retry-after': '2.0' }, 2_000],
     ['nothing to wait', { 'retry-after': '0' }, 0],
     ['F020 an IMF-fixdate', { 'retry-after': 'Fri, 20 Nov 2026 08:00:30 GMT' }, 30_000],
-    ['F020 an RFC 850 date', { 'retry-after': 'Friday, 20-Nov-26 08:00:30 GMT' }, 30_000],
-    ['F020 an asctime date', { 'retry-after': 'Fri Nov 20 08:00:30 2026' }, 30_000],
     ['a date that has just passed', { 'retry-after': 'Fri, 20 Nov 2026 07:59:30 GMT' }, 0],
     ['two values: the longer', { 'retry-after': ['3', '9'] }, 9_000],
     ['a negative number', { 'retry-after': '-5' }, null],
-    ['an exponent', { 'retry-after': '1e3' }, null],
-    ['nothing at all', { 'retry-after': '' }, null],
     ['a word', { 'retry-after': 'soon' }, null],
-    ['two values of which one is a word', { 'retry-after': '3, soon' }, null],
     ['a date of last year', { 'retry-after': 'Thu, 20 Nov 2025 08:00:00 GMT' }, null],
-    ['a date that is none', { 'retry-after': 'Fri, 99 Nov 2026 99:00:00 GMT' }, null],
   ];
   it.each(waits)('reads %s', (_name, headers, waitMs) => {
-    expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [], isExhausted: false });
+    expect(read('auto', headers)).toEqual({ retryAfterMs: waitMs, waitMs, quotas: [] });
   });
 });
 
@@ -84,12 +78,6 @@ describe('F023 the dialects of reliability.md section 3', () => {
       { name: 'second', limit: 7, remaining: 5, windowMs: 1_000 },
     ],
     [
-      '10 Kong',
-      'auto',
-      { 'x-ratelimit-limit-minute': '60', 'x-ratelimit-remaining-minute': '59', 'x-ratelimit-limit-hour': '100' },
-      { name: 'x-ratelimit/minute', limit: 60, remaining: 59, windowMs: 60_000 },
-    ],
-    [
       '11 HubSpot',
       'hubspot',
       {
@@ -123,11 +111,53 @@ describe('F023 the dialects of reliability.md section 3', () => {
   });
 });
 
+describe('auto reads what the removed presets read', () => {
+  const ten = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '30' };
+  const rows: [string, Headers, Partial<QuotaHint>[], number | null][] = [
+    [
+      'ietf: several policies',
+      {
+        ratelimit: ['"burst";r=0;t=1', '"day";r=5;t=300'],
+        'ratelimit-policy': '"burst";q=10;w=1, "day";q=900;w=86400',
+      },
+      [
+        { limit: 10, remaining: 0, resetMs: 1_000, windowMs: 1_000 },
+        { limit: 900, remaining: 5, resetMs: 300_000, windowMs: 86_400_000 },
+      ],
+      null,
+    ],
+    [
+      'ietf-draft7',
+      { ratelimit: 'limit=10, remaining=0, reset=7', 'ratelimit-policy': '10;w=60' },
+      [{ limit: 10, remaining: 0, resetMs: 7_000, windowMs: 60_000 }],
+      null,
+    ],
+    ['legacy', ten, [{ limit: 10, remaining: 0, resetMs: 30_000 }], null],
+    [
+      'kong',
+      {
+        ...{ 'ratelimit-limit': '60', 'ratelimit-remaining': '59', 'ratelimit-reset': '31' },
+        ...{ 'x-ratelimit-limit-minute': '60', 'x-ratelimit-remaining-minute': '59', 'x-ratelimit-remaining-day': '7' },
+      },
+      [
+        { limit: 60, remaining: 59, resetMs: 31_000 },
+        { limit: 60, remaining: 59, windowMs: 60_000 },
+        { remaining: 7, windowMs: 86_400_000 },
+      ],
+      null,
+    ],
+    ['stripe', { 'retry-after': '7' }, [], 7_000],
+    ['Retry-After before a quota', { ...ten, 'retry-after': '7' }, [{ remaining: 0, resetMs: 30_000 }], 7_000],
+  ];
+  it.each(rows)('%s', (_name, headers, quotas, waitMs) => {
+    expect(read('auto', headers)).toMatchObject({ waitMs, quotas: quotas.map(quota) });
+  });
+});
+
 describe('auto', () => {
   const resets: [string, string, number][] = [
     ['delta seconds', '30', 30_000],
     ['Unix seconds', String(epoch + 30), 30_000],
-    ['Unix seconds with a fraction', String(epoch + 30.5), 30_500],
     ['Unix milliseconds', String(SERVER + 30_000), 30_000],
     ['an ISO date', '2026-11-20T08:00:30Z', 30_000],
     ['an HTTP-date', 'Fri, 20 Nov 2026 08:00:30 GMT', 30_000],
@@ -178,14 +208,12 @@ describe('F024 several policies', () => {
     ['a broken list', { ratelimit: '"p";r=;t' }],
     ['a negative remainder', { ratelimit: '"p";r=-1;t=5' }],
     ['a remainder in words', { 'ratelimit-remaining': 'few' }],
-    ['a negative remainder in the old form', { 'x-ratelimit-remaining': '-1' }],
     ['a reset that ended an hour ago', { 'x-ratelimit-reset': String(epoch - 3_700) }],
   ])('ignores and counts %s', (_name, headers: Headers) => {
     expect(read('auto', headers)).toEqual({
       retryAfterMs: null,
       waitMs: null,
       quotas: [],
-      isExhausted: false,
     });
   });
 });

@@ -125,20 +125,6 @@ describe('a channel', () => {
     expect(metrics).toContain('content_sync_alert_messages_total{channel="broken",result="sent"} 1');
   });
 
-  it('is not told again of a source whose warehouse cannot be read', async () => {
-    const [clock, { posted, url }] = [new HandClock(NOW), await alertReceiver()];
-    const stage = await telling(await SQLITE.address(), clock, { ops: { type: 'post', url } });
-    stage.state.isGone = true;
-    const alerts = await stage.open();
-    await pass(clock, 3);
-    await until('told', () => posted.length === 1 && alerts.status()[0]?.open === 1);
-    await pass(clock, 1);
-    stage.state.isReadable = false;
-    await pass(clock, 10);
-    await alerts.stop();
-    expect(posted).toHaveLength(1);
-  });
-
   it('is not told of what a command has told it meanwhile', async () => {
     const [clock, { posted, url }] = [new HandClock(NOW), await alertReceiver()];
     const address = await SQLITE.address();

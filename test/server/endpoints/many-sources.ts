@@ -28,14 +28,13 @@ export function manySources(count: number): StatusSnapshot {
 }
 
 /** What the page of a source asks for, with something of everything. */
-export function detailsOf(resources: readonly string[], bodies: boolean): SourceDetails {
+export function detailsOf(resources: readonly string[]): SourceDetails {
   const runs = resources.flatMap((resource) =>
     Array.from({ length: 9 }, (_, at) => ({
       ...runWith({ started_at: NOW - (4 + at * 60) * MINUTE, seconds: 2.4 * at, inserted: at % 5, deleted: at % 4 }),
       resource,
     })),
   );
-  const body = JSON.stringify({ slug: 'a-record-without-an-id', title: 'No id <b>at all</b>' }, null, 1);
   return {
     problem: null,
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
@@ -52,8 +51,6 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
         record_id: null,
         detail: 'the record has no field id',
         last_seen_at: NOW - 12 * MINUTE,
-        body: bodies ? body : null,
-        length: body.length,
       },
     ],
     deliveries: (['done', 'dead', 'ignored'] as const).map((state, at) => ({
@@ -67,8 +64,6 @@ export function detailsOf(resources: readonly string[], bodies: boolean): Source
       resource: 'content',
       record_id: 'post-17',
       repeats: at,
-      body: bodies ? body : null,
-      length: body.length,
     })),
     schema_changes: [
       { changed_at: NOW, resource: 'content', table: 'content', column: 'minutes', from: null, to: 'integer' },

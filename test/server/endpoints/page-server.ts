@@ -27,7 +27,6 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     metrics: async () => 'up 1\n',
     access: () => Promise.resolve('granted'),
     control: () => Promise.reject(new Error('there is no control socket')),
-    showsBodies: false,
     failed: (error) => {
       throw error;
     },

@@ -82,23 +82,14 @@ export function runWith({ error = null, ...fields }: RunChanges = {}): PastRun {
   };
 }
 
-const minuteAt = (index: number): number => (Math.floor(NOW / MINUTE) - 59 + index) * MINUTE;
-
 /** An hour of requests, with a few refusals. */
 export function limitWith(fields: Partial<LimitStatus> = {}): LimitStatus {
-  const minutes = Array.from({ length: 60 }, (_, index) => {
-    return { at: minuteAt(index), requests: 200 + ((index * 37) % 300), limited: index % 23 === 0 ? 2 : 0 };
-  });
   const totals = { requests: 20_400, limited: 6, used: 0.57 };
-  return { allowed_per_second: 10, share: 0.9, paused_until: null, ...totals, minutes, ...fields };
+  return { allowed_per_second: 10, share: 0.9, paused_until: null, ...totals, ...fields };
 }
 
 /** An hour of webhooks, four of which were refused. */
 export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}): WebhookStatus {
-  const minutes = Array.from({ length: 60 }, (_, index) => {
-    const received = index % 11 === 4 ? 0 : 10 + ((index * 7) % 20);
-    return { at: minuteAt(index), received, refused: index === 33 ? 4 : 0 };
-  });
   return {
     path: `/webhooks/${source}`,
     problem: null,
@@ -113,7 +104,6 @@ export function webhooksWith(source: string, fields: Partial<WebhookStatus> = {}
     refused_by: { signature: 3, too_old: 1 },
     delay_p50_ms: 112,
     delay_p95_ms: 840,
-    minutes,
     ...fields,
   };
 }
@@ -243,8 +233,7 @@ function fineDocs(): SourceStatus {
 /** As it is right after the first start: nothing was done yet. */
 export function emptySnapshot(): StatusSnapshot {
   const none = { last_success_at: null, last_full_at: null, runs: [], rows: { live: 0, deleted: 0, counted_at: NOW } };
-  const minutes = limitWith().minutes.map(({ at }) => ({ at, requests: 0, limited: 0 }));
-  const limit = limitWith({ requests: 0, limited: 0, used: null, allowed_per_second: null, minutes });
+  const limit = limitWith({ requests: 0, limited: 0, used: null, allowed_per_second: null });
   const resources = ['content', 'images', 'analytics'].map((resource) => resourceWith(resource, none));
   const changes = { by_webhook: 0, by_schedule: 0 };
   return snapshotWith({

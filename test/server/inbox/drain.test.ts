@@ -3,10 +3,10 @@ import { describe, expect, it, vi } from 'vitest';
 import { DeferredError, SyncError } from '../../../src/model/errors.ts';
 import type { Sandbox } from '../../sandbox/service/sandbox.ts';
 import { differences } from '../../support/compare-copy.ts';
-import { draining, eventFor, type Draining, type DrainingOptions } from '../../support/draining.ts';
+import { draining, type Draining, type DrainingOptions, eventFor } from '../../support/draining.ts';
 import { hurriedClock } from '../../support/hurried-clock.ts';
-import { longOrShort } from '../../support/length.ts';
 import { journey, type Journey, type JourneyOptions } from '../../support/journey.ts';
+import { longOrShort } from '../../support/length.ts';
 import { changeRecord, storm } from './storm.ts';
 
 /** How often a condition is looked at, and how long it is waited for on a busy machine. */
@@ -14,8 +14,6 @@ const SOON = { interval: 2, timeout: 60_000 };
 
 const CONTENT_ONLY = { sandbox: { generate: { content: 20 } }, source: { resources: ['content'] } };
 const MANY = { ...CONTENT_ONLY, sandbox: { generate: { content: 60 } } };
-/** Deliveries of which a third is held at once. */
-const CROWD = longOrShort(3_000, 1_500);
 /** Rounds of a storm, and deliveries of each. */
 const [ROUNDS, PER_ROUND] = longOrShort([20, 75], [10, 50]);
 /** A second of theirs is a tenth of ours. */
@@ -51,10 +49,6 @@ async function failsForOne(_: string, key: string): Promise<'loaded'> {
 
 async function refusedWithSecret(): Promise<'loaded'> {
   throw new SyncError('bad_request', 'a 400 that says s3cret-token', { recovery: 'stop' });
-}
-
-async function nobodyThere(): Promise<'loaded'> {
-  throw new SyncError('unreachable', 'nobody there', { recovery: 'retry' });
 }
 
 /** Of all walks of the resource, sorted. */
@@ -205,25 +199,6 @@ describe('many deliveries', () => {
     expect(stage.drain.counts()).toMatchObject({ inProgress: 0 });
   });
 
-  it('for one record in a row are read twice at once, whatever waits longer', async () => {
-    const read: string[] = [];
-    const refetch = async (_: string, key: string): Promise<'loaded'> => {
-      read.push(key);
-      return 'loaded';
-    };
-    const stage = await staged(CONTENT_ONLY, { refetch, clock: hurriedClock(1) });
-    const deliver = async (key: string): Promise<void> => {
-      const before = read.length;
-      await stage.deliver(eventFor('content', key));
-      await vi.waitUntil(() => read.length !== before, SOON);
-    };
-    for (const key of ['edited', 'edited']) await deliver(key);
-    await stage.deliver(eventFor('content', 'edited'));
-    for (const key of ['published', 'published']) await deliver(key);
-    await stage.settled();
-    expect(read).toEqual(['edited', 'edited', 'published', 'published', 'edited']);
-  });
-
   it('for one resource leave room for the others', async () => {
     const sandbox = { generate: { content: 60, images: 3 } };
     const hold = Promise.withResolvers<'loaded'>();
@@ -240,20 +215,6 @@ describe('many deliveries', () => {
     expect(read).toEqual(['content', 'content', 'content', 'images', 'images']);
     hold.resolve('loaded');
     await stage.settled();
-  });
-
-  it('stay in the inbox where there are too many to hold', async () => {
-    const hold = Promise.withResolvers<'loaded'>();
-    const stage = await staged(CONTENT_ONLY, { refetch: () => hold.promise, maxInProgress: CROWD / 3 });
-    const bodies = Array.from({ length: CROWD }, (_, n) => eventFor('content', `r${n % 60}`));
-    await stage.deliver(...bodies);
-    await vi.waitUntil(() => stage.drain.counts().inProgress >= CROWD / 3, SOON);
-    // Long enough for the inbox to be looked through again.
-    await delay(300);
-    expect(stage.drain.counts().inProgress).toBe(CROWD / 3);
-    hold.resolve('loaded');
-    await stage.settled();
-    expect(stage.events.reduce((sum, { deliveries }) => sum + deliveries, 0)).toBe(CROWD);
   });
 });
 
@@ -358,18 +319,6 @@ describe('when something is wrong', () => {
     expect([row?.reason, row?.record_id].join()).not.toContain('s3cret-token');
   });
 
-  it('what could not be reached for longer than deliveries are kept is dead', async () => {
-    const stage = await staged(CONTENT_ONLY, {
-      refetch: nobodyThere,
-      attempts: 1,
-      keepMs: 60_000,
-      clock: hurriedClock(1_000),
-    });
-    await stage.deliver(eventFor('content', 'a'));
-    await stage.settled();
-    expect((await stage.rows())[0]).toMatchObject({ state: 'dead', attempts: 0, reason: 'nobody there [unreachable]' });
-  });
-
   it('a replica that lags behind is asked again until it has caught up', async () => {
     const stage = await staged(CONTENT_ONLY, { clock: hurriedClock(50) });
     const [id = ''] = stage.ids;
@@ -383,22 +332,6 @@ describe('when something is wrong', () => {
     await stage.settled();
     await expectEqual(stage);
     expect(outcomes(stage).at(-1)).toBe('loaded');
-  });
-
-  it('an inbox that cannot be written for a moment is tried again', async () => {
-    const stage = await staged(CONTENT_ONLY, { clock: hurriedClock(100) });
-    const [id = ''] = stage.ids;
-    let failures = 3;
-    const settle = stage.inbox.settle.bind(stage.inbox);
-    stage.inbox.settle = async (settlements) => {
-      failures -= 1;
-      if (failures >= 0) throw new SyncError('warehouse_full', 'no room', { recovery: 'stop' });
-      await settle(settlements);
-    };
-    await stage.deliver(eventFor('content', id));
-    await stage.settled();
-    expect(stage.errors).toHaveLength(3);
-    expect(itemReads(stage, id)).toHaveLength(1);
   });
 });
 
@@ -423,30 +356,6 @@ describe('stopping and starting', () => {
     await last.settled();
     expect(await made.read((db) => differences(db, made.sandbox.store, { resources: ['content'] }))).toEqual([]);
     expect((await last.rows()).every(({ state, attempts }) => state === 'done' && attempts === 0)).toBe(true);
-  });
-
-  it('stops twice alike, waits for what is under way, and begins nothing more', async () => {
-    const begun: string[] = [];
-    const gate = Promise.withResolvers<'loaded'>();
-    const refetch = async (_: string, key: string): Promise<'loaded'> => {
-      begun.push(key);
-      return gate.promise;
-    };
-    const stage = await staged(CONTENT_ONLY, { refetch, concurrency: 2, clock: hurriedClock(1) });
-    await stage.deliver(...['a', 'b', 'c'].map((id) => eventFor('content', id)));
-    await vi.waitUntil(() => begun.length >= 2, SOON);
-    const stopped = Promise.all([stage.drain.stop(), stage.drain.stop()]);
-    gate.resolve('loaded');
-    await stopped;
-    await stage.deliver(eventFor('content', 'd'));
-    await delay(50);
-    expect(begun).toEqual(['a', 'b']);
-    expect((await stage.rows()).map(({ record_id, state }) => [record_id, state])).toEqual([
-      [null, 'waiting'],
-      [null, 'waiting'],
-      ['b', 'done'],
-      ['a', 'done'],
-    ]);
   });
 
   it('does not wait for ever for what hangs', async () => {

@@ -35,7 +35,6 @@ describe('signatures over bytes', () => {
     'invalid UTF-8': Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe, 0xc0, 0x80]), Buffer.from('"}')]),
     'a byte order mark': Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from('{}')]),
     'a lone surrogate': Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('"}')]),
-    'every byte': Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
   };
 
   it.for(Object.entries(odd))('F167 hold for a body with %s, and not for what a decoder makes of it', ([, body]) => {

@@ -130,18 +130,6 @@ describe.for([USUAL])('a filter that works, on $name', (database) => {
     await stage.walk();
     expect((await stage.unlike()).filter((line) => line.startsWith('c '))).toEqual([]);
   });
-
-  it('is trusted if the record that set the cursor is deleted and cannot be read alone: one full walk decides', async () => {
-    const stage = await smallStage({}, { item: null }, { database });
-    await changed(stage);
-    await stage.walk();
-    stage.service.records.delete('new');
-    stage.service.records.delete('b');
-    const report = await stage.walk();
-    // Their rows are too young to be gone for good; the filter is believed.
-    expect([report.status, report.mode, codes(report)]).toEqual(['partial', 'full', ['deletes_unconfirmed']]);
-    expect(await stage.walk()).toMatchObject({ mode: 'incremental', requests: 1 });
-  });
 });
 
 describe.for([USUAL])('records that come while everything is walked, on $name', (database) => {

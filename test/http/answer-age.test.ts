@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readAnswerAge } from '../../src/model/answer-age.ts';
+import { readAnswerAge } from '../../src/http/client.ts';
 
 const NOTHING = { ageMs: 0, lifetimeMs: null, isTold: false };
 
