@@ -100,7 +100,9 @@ async function decideInSource(
   if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
-    return decision === 'discard' ? decided : decided.map((each) => ({ ...each, left: each.left ?? BY_SERVE }));
+    return decision === 'discard'
+      ? decided
+      : decided.map((each) => Object.assign({}, each, { left: each.left ?? BY_SERVE }));
   }
   return withApp(context, { source, log }, async (app) => {
     const decided = await decideDeletes(app.warehouse, request);

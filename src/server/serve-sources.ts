@@ -5,7 +5,7 @@ import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { Alerts, alertSettings } from './alerts/alerts.ts';
+import { Alerts, alertSettings, type AlertSource } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
 import type { Control } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
@@ -68,32 +68,17 @@ export async function serveSources(options: ServeSourcesOptions) {
     ...options,
     ...alertSettings(settings),
     snapshot: collector.snapshot,
-    sources: () =>
-      Array.from(served, ([name, { supervisor }]) => ({
-        name,
-        isLeader: () => supervisor.isLeader,
-        use: supervisor.read,
-      })),
+    sources: () => Array.from(served.values(), ({ supervisor }) => alertSource(supervisor)),
   });
 
   function superviseSource(each: WatchedSource, findInbox: FindInbox): void {
-    const { source, activity } = each;
+    const { source } = each;
     const inbox = source.webhook === null ? null : findInbox(source.name);
     const supervisor = isShared(source)
       ? cluster.supervise(each, inbox)
       : new SourceSupervisor({ ...each, clock, work: localWork({ ...each, clock, secrets, inbox, opening }) });
     if (!isShared(source)) supervisor.setLeader(true);
-    const parts: StatusParts = {
-      source,
-      activity,
-      read: supervisor.read,
-      rateLimiter: () => supervisor.work.rateLimiter(),
-      schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
-      inbox: inbox && (() => inbox.figures()),
-      deliveries: inbox && ((filter) => inbox.list(filter)),
-      scrub: (text) => scrubOwn(text, secrets),
-    };
-    served.set(source.name, { supervisor, parts });
+    served.set(source.name, { supervisor, parts: statusParts(each, supervisor, inbox, secrets) });
   }
 
   return {
@@ -130,4 +115,26 @@ function watchSource(source: SourceSettings, { clock, log, metrics }: ServeSourc
   const own = log.child({ source: source.name });
   const activity = new SourceActivity(source.name, clock, metrics);
   return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'debug')) };
+}
+
+function statusParts(
+  { source, activity }: WatchedSource,
+  supervisor: SourceSupervisor,
+  inbox: ReceivedInbox | null,
+  secrets: readonly string[],
+): StatusParts {
+  return {
+    source,
+    activity,
+    read: supervisor.read,
+    rateLimiter: () => supervisor.work.rateLimiter(),
+    schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
+    inbox: inbox && (() => inbox.figures()),
+    deliveries: inbox && ((filter) => inbox.list(filter)),
+    scrub: (text) => scrubOwn(text, secrets),
+  };
+}
+
+function alertSource(supervisor: SourceSupervisor): AlertSource {
+  return { name: supervisor.source.name, isLeader: () => supervisor.isLeader, use: supervisor.read };
 }

@@ -39,7 +39,7 @@ export interface ReceiverOptions {
 export interface Receiver {
   /** Its address: `http://127.0.0.1:8080`. */
   url: string;
-  inbox(source: string): ReceivedInbox;
+  inbox: (source: string) => ReceivedInbox;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
